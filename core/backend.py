@@ -1,0 +1,151 @@
+"""What a backend author reads: Backend, Model, ModelInstance, Device.
+
+    import core, lightgbm
+
+    class Booster(core.Model):
+        def load(self):                                   # once per version
+            self.booster = lightgbm.Booster(model_file=str(self.path / "model.txt"))
+
+    class Predict(core.ModelInstance):
+        def execute(self, batch):                         # x: FP32[rows, features] -> score: FP64[rows]
+            return {"score": self.model.booster.predict(batch["x"])}
+
+    backend = core.Backend(model=Booster, instance=Predict)
+
+and in pyproject.toml
+
+    [project.entry-points."core.backends"]
+    lightgbm = "backend_lightgbm:backend"
+
+Order of calls, outside in and back, also when a step raises:
+Backend.open → Model.load → ModelInstance.open → execute* → ModelInstance.close → Model.unload → Backend.close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from core.batch import Batch
+    from core.config import ModelConfig
+
+Complete = Callable[["ModelConfig", Path, "Backend"], None]
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where an instance runs. kind is "CPU", "GPU" or "MODEL" (the model places itself)."""
+
+    kind: str
+    id: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind.lower()}:{self.id}"
+
+
+class Model:
+    """One loaded version of one model; shared by its instances.
+
+    name, version   of the model
+    path            the version's directory, e.g. …/models/mnist/3
+    directory       the model's directory, e.g. …/models/mnist
+    config          the completed ModelConfig message; read only
+    backend         the Backend it belongs to
+    server          the Server, for models that call other models
+    """
+
+    name: str
+    version: int
+    path: Path
+    directory: Path
+    config: ModelConfig
+    backend: Backend
+    server: Any
+
+    def load(self) -> None:
+        """Read the model's files. On a worker thread; may take minutes; an exception fails the load."""
+
+    def unload(self) -> None:
+        """Give back what load took. On a worker thread, after the last instance has closed."""
+
+    def file(self, default: str) -> Path:
+        """The model's file in the version directory: `default_model_filename`, or `default`."""
+        return self.path / (self.config.default_model_filename or default)
+
+    def parameter(self, name: str, default: str = "") -> str:
+        """The string value of a `parameters` entry of config.pbtxt."""
+        entry = self.config.parameters.get(name) if name in self.config.parameters else None
+        return entry.string_value if entry is not None else default
+
+
+class ModelInstance:
+    """One worker of a model version. Its calls never overlap.
+
+    model       the Model
+    device      where it runs
+    name        "<group>_<index>", as Triton names instances
+    placement   where `execute` runs: "thread" (its own thread, the default), "inline" (on the event
+                loop: only for work of some tens of microseconds). An `async def execute` always runs on
+                the loop. May be set on the class, or in open().
+    """
+
+    model: Model
+    device: Device
+    name: str
+    placement: str = "thread"
+
+    def open(self) -> None:
+        """Make buffers, streams, sessions. On a worker thread; an exception fails the load."""
+
+    def execute(self, batch: Batch) -> Mapping[str, Any] | None:
+        """Answer every request of `batch`.
+
+        Returns {output name: array with the rows of all requests}; core splits it by rows. Or answers
+        with batch.respond(i, …) / batch.fail(i, …) for each request, and returns None.
+        An exception fails the requests that have no answer yet; core.Fatal also takes the instance
+        out of service.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has neither execute nor stream")
+
+    def ready(self) -> bool:
+        """Whether the instance can serve now. Any thread; must not block."""
+        return True
+
+    def close(self) -> None:
+        """Give back what open took. On a worker thread, after the last execute."""
+
+
+class Backend:
+    """One per process and name; made at import of the backend's package, opened when the first model asks.
+
+    model       the Model class
+    instance    the ModelInstance class
+    complete    complete(config, directory of the version, backend): writes what the model file knows into
+                the config (names, datatypes, dims, max_batch_size); None if the format knows nothing
+    instances   default `count` of an instance group, by device kind
+    config      what --backend-config gave: key → value (written by core before open)
+    """
+
+    def __init__(
+        self,
+        *,
+        instance: type[ModelInstance],
+        model: type[Model] = Model,
+        complete: Complete | None = None,
+        instances: Mapping[str, int] | None = None,
+    ):
+        self.model = model
+        self.instance = instance
+        self.complete = complete
+        self.instances = dict(instances or {})
+        self.name = ""
+        self.config: dict[str, str] = {}
+
+    def open(self) -> None:
+        """Take shared runtime handles. On a worker thread, before the first model loads; never at import."""
+
+    def close(self) -> None:
+        """Give back what open took, after the last model is gone."""

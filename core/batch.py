@@ -1,0 +1,159 @@
+"""Batch: the requests that one execute call answers.
+
+queue & group ─► [Batch] ─► execute ─► split.  Gathering is lazy: a backend that never asks for
+`batch["x"]` never pays for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from core import dtypes
+from core.errors import CoreError, Kind
+from core.native.gather import gather
+from core.request import InferenceRequest, Parameter
+from core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from core.config import Signature
+
+
+class Delivery(Protocol):
+    """Where the answers of a batch go: the pipeline. From any thread."""
+
+    def respond(
+        self,
+        batch: Batch,
+        i: int,
+        outputs: Mapping[str, Any] | list[Tensor],
+        parameters: dict[str, Parameter] | None,
+        final: bool,
+    ) -> None: ...
+
+    def fail(
+        self, batch: Batch, i: int, error: CoreError, final: bool, failure: bool
+    ) -> None: ...
+
+    def finish(self, batch: Batch, i: int) -> None: ...
+
+
+class Batch:
+    """Requests that run together.
+
+    requests    in the order of their rows; each has .inputs, .parameters, .id, .flags, .rows,
+                .cancelled, .correlation_id, .deadline_ns, .outputs
+    rows        sum of the requests' rows
+    signature   inputs and outputs of the model (core.config.Signature)
+
+    `batch["x"]` is input x with the rows of all requests, one array. For one request it is a
+    read-only view of the request's bytes; for several it is a new array that the backend may keep.
+
+    Written by the instance's thread while it executes, by nobody else.
+    """
+
+    __slots__ = (
+        "_gathered",
+        "compute_end_ns",
+        "compute_start_ns",
+        "delivery",
+        "end_ns",
+        "requests",
+        "rows",
+        "signature",
+        "start_ns",
+    )
+
+    def __init__(self, requests: list[InferenceRequest], signature: Signature, delivery: Delivery):
+        self.requests = requests
+        self.signature = signature
+        self.delivery = delivery
+        self.rows = sum(request.rows for request in requests)
+        self._gathered: dict[str, np.ndarray] = {}
+        self.start_ns = 0
+        self.compute_start_ns = 0
+        self.compute_end_ns = 0
+        self.end_ns = 0
+
+    def __len__(self) -> int:
+        return len(self.requests)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.requests[0].inputs
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the inputs that the requests carry (all carry the same)."""
+        return iter(self.requests[0].inputs)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Input `name` of all requests, one below the other.
+
+        Shape [rows, …] for a model with a batch dimension, else the request's own shape. BYTES are
+        object arrays of `bytes`. KeyError if the requests do not carry it.
+        """
+        if (array := self._gathered.get(name)) is None:
+            array = self._gathered[name] = self._gather(name)
+        return array
+
+    def _gather(self, name: str) -> np.ndarray:
+        tensors = [request.inputs[name] for request in self.requests]
+        first = tensors[0]
+        if len(tensors) == 1:
+            return first.array
+        shape = (sum(tensor.shape[0] for tensor in tensors), *first.shape[1:])
+        if first.dtype is dtypes.BYTES:
+            return np.concatenate([tensor.array for tensor in tensors])
+        out = np.empty(shape, first.dtype.numpy)
+        if out.size:
+            gather([tensor.raw for tensor in tensors], memoryview(out).cast("B"))
+        return out
+
+    def inputs_ready(self) -> None:
+        """Gather every input now, and mark the time: what follows counts as inference.
+
+        Optional; without it gathering counts as inference time.
+        """
+        for name in self:
+            self[name]
+        self.compute_start_ns = time.monotonic_ns()
+
+    def outputs_ready(self) -> None:
+        """Mark the time: what follows counts as output time. Optional."""
+        self.compute_end_ns = time.monotonic_ns()
+
+    def respond(
+        self,
+        i: int,
+        outputs: Mapping[str, Any] | list[Tensor],
+        parameters: dict[str, Parameter] | None = None,
+        *,
+        final: bool = True,
+    ) -> None:
+        """Answer request `i` alone. From any thread.
+
+        outputs     {name: array} or a list of Tensor, with the rows of this request; outputs that the
+                    client did not ask for are dropped
+        parameters  of the response
+        final       False if more answers follow (decoupled models only)
+        An output that the model's configuration does not have becomes an error for this request.
+        """
+        self.delivery.respond(self, i, outputs, parameters, final)
+
+    def fail(
+        self, i: int, error: CoreError | str, *, final: bool = True, failure: bool = False
+    ) -> None:
+        """Answer request `i` with an error. From any thread.
+
+        failure   True for an exception of the execution; False if the model answered with an error on
+                  purpose, which Triton's statistics count as a success
+        """
+        if not isinstance(error, CoreError):
+            error = CoreError(Kind.INTERNAL, error)
+        self.delivery.fail(self, i, error, final, failure)
+
+    def finish(self, i: int) -> None:
+        """No more answers to request `i` (decoupled models). From any thread."""
+        self.delivery.finish(self, i)

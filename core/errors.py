@@ -1,0 +1,68 @@
+"""Errors that cross rooms: one type, eight kinds.
+
+A frontend maps a kind to its own status in one table; nothing in core knows HTTP or gRPC.
+The kinds are those of Triton's TRITONSERVER_Error_Code, so that a model's `TritonError` keeps its code.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class Kind(enum.Enum):
+    """What went wrong, as far as a caller must act on it."""
+
+    UNKNOWN = 0
+    INTERNAL = 1
+    NOT_FOUND = 2
+    INVALID = 3
+    UNAVAILABLE = 4
+    UNSUPPORTED = 5
+    ALREADY_EXISTS = 6
+    CANCELLED = 7
+
+
+class CoreError(Exception):
+    """An error with a kind and a text for the caller.
+
+    The text names the thing, what was found, what was expected and what to do next.
+    """
+
+    def __init__(self, kind: Kind, message: str):
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+
+    def __repr__(self) -> str:
+        return f"CoreError({self.kind.name}, {self.message!r})"
+
+
+class Fatal(CoreError):
+    """Raised by a ModelInstance that can serve no more: its batch fails and it leaves service."""
+
+    def __init__(self, message: str):
+        super().__init__(Kind.INTERNAL, message)
+
+
+def invalid(message: str) -> CoreError:
+    return CoreError(Kind.INVALID, message)
+
+
+def not_found(message: str) -> CoreError:
+    return CoreError(Kind.NOT_FOUND, message)
+
+
+def unavailable(message: str) -> CoreError:
+    return CoreError(Kind.UNAVAILABLE, message)
+
+
+def unsupported(message: str) -> CoreError:
+    return CoreError(Kind.UNSUPPORTED, message)
+
+
+def internal(message: str) -> CoreError:
+    return CoreError(Kind.INTERNAL, message)
+
+
+def cancelled(message: str = "request was cancelled") -> CoreError:
+    return CoreError(Kind.CANCELLED, message)

@@ -1,0 +1,10 @@
+"""Compiled modules. One guard, so that a source tree that was never built says so plainly."""
+
+try:
+    from core.native import gather, strings  # noqa: F401  they have no uncompiled form
+except ImportError as error:
+    raise ImportError(
+        f"core's compiled modules are not beside {__file__} ({error}). In a checkout run "
+        "`make dev`, or `pip install --no-build-isolation -e .`. If core is installed, you are "
+        "probably standing in its source folder: use `core-serve`, or `python -P -m core.serve`."
+    ) from error

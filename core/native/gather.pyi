@@ -1,0 +1,10 @@
+from core.tensor import Buffer
+
+def gather(parts: list[Buffer], out: Buffer, offset: int = 0) -> int:
+    """Copy `parts` one after another into `out`, from byte `offset` on.
+
+    parts   contiguous buffers of any length; the caller owns them
+    out     a writable contiguous buffer; the caller owns it
+    Returns the number of bytes copied. Releases the GIL for large copies.
+    Raises ValueError if they do not fit, BufferError for a buffer that is not contiguous.
+    """

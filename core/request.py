@@ -1,0 +1,136 @@
+"""InferenceRequest: what a client asks of one model.
+
+frontend ─► [InferenceRequest] ─► admit ─► …  The frontend fills it from the wire; `admit` checks it
+against the model once and writes `rows`; later rooms trust it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from core.tensor import Tensor
+
+SEQUENCE_START = 1
+SEQUENCE_END = 2
+
+Parameter = bool | int | float | str
+
+
+class RequestedOutput:
+    """One output that the client wants.
+
+    class_count   0 for the tensor itself; n for the n best classes (classification extension)
+    memory        where the frontend wants the bytes (a shared memory region), or None for the reply
+    """
+
+    __slots__ = ("class_count", "memory", "name")
+
+    def __init__(self, name: str, class_count: int = 0, memory: Any = None):
+        self.name = name
+        self.class_count = class_count
+        self.memory = memory
+
+    def __repr__(self) -> str:
+        return f"RequestedOutput({self.name!r}, class_count={self.class_count})"
+
+
+class InferenceRequest:
+    """One request to one model. Written by the frontend, then only on the loop thread.
+
+    model_name       as the client wrote it
+    model_version    -1 for the newest ready version
+    id               the client's own name for the request, "" if none
+    inputs           name → Tensor, in the client's order
+    outputs          wanted outputs; empty for all
+    parameters       custom parameters, name → bool | int | float | str
+    correlation_id   sequence the request belongs to: int, or str; 0 or "" for none
+    flags            SEQUENCE_START | SEQUENCE_END
+    priority         1 is the highest; 0 for the model's default
+    timeout_us       the client's wish for the time in the queue; 0 for none
+    deadline_ns      time.monotonic_ns() after which nobody waits for the answer; 0 for none
+    trace            what the trace of this request hangs on, or None
+    arrival_ns       time.monotonic_ns() when the frontend had the whole request
+    rows             batch size; 1 for a model without a batch dimension (written by admit)
+    """
+
+    __slots__ = (
+        "_on_cancel",
+        "arrival_ns",
+        "cancelled",
+        "correlation_id",
+        "deadline_ns",
+        "flags",
+        "id",
+        "inputs",
+        "model_name",
+        "model_version",
+        "outputs",
+        "parameters",
+        "priority",
+        "rows",
+        "timeout_us",
+        "trace",
+    )
+
+    def __init__(
+        self,
+        model_name: str,
+        inputs: dict[str, Tensor],
+        *,
+        model_version: int = -1,
+        id: str = "",
+        outputs: tuple[RequestedOutput, ...] = (),
+        parameters: dict[str, Parameter] | None = None,
+        correlation_id: int | str = 0,
+        flags: int = 0,
+        priority: int = 0,
+        timeout_us: int = 0,
+        deadline_ns: int = 0,
+        trace: Any = None,
+        arrival_ns: int = 0,
+    ):
+        self.model_name = model_name
+        self.model_version = model_version
+        self.id = id
+        self.inputs = inputs
+        self.outputs = outputs
+        self.parameters = parameters if parameters is not None else {}
+        self.correlation_id = correlation_id
+        self.flags = flags
+        self.priority = priority
+        self.timeout_us = timeout_us
+        self.deadline_ns = deadline_ns
+        self.trace = trace
+        self.arrival_ns = arrival_ns
+        self.rows = 1
+        self.cancelled = False
+        self._on_cancel: list[Callable[[], None]] | None = None
+
+    def wants(self, name: str) -> bool:
+        """Whether output `name` goes into the answer."""
+        return not self.outputs or any(output.name == name for output in self.outputs)
+
+    def cancel(self) -> None:
+        """Nobody waits any more: leave the queue at once, or tell the running model. Loop thread.
+
+        A second call does nothing.
+        """
+        if self.cancelled:
+            return
+        self.cancelled = True
+        listeners, self._on_cancel = self._on_cancel, None
+        for listener in listeners or ():
+            listener()
+
+    def on_cancel(self, listener: Callable[[], None]) -> None:
+        """Call `listener` once when the request is cancelled; at once if it already is. Loop thread."""
+        if self.cancelled:
+            listener()
+        elif self._on_cancel is None:
+            self._on_cancel = [listener]
+        else:
+            self._on_cancel.append(listener)
+
+    def __repr__(self) -> str:
+        return f"InferenceRequest({self.model_name!r}, id={self.id!r}, {list(self.inputs.values())})"

@@ -1,0 +1,156 @@
+"""InferenceResponse: one answer. Reply: the way home of a request.
+
+… execute ─► split ─► [InferenceResponse] ─► Reply ─► frontend
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Generator
+from typing import Any
+
+from core.errors import CoreError, internal
+from core.request import InferenceRequest, Parameter
+from core.tensor import Tensor
+
+Item = "InferenceResponse | CoreError | None"
+Listener = Callable[["InferenceResponse | CoreError | None", bool], None]
+
+
+class InferenceResponse:
+    """One answer of a model version.
+
+    outputs   in the order of the model's configuration, only those that the request wants
+    """
+
+    __slots__ = ("id", "model_name", "model_version", "outputs", "parameters")
+
+    def __init__(
+        self,
+        model_name: str,
+        model_version: int,
+        outputs: list[Tensor],
+        *,
+        id: str = "",
+        parameters: dict[str, Parameter] | None = None,
+    ):
+        self.model_name = model_name
+        self.model_version = model_version
+        self.id = id
+        self.outputs = outputs
+        self.parameters = parameters if parameters is not None else {}
+
+    def output(self, name: str) -> Tensor:
+        """The output `name`; KeyError if the response has none."""
+        for tensor in self.outputs:
+            if tensor.name == name:
+                return tensor
+        raise KeyError(name)
+
+    def __repr__(self) -> str:
+        return f"InferenceResponse({self.model_name!r} {self.model_version}, {self.outputs})"
+
+
+class Reply:
+    """The answers to one request on their way back. Loop thread only.
+
+    `await reply` gives the one answer of an ordinary model and raises its error.
+    `async for response in reply` gives each answer of a decoupled one; an error that is a response
+    is yielded as a CoreError, since more may follow.
+    `listen` is for who needs no coroutine: one callback for each item.
+
+    Each item is (InferenceResponse | CoreError | None, final). None with final means: nothing more.
+    """
+
+    __slots__ = ("_finished", "_items", "_listener", "request")
+
+    def __init__(self, request: InferenceRequest):
+        self.request = request
+        self._items: deque[tuple[InferenceResponse | CoreError | None, bool]] = deque()
+        self._listener: Listener | None = None
+        self._finished = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether the final item has been sent."""
+        return self._finished
+
+    def send(self, item: InferenceResponse | CoreError | None, final: bool = True) -> None:
+        """Pass on an answer, an error, or None when only the end is to be told.
+
+        After the final item every other is dropped: the first end wins (a cancelled request whose
+        model answers after all).
+        """
+        if self._finished:
+            return
+        self._finished = final
+        if self._listener is not None:
+            self._listener(item, final)
+        else:
+            self._items.append((item, final))
+
+    def fail(self, error: CoreError) -> None:
+        """Send `error` as the end."""
+        self.send(error, True)
+
+    def listen(self, listener: Listener) -> None:
+        """Call `listener(item, final)` for each item, those that wait first. Only one listener."""
+        if self._listener is not None:
+            raise RuntimeError("a Reply has one listener")
+        while self._items:
+            listener(*self._items.popleft())
+        self._listener = listener
+
+    def cancel(self) -> None:
+        """Nobody waits any more; the request leaves the queue or the model is told."""
+        self.request.cancel()
+
+    def __await__(self) -> Generator[Any, None, InferenceResponse]:
+        return self._only().__await__()
+
+    async def _only(self) -> InferenceResponse:
+        future: asyncio.Future[InferenceResponse] = asyncio.get_running_loop().create_future()
+        answers: list[InferenceResponse] = []
+
+        def arrive(item: InferenceResponse | CoreError | None, final: bool) -> None:
+            if future.done():
+                return
+            if isinstance(item, CoreError):
+                future.set_exception(item)
+                return
+            if item is not None:
+                answers.append(item)
+            if final and len(answers) == 1:
+                future.set_result(answers[0])
+            elif final:
+                future.set_exception(internal(f"expected a single response, got {len(answers)}"))
+
+        self.listen(arrive)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+
+    async def __aiter__(self) -> AsyncIterator[InferenceResponse | CoreError]:
+        arrived = asyncio.Event()
+        items: deque[tuple[InferenceResponse | CoreError | None, bool]] = deque()
+
+        def arrive(item: InferenceResponse | CoreError | None, final: bool) -> None:
+            items.append((item, final))
+            arrived.set()
+
+        self.listen(arrive)
+        final = False
+        try:
+            while not final:
+                if not items:
+                    arrived.clear()
+                    await arrived.wait()
+                item, final = items.popleft()
+                if item is not None:
+                    yield item
+        finally:
+            if not final:
+                self.cancel()

@@ -1,0 +1,1 @@
+"""What speaks to clients: http (aiohttp), grpc (grpcio), metrics. Each only knows core.server."""
