@@ -23,22 +23,21 @@ if TYPE_CHECKING:
 
 
 class Delivery(Protocol):
-    """Where the answers of a batch go: the pipeline. From any thread."""
+    """Where the answers of one batch go: the pipeline. Any thread."""
 
     def respond(
         self,
-        batch: Batch,
         i: int,
         outputs: Mapping[str, Any] | list[Tensor],
         parameters: dict[str, Parameter] | None,
         final: bool,
     ) -> None: ...
 
-    def fail(
-        self, batch: Batch, i: int, error: CoreError, final: bool, failure: bool
-    ) -> None: ...
+    def fail(self, i: int, error: CoreError, final: bool, failure: bool) -> None: ...
 
-    def finish(self, batch: Batch, i: int) -> None: ...
+    def finish(self, i: int) -> None: ...
+
+    def defer(self, i: int) -> None: ...
 
 
 class Batch:
@@ -140,7 +139,7 @@ class Batch:
         final       False if more answers follow (decoupled models only)
         An output that the model's configuration does not have becomes an error for this request.
         """
-        self.delivery.respond(self, i, outputs, parameters, final)
+        self.delivery.respond(i, outputs, parameters, final)
 
     def fail(
         self, i: int, error: CoreError | str, *, final: bool = True, failure: bool = False
@@ -152,8 +151,16 @@ class Batch:
         """
         if not isinstance(error, CoreError):
             error = CoreError(Kind.INTERNAL, error)
-        self.delivery.fail(self, i, error, final, failure)
+        self.delivery.fail(i, error, final, failure)
 
     def finish(self, i: int) -> None:
         """No more answers to request `i` (decoupled models). From any thread."""
-        self.delivery.finish(self, i)
+        self.delivery.finish(i)
+
+    def defer(self, i: int) -> None:
+        """Request `i` is answered after execute has returned. Before that return, instance's thread.
+
+        Without it, a request that execute leaves unanswered gets an error. Decoupled models need not
+        call it: their requests end with the final answer.
+        """
+        self.delivery.defer(i)

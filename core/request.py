@@ -50,7 +50,7 @@ class InferenceRequest:
     timeout_us       the client's wish for the time in the queue; 0 for none
     deadline_ns      time.monotonic_ns() after which nobody waits for the answer; 0 for none
     trace            what the trace of this request hangs on, or None
-    arrival_ns       time.monotonic_ns() when the frontend had the whole request
+    arrival_ns       time.monotonic_ns() at which the model took it in (written by admit)
     rows             batch size; 1 for a model without a batch dimension (written by admit)
     """
 
@@ -88,7 +88,6 @@ class InferenceRequest:
         timeout_us: int = 0,
         deadline_ns: int = 0,
         trace: Any = None,
-        arrival_ns: int = 0,
     ):
         self.model_name = model_name
         self.model_version = model_version
@@ -102,7 +101,7 @@ class InferenceRequest:
         self.timeout_us = timeout_us
         self.deadline_ns = deadline_ns
         self.trace = trace
-        self.arrival_ns = arrival_ns
+        self.arrival_ns = 0
         self.rows = 1
         self.cancelled = False
         self._on_cancel: list[Callable[[], None]] | None = None

@@ -1,0 +1,227 @@
+"""Check a request against its model, once.
+
+frontend ─► [admit] ─► queue.  After this room every input is known, complete and of the right
+datatype, shape and size; `request.rows` and `request.arrival_ns` are set, and inputs have the shape
+that the model sees. The texts are Triton's, since clients and their tests look for them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from core import dtypes
+from core.config.signature import InputSpec, Signature
+from core.errors import CoreError, invalid
+from core.native import strings
+from core.pipeline.split import mapped_shape
+from core.request import InferenceRequest
+from core.tensor import Tensor
+
+LARGEST = 2**63 - 1  # of an element count or byte size, as in Triton
+
+
+def admission(signature: Signature) -> Callable[[InferenceRequest], None]:
+    """The check for one model version: raises CoreError(INVALID), or completes the request."""
+    required = [spec.name for spec in signature.inputs.values() if not spec.optional]
+    most = len(signature.inputs)
+
+    def admit(request: InferenceRequest) -> None:
+        try:
+            for output in request.outputs:
+                if output.name not in signature.outputs:
+                    raise invalid(
+                        f"unexpected inference output '{output.name}' for model '{signature.name}'"
+                    )
+            if not (len(required) <= len(request.inputs) <= most) or any(
+                name not in request.inputs for name in required
+            ):
+                raise _wrong_inputs(request, required, signature)
+            request.rows = _rows(request, signature)
+            for name, tensor in request.inputs.items():
+                spec = signature.inputs.get(name)
+                if spec is None:
+                    raise invalid(f"unexpected inference input '{name}' for model '{signature.name}'")
+                _check(tensor, spec, signature)
+                if spec.reshape is not None:
+                    request.inputs[name] = _model_shaped(tensor, spec, signature)
+        except CoreError as error:
+            raise CoreError(error.kind, f"{request_label(request)} {error.message}") from None
+        request.arrival_ns = time.monotonic_ns()
+
+    return admit
+
+
+def request_label(request: InferenceRequest) -> str:
+    """How texts about a request begin."""
+    return f"[request id: {request.id or '<id_unknown>'}]"
+
+
+def _wrong_inputs(request: InferenceRequest, required: list[str], signature: Signature) -> CoreError:
+    unknown = [name for name in request.inputs if name not in signature.inputs]
+    if unknown and len(required) <= len(request.inputs) <= len(signature.inputs):
+        return invalid(f"unexpected inference input '{unknown[0]}' for model '{signature.name}'")
+    got = len(request.inputs)
+    most = len(signature.inputs)
+    if len(required) == most:
+        text = f"expected {most} inputs but got {got} inputs for model '{signature.name}'."
+    else:
+        text = (
+            f"expected number of inputs between {len(required)} and {most} but got {got} inputs "
+            f"for model '{signature.name}'."
+        )
+    missing = [name for name in required if name not in request.inputs]
+    return invalid(
+        f"{text} Got input(s) {_listed(request.inputs)}, but missing required input(s) "
+        f"{_listed(missing)}. Please provide all required input(s)."
+    )
+
+
+def _listed(names: list[str] | dict[str, Tensor]) -> str:
+    return "[" + ",".join(f"'{name}'" for name in names) + "]"
+
+
+def _rows(request: InferenceRequest, signature: Signature) -> int:
+    """The batch size that all inputs agree on; 1 for a model without a batch dimension."""
+    if not signature.max_batch_size:
+        return 1
+    rows = -1
+    for name, tensor in request.inputs.items():
+        spec = signature.inputs.get(name)
+        if spec is not None and spec.shape_tensor:
+            continue
+        if not tensor.shape:
+            raise invalid(
+                f"input '{name}' has no shape but model requires batch dimension for "
+                f"'{signature.name}'"
+            )
+        if rows == -1:
+            rows = tensor.shape[0]
+        elif rows != tensor.shape[0]:
+            raise invalid(
+                f"input '{name}' batch size does not match other inputs for '{signature.name}'"
+            )
+    rows = max(rows, 0) if request.inputs else 1
+    if rows > signature.max_batch_size:
+        raise invalid(
+            f"inference request batch-size must be <= {signature.max_batch_size} for "
+            f"'{signature.name}'"
+        )
+    return rows
+
+
+def _check(tensor: Tensor, spec: InputSpec, signature: Signature) -> None:
+    if tensor.dtype is not spec.dtype:
+        raise invalid(
+            f"inference input '{spec.name}' data-type is '{tensor.dtype}', but model "
+            f"'{signature.name}' expects '{spec.dtype}'"
+        )
+    shape = tensor.shape
+    batched = bool(signature.max_batch_size) and not spec.shape_tensor
+    if len(shape) != len(spec.dims) + batched or any(
+        dim not in (-1, size) for dim, size in zip(spec.dims, shape[batched:], strict=True)
+    ):
+        raise _wrong_shape(tensor, spec, signature)
+    count = 1
+    for size in shape:
+        if size < 0:
+            raise invalid(
+                f"invalid shape for input '{spec.name}': shape {_shape_text(shape)} contains one or "
+                "more invalid dimensions"
+            )
+        count *= size
+    if count > LARGEST:
+        raise invalid(
+            f"invalid shape for input '{spec.name}': shape {_shape_text(shape)} causes total element "
+            f"count to exceed maximum size of {LARGEST}"
+        )
+    if tensor.has_raw:
+        _check_size(tensor, count, signature)
+
+
+def _check_size(tensor: Tensor, count: int, signature: Signature) -> None:
+    """The bytes that came must be those of the shape."""
+    name, model = tensor.name, signature.name
+    got = memoryview(tensor.raw).nbytes
+    if tensor.dtype is not dtypes.BYTES:
+        size = tensor.dtype.byte_size
+        if count * size > LARGEST:
+            raise invalid(
+                f"byte size overflow for input '{name}': element count ({count}) * data type size "
+                f"({size}) exceeds maximum allowed size ({LARGEST})"
+            )
+        if count * size != got:
+            raise invalid(
+                f"input byte size mismatch for input '{name}' for model '{model}'. "
+                f"Expected {count * size}, got {got}"
+            )
+        return
+    elements, left = strings.count(tensor.raw)
+    if left >= 4:
+        raise invalid(
+            f"incomplete string data for inference input '{name}' for model '{model}': an element "
+            f"announces more bytes than the {left - 4} that are left"
+        )
+    if left:
+        raise invalid(
+            f"incomplete string length indicator for inference input '{name}' for model '{model}', "
+            f"expecting 4 bytes but only {left} bytes available"
+        )
+    if elements != count:
+        raise invalid(
+            f"expected {count} string elements for inference input '{name}' for model '{model}', "
+            f"got {elements}"
+        )
+
+
+def _wrong_shape(tensor: Tensor, spec: InputSpec, signature: Signature) -> CoreError:
+    text = (
+        f"unexpected shape for input '{spec.name}' for model '{signature.name}'. Expected "
+        f"{_shape_text(((-1,) if signature.max_batch_size else ()) + spec.dims)}, "
+        f"got {_shape_text(tensor.shape)}."
+    )
+    if signature.max_batch_size:
+        text += (
+            " NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension "
+            "to be prepended to each input shape. If you want to specify the full shape including the "
+            "batch dim in your input dims config, try setting max_batch_size to zero. See the model "
+            "configuration docs for more info on max_batch_size."
+        )
+    return invalid(text)
+
+
+def _shape_text(shape: tuple[int, ...]) -> str:
+    return "[" + ",".join(map(str, shape)) + "]"
+
+
+def _model_shaped(tensor: Tensor, spec: InputSpec, signature: Signature) -> Tensor:
+    """The input under the shape that the model sees (`reshape` in its configuration)."""
+    assert spec.reshape is not None
+    batch = tensor.shape[:1] if signature.max_batch_size else ()
+    shape = batch + mapped_shape(tensor.shape[len(batch) :], spec.dims, spec.reshape)
+    return tensor.reshaped(shape)
+
+
+def group_key(signature: Signature) -> Callable[[InferenceRequest], object] | None:
+    """What requests of one batch must share, as a function of a request; None if all fit together.
+
+    Inputs with a variable dimension must have equal shapes, unless they may be ragged; with optional
+    inputs the same inputs must be there; a shape tensor must hold the same values.
+    """
+    optional = any(spec.optional for spec in signature.inputs.values())
+    variable = [
+        spec.name for spec in signature.inputs.values() if -1 in spec.dims and not spec.ragged
+    ]
+    shape_tensors = [spec.name for spec in signature.inputs.values() if spec.shape_tensor]
+    if not (optional or variable or shape_tensors):
+        return None
+
+    def key(request: InferenceRequest) -> object:
+        inputs = request.inputs
+        return (
+            tuple(sorted(inputs)) if optional else (),
+            tuple(inputs[name].shape[1:] for name in variable if name in inputs),
+            tuple(bytes(inputs[name].raw) for name in shape_tensors if name in inputs),
+        )
+
+    return key

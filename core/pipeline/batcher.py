@@ -1,0 +1,232 @@
+"""Group waiting requests into batches and give them to idle instances.
+
+admit ─► [Batcher] ─► worker.  A batch is chosen when an instance is idle, never earlier, so that it
+holds everything that came while the instances were busy. Nothing here touches tensor bytes.
+Source of the rules: ModelDynamicBatching in Triton's model_config.proto and the behaviour of its
+dynamic batch scheduler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from core.errors import CoreError, cancelled, unavailable
+from core.pipeline.queue import RequestQueue, Waiting
+from core.request import InferenceRequest
+from core.response import Reply
+from core.telemetry.statistics import Statistics
+
+
+@dataclass(frozen=True)
+class BatchLimits:
+    """What a batch may be.
+
+    most_rows    largest batch; with 1 every request runs alone, whatever rows it has
+    preferred    sizes that run at once when the queue reaches them
+    delay_ns     longest wait of the oldest request for a better batch
+    """
+
+    most_rows: int = 1
+    preferred: tuple[int, ...] = ()
+    delay_ns: int = 0
+    alone: bool = True
+
+
+def choose(
+    waiting: list[Waiting], limits: BatchLimits, now_ns: int
+) -> tuple[int, int]:
+    """How many requests from the front run now, or when to look again.
+
+    waiting   in the order in which they are to run, at least one
+    Returns (count, 0) to run `count` requests, or (0, time) to wait until `time` (ns, monotonic).
+    """
+    if limits.alone:
+        return 1, 0
+    largest_preferred = max(limits.preferred, default=0)
+    rows = best = fitting = 0
+    complete = False  # nothing more can be added to what fits
+    key = waiting[0].key
+    for entry in waiting:
+        size = max(1, entry.request.rows)
+        if fitting and (rows + size > limits.most_rows or entry.key != key):
+            complete = True
+            break
+        if fitting and rows + size > largest_preferred and not best:
+            best = fitting
+        rows += size
+        fitting += 1
+        if rows in limits.preferred:
+            best = fitting
+    waited_ns = now_ns - waiting[0].request.arrival_ns
+    late = limits.delay_ns > 0 and waited_ns >= limits.delay_ns
+    if best and not late:
+        return best, 0
+    if complete or rows >= largest_preferred or late or not limits.delay_ns:
+        return fitting, 0
+    return 0, waiting[0].request.arrival_ns + limits.delay_ns
+
+
+class Batcher:
+    """The scheduler of one model version. Loop thread only.
+
+    run     gives a batch to an idle instance; only called while `idle()` is true
+    key     what requests of one batch must share, or None
+    """
+
+    def __init__(
+        self,
+        *,
+        queue: RequestQueue,
+        limits: BatchLimits,
+        statistics: Statistics,
+        loop: asyncio.AbstractEventLoop,
+        idle: Callable[[], bool],
+        run: Callable[[list[Waiting]], None],
+        on_final: Callable[[], None],
+        key: Callable[[InferenceRequest], object] | None = None,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ):
+        self._queue = queue
+        self._limits = limits
+        self._statistics = statistics
+        self._loop = loop
+        self._idle = idle
+        self._run = run
+        self._on_final = on_final
+        self._key = key if not limits.alone else None
+        self._clock_ns = clock_ns
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ns = 0
+        self._pump_soon = False
+        self._pumping = False
+
+    @property
+    def pending(self) -> int:
+        """Requests that wait."""
+        return len(self._queue)
+
+    def __call__(self, request: InferenceRequest) -> Reply:
+        """Queue an admitted request. Raises CoreError(UNAVAILABLE) if the queue is full."""
+        reply = Reply(request)
+        waiting = Waiting(request, reply, self._key(request) if self._key else None)
+        self._queue.push(waiting)
+        request.on_cancel(lambda: self._cancelled(waiting))
+        if self._limits.alone:
+            self.pump()
+        elif not self._pump_soon:
+            # Not at once: requests that arrive in one turn of the loop belong into one batch.
+            self._pump_soon = True
+            self._loop.call_soon(self._pump_now)
+        return reply
+
+    def pump(self) -> None:
+        """Start whatever can start now; called for each new request and each idle instance."""
+        if self._pumping:  # an inline instance became idle again within run: the loop below goes on
+            return
+        self._pumping = True
+        try:
+            self._pump()
+        finally:
+            self._pumping = False
+
+    def _pump(self) -> None:
+        now_ns = self._clock_ns()
+        for waiting in self._queue.expire(now_ns):
+            self._refuse(waiting, unavailable("Request timeout expired"), "REJECTED")
+        look_again_ns = 0
+        while len(self._queue) and self._idle():
+            entries = self._front()
+            count, look_again_ns = choose(entries, self._limits, now_ns)
+            if not count:
+                break
+            chosen = entries[:count]
+            self._queue.take(chosen)
+            self._run(chosen)
+        self._set_timer(look_again_ns)
+
+    def fail_all(self, error: CoreError) -> None:
+        """No instance is left: refuse what waits."""
+        for waiting in list(self._queue.in_order()):
+            self._queue.remove(waiting)
+            self._refuse(waiting, error, "OTHER")
+
+    def _pump_now(self) -> None:
+        self._pump_soon = False
+        self.pump()
+
+    def _front(self) -> list[Waiting]:
+        """As many requests from the front as one batch can look at."""
+        most = 1 if self._limits.alone else self._limits.most_rows + 1
+        front: list[Waiting] = []
+        for waiting in self._queue.in_order():
+            front.append(waiting)
+            if len(front) == most:
+                break
+        return front
+
+    def _cancelled(self, waiting: Waiting) -> None:
+        if self._queue.remove(waiting):
+            self._refuse(waiting, cancelled(), "CANCELED")
+
+    def _refuse(self, waiting: Waiting, error: CoreError, reason: str) -> None:
+        self._statistics.failed(reason, self._clock_ns() - waiting.request.arrival_ns)
+        waiting.reply.fail(error)
+        self._on_final()
+
+    def _set_timer(self, look_again_ns: int) -> None:
+        expiry_ns = self._queue.next_expiry_ns()
+        at_ns = min((ns for ns in (look_again_ns, expiry_ns) if ns), default=0)
+        if self._timer is not None:
+            if at_ns == self._timer_ns:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if at_ns:
+            self._timer_ns = at_ns
+            delay_s = max(0, at_ns - self._clock_ns()) / 1e9
+            self._timer = self._loop.call_later(delay_s, self._fire)
+
+    def _fire(self) -> None:
+        self._timer = None
+        self.pump()
+
+
+class InOrder:
+    """A layer that gives answers in the order in which their requests came (preserve_ordering)."""
+
+    def __init__(self, inner: Callable[[InferenceRequest], Reply]):
+        self._inner = inner
+        self._line: deque[_Held] = deque()
+
+    def __call__(self, request: InferenceRequest) -> Reply:
+        inner = self._inner(request)
+        held = _Held(Reply(request))
+        self._line.append(held)
+        inner.listen(lambda item, final: self._arrived(held, item, final))
+        return held.reply
+
+    def _arrived(self, held: _Held, item: object, final: bool) -> None:
+        held.items.append((item, final))
+        held.complete = final
+        while self._line:
+            first = self._line[0]
+            while first.items:
+                first.reply.send(*first.items.popleft())  # type: ignore[arg-type]
+            if not first.complete:
+                return
+            self._line.popleft()
+
+
+class _Held:
+    """A reply whose answers wait for those before it."""
+
+    __slots__ = ("complete", "items", "reply")
+
+    def __init__(self, reply: Reply):
+        self.reply = reply
+        self.items: deque[tuple[object, bool]] = deque()
+        self.complete = False

@@ -1,0 +1,210 @@
+"""Chain: everything between a frontend and the instances of one model version.
+
+Composed once, at load, in one visible expression (see `_compose`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from core.backend import Device, Model, ModelInstance
+from core.config import ModelConfig, Signature
+from core.errors import CoreError, unavailable
+from core.pipeline.admit import admission, group_key, request_label
+from core.pipeline.batcher import Batcher, BatchLimits, InOrder
+from core.pipeline.delivery import BatchDelivery
+from core.pipeline.queue import QueuePolicy, RequestQueue, Waiting
+from core.pipeline.worker import Worker, worker_for
+from core.request import InferenceRequest
+from core.response import Reply
+from core.telemetry.statistics import Statistics
+
+Handler = Callable[[InferenceRequest], Reply]
+
+_KINDS = {1: "GPU", 2: "CPU", 3: "MODEL"}  # ModelInstanceGroup.Kind; AUTO is gone by now
+
+
+class Chain:
+    """The opened instances of one model version and the way to them. Loop thread only.
+
+    handler      request → Reply; raises CoreError for what is refused at once
+    statistics   of the version
+    """
+
+    def __init__(
+        self, config: ModelConfig, signature: Signature, loop: asyncio.AbstractEventLoop
+    ):
+        self.signature = signature
+        self.statistics = Statistics()
+        self._loop = loop
+        self._workers: list[Worker] = []
+        self._idle: deque[Worker] = deque()
+        self._in_flight = 0
+        self._draining = False
+        self._drained: asyncio.Future[None] | None = None
+        self._batcher = Batcher(
+            queue=request_queue(config),
+            limits=batch_limits(config),
+            statistics=self.statistics,
+            loop=loop,
+            idle=lambda: bool(self._idle),
+            run=self._run,
+            on_final=self._ended,
+            key=group_key(signature) if signature.max_batch_size else None,
+        )
+        self.handler = self._compose(config)
+
+    def _compose(self, config: ModelConfig) -> Handler:
+        admit = admission(self.signature)
+        batching = config.dynamic_batching
+        scheduled: Handler = InOrder(self._batcher) if batching.preserve_ordering else self._batcher
+
+        def handle(request: InferenceRequest) -> Reply:
+            if self._draining:
+                raise unavailable(
+                    f"{request_label(request)} Server is stopping, scheduler for model has stopped "
+                    "accepting new inference requests"
+                )
+            admit(request)
+            self._in_flight += 1
+            try:
+                return scheduled(request)
+            except CoreError:
+                self._ended()
+                raise
+
+        return handle
+
+    @property
+    def pending(self) -> int:
+        """Requests that wait for an instance."""
+        return self._batcher.pending
+
+    @property
+    def in_flight(self) -> int:
+        """Accepted requests without their last answer, waiting or running."""
+        return self._in_flight
+
+    @property
+    def ready(self) -> bool:
+        """Whether an instance can serve."""
+        return any(w.broken is None and w.instance.ready() for w in self._workers)
+
+    async def open(self, model: Model) -> None:
+        """Open every instance of the model's groups; closes those that opened if one fails."""
+        workers = [
+            worker_for(instance, self._loop, self._became_idle) for instance in instances_of(model)
+        ]
+        results = await asyncio.gather(*(w.open() for w in workers), return_exceptions=True)
+        self._workers = [w for w, r in zip(workers, results, strict=True) if r is None]
+        if failure := next((r for r in results if r is not None), None):
+            await self.close()
+            raise failure
+        self._idle.extend(self._workers)
+
+    async def drain(self) -> None:
+        """Refuse new requests and wait for the last answer of those that were accepted."""
+        self._draining = True
+        if self._in_flight:
+            if self._drained is None:
+                self._drained = self._loop.create_future()
+            await asyncio.shield(self._drained)
+
+    async def close(self) -> None:
+        """Close the instances, each where it ran. A second call does nothing."""
+        self._draining = True
+        workers, self._workers = self._workers, []
+        self._idle.clear()
+        await asyncio.gather(*(worker.close() for worker in workers))
+
+    def _run(self, waiting: list[Waiting]) -> None:
+        worker = self._idle.popleft()
+        worker.run(
+            BatchDelivery(waiting, self.signature, self.statistics, self._loop, self._ended)
+        )
+
+    def _became_idle(self, worker: Worker, delivery: BatchDelivery) -> None:
+        if worker.broken is None:
+            self._idle.append(worker)
+        elif all(w.broken is not None for w in self._workers):
+            self._batcher.fail_all(
+                unavailable(f"no instance of model '{self.signature.name}' is left: {worker.broken}")
+            )
+        self._batcher.pump()
+
+    def _ended(self) -> None:
+        self._in_flight -= 1
+        if not self._in_flight and self._drained is not None:
+            self._drained.set_result(None)
+            self._drained = None
+
+
+async def open_chain(
+    model: Model, signature: Signature, *, loop: asyncio.AbstractEventLoop
+) -> Chain:
+    """Open the instances of a loaded model and the chain before them.
+
+    The exception of an instance's open() is raised as it is, after the other instances have closed.
+    """
+    chain = Chain(model.config, signature, loop)
+    await chain.open(model)
+    return chain
+
+
+def instances_of(model: Model) -> list[ModelInstance]:
+    """The instances that the configuration's groups ask for, not yet opened.
+
+    Expects a normalised configuration: counts, kinds and GPUs are filled in.
+    """
+    found = []
+    for group in model.config.instance_group:
+        if group.passive:
+            continue
+        devices = [Device("GPU", gpu) for gpu in group.gpus] or [Device(_KINDS[group.kind])]
+        for device in devices:
+            for index in range(group.count):
+                instance = model.backend.instance()
+                instance.model = model
+                instance.device = device
+                instance.name = f"{group.name}_{index}"
+                found.append(instance)
+    return found
+
+
+def batch_limits(config: ModelConfig) -> BatchLimits:
+    """What dynamic_batching allows; without it every request runs alone."""
+    if not config.HasField("dynamic_batching") or not config.max_batch_size:
+        return BatchLimits(most_rows=max(1, config.max_batch_size), alone=True)
+    batching = config.dynamic_batching
+    return BatchLimits(
+        most_rows=config.max_batch_size,
+        preferred=tuple(batching.preferred_batch_size),
+        delay_ns=batching.max_queue_delay_microseconds * 1000,
+        alone=False,
+    )
+
+
+def request_queue(config: ModelConfig) -> RequestQueue:
+    """The queue that the policies of dynamic_batching describe; unbounded without it."""
+    if not config.HasField("dynamic_batching"):
+        return RequestQueue()
+    batching = config.dynamic_batching
+    return RequestQueue(
+        _policy(batching.default_queue_policy),
+        batching.priority_levels,
+        batching.default_priority_level,
+        {level: _policy(policy) for level, policy in batching.priority_queue_policy.items()},
+    )
+
+
+def _policy(message: object) -> QueuePolicy:
+    return QueuePolicy(
+        timeout_us=message.default_timeout_microseconds,  # type: ignore[attr-defined]
+        delay=message.timeout_action == 1,  # type: ignore[attr-defined]  DELAY
+        may_override=message.allow_timeout_override,  # type: ignore[attr-defined]
+        size=message.max_queue_size,  # type: ignore[attr-defined]
+    )
+
+

@@ -1,0 +1,199 @@
+"""The answers of one batch on their way from the instance to the replies.
+
+execute ─► split ─► [Delivery] ─► Reply.  Answers are made on whatever thread the backend gives them;
+they are handed over, and counted, on the loop thread, with one wake-up for all that are there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from core.batch import Batch
+from core.config.signature import Signature
+from core.errors import CoreError, Kind, internal
+from core.pipeline.queue import Waiting
+from core.pipeline.split import finish, named_tensors, split
+from core.request import Parameter
+from core.response import InferenceResponse
+from core.telemetry.statistics import Statistics
+from core.tensor import Tensor
+
+
+class BatchDelivery:
+    """Invariants:
+
+    1. Each request gets one final item: an answer, an error, or the end of its answers.
+    2. While execute runs, answers of an ordinary model wait, so that one wake-up carries them all;
+       those of a decoupled model leave at once.
+    3. Everything below "loop thread" is only touched there.
+    """
+
+    __slots__ = (
+        "_answered",
+        "_deferred",
+        "_holding",
+        "_items",
+        "_loop",
+        "_on_final",
+        "_open",
+        "_scheduled",
+        "_signature",
+        "_statistics",
+        "_waiting",
+        "batch",
+    )
+
+    def __init__(
+        self,
+        waiting: list[Waiting],
+        signature: Signature,
+        statistics: Statistics,
+        loop: asyncio.AbstractEventLoop,
+        on_final: Callable[[], None],
+    ):
+        self._waiting = waiting
+        self._signature = signature
+        self._statistics = statistics
+        self._loop = loop
+        self._on_final = on_final
+        self._items: deque[tuple[int, InferenceResponse | CoreError | None, bool, bool]] = deque()
+        self._answered = [False] * len(waiting)  # final item given; written by the answering thread
+        self._deferred: set[int] = set()  # written by the instance's thread while it executes
+        self._holding = not signature.decoupled
+        self._scheduled = False
+        self._open = len(waiting)  # loop thread: requests without their final item
+        self.batch = Batch([w.request for w in waiting], signature, self)
+
+    # any thread ----------------------------------------------------------
+
+    def respond(
+        self,
+        i: int,
+        outputs: Mapping[str, Any] | list[Tensor],
+        parameters: dict[str, Parameter] | None,
+        final: bool,
+    ) -> None:
+        request = self._waiting[i].request
+        try:
+            tensors = finish(named_tensors(outputs), request, self._signature)
+        except CoreError as error:
+            self.fail(i, error, final, False)
+            return
+        response = InferenceResponse(
+            self._signature.name,
+            self._signature.version,
+            tensors,
+            id=request.id,
+            parameters=parameters,
+        )
+        self._put(i, response, final, False)
+
+    def fail(self, i: int, error: CoreError, final: bool, failure: bool) -> None:
+        self._put(i, error, final, failure)
+
+    def finish(self, i: int) -> None:
+        self._put(i, None, True, False)
+
+    def defer(self, i: int) -> None:
+        self._deferred.add(i)
+
+    def _put(
+        self, i: int, item: InferenceResponse | CoreError | None, final: bool, failure: bool
+    ) -> None:
+        if self._answered[i]:
+            return
+        self._answered[i] = final
+        self._items.append((i, item, final, failure))
+        if not self._holding and not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon_threadsafe(self._hand_over)
+
+    # the instance's thread -------------------------------------------------
+
+    def executed(self, outputs: Mapping[str, Any] | None, error: BaseException | None) -> None:
+        """execute has returned or raised: answer what is still open, unless it was deferred."""
+        batch = self.batch
+        if error is None and outputs is not None:
+            batch.compute_end_ns = batch.compute_end_ns or time.monotonic_ns()
+            try:
+                for i, tensors in enumerate(split(outputs, batch)):
+                    self.respond(i, tensors, None, True)
+            except CoreError as problem:
+                error = problem
+        if error is not None:
+            self._fail_open(_as_core_error(error, self._signature))
+        elif not self._signature.decoupled:
+            for i, answered in enumerate(self._answered):
+                if not answered and i not in self._deferred:
+                    self.fail(
+                        i,
+                        internal(
+                            f"the instance of model '{self._signature.name}' returned without an "
+                            f"answer to request {i} of a batch of {len(self._waiting)}"
+                        ),
+                        True,
+                        True,
+                    )
+        batch.end_ns = time.monotonic_ns()
+
+    def _fail_open(self, error: CoreError) -> None:
+        for i in range(len(self._waiting)):
+            self.fail(i, error, True, True)
+
+    # loop thread -----------------------------------------------------------
+
+    def release(self) -> None:
+        """The execution is over: count it and hand over what waits."""
+        batch = self.batch
+        start, end = batch.start_ns, batch.end_ns
+        compute_start = batch.compute_start_ns or start
+        compute_end = batch.compute_end_ns or end
+        self._statistics.executed(
+            batch.rows, compute_start - start, compute_end - compute_start, end - compute_end
+        )
+        self._holding = False
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        self._scheduled = False
+        items = self._items
+        while items:
+            i, item, final, failure = items.popleft()
+            if final:
+                self._count(i, failure)
+                self._open -= 1
+            self._waiting[i].reply.send(item, final)
+            if final:
+                self._on_final()
+
+    def _count(self, i: int, failure: bool) -> None:
+        batch, request = self.batch, self._waiting[i].request
+        now = time.monotonic_ns()
+        total = now - request.arrival_ns
+        if failure:
+            self._statistics.failed("CANCELED" if request.cancelled else "BACKEND", total)
+            return
+        start = batch.start_ns
+        end = batch.end_ns or now
+        compute_start = batch.compute_start_ns or start
+        compute_end = batch.compute_end_ns or end
+        self._statistics.succeeded(
+            request.rows,
+            total,
+            start - request.arrival_ns,
+            compute_start - start,
+            compute_end - compute_start,
+            end - compute_end,
+        )
+
+
+def _as_core_error(error: BaseException, signature: Signature) -> CoreError:
+    if isinstance(error, CoreError):
+        return error
+    return CoreError(
+        Kind.INTERNAL, f"model '{signature.name}' failed: {type(error).__name__}: {error}"
+    )

@@ -1,0 +1,154 @@
+"""Requests that wait for an instance, by priority and within it by arrival.
+
+admit ─► [RequestQueue] ─► batcher.  A queue policy bounds how many wait and for how long. Pure data:
+time comes in as an argument, and nothing is answered here.
+Source of the rules: ModelQueuePolicy in Triton's model_config.proto, as its scheduler applies them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from core.errors import unavailable
+from core.request import InferenceRequest
+from core.response import Reply
+
+
+@dataclass(frozen=True)
+class QueuePolicy:
+    """How one priority level waits.
+
+    timeout_us      longest wait; 0 for no bound
+    delay           a request whose time has passed waits behind all others, instead of being refused
+    may_override    a request's own, shorter timeout counts (only where timeout_us is set)
+    size            most requests that wait; 0 for no bound
+    """
+
+    timeout_us: int = 0
+    delay: bool = False
+    may_override: bool = False
+    size: int = 0
+
+
+class Waiting:
+    """One request in the queue."""
+
+    __slots__ = ("expiry_ns", "key", "level", "reply", "request", "taken")
+
+    def __init__(self, request: InferenceRequest, reply: Reply, key: object = None):
+        self.request = request
+        self.reply = reply
+        self.key = key  # requests of one batch share it
+        self.level = 0
+        self.expiry_ns = 0  # 0: never
+        self.taken = False  # has left the queue: for execution, expired or cancelled
+
+
+class RequestQueue:
+    """Requests by priority level. Loop thread only.
+
+    Invariants:
+    1. A Waiting is in exactly one of the deques while `taken` is false.
+    2. `len(queue)` counts those, expired ones in a delayed deque included.
+    """
+
+    def __init__(
+        self,
+        policy: QueuePolicy = QueuePolicy(),  # noqa: B008  frozen
+        levels: int = 0,
+        default_level: int = 0,
+        level_policies: dict[int, QueuePolicy] | None = None,
+    ):
+        self._levels = range(1, levels + 1) if levels else range(0, 1)
+        self._default_level = default_level if levels else 0
+        given = level_policies or {}
+        self._policies = {level: given.get(level, policy) for level in self._levels}
+        self._waiting: dict[int, deque[Waiting]] = {level: deque() for level in self._levels}
+        self._delayed: dict[int, deque[Waiting]] = {level: deque() for level in self._levels}
+        self._counts = dict.fromkeys(self._levels, 0)
+        self._timed = any(policy.timeout_us for policy in self._policies.values())
+
+    def __len__(self) -> int:
+        return sum(self._counts.values())
+
+    def push(self, waiting: Waiting) -> None:
+        """Add a request at the end of its level.
+
+        Raises CoreError(UNAVAILABLE) if the level is full.
+        """
+        request = waiting.request
+        level = request.priority if request.priority in self._levels else self._default_level
+        if level not in self._counts:
+            level = self._default_level
+        policy = self._policies[level]
+        if policy.size and self._counts[level] >= policy.size:
+            raise unavailable("Exceeds maximum queue size")
+        timeout_us = policy.timeout_us
+        if policy.may_override and 0 < request.timeout_us < timeout_us:
+            timeout_us = request.timeout_us
+        waiting.level = level
+        waiting.expiry_ns = request.arrival_ns + timeout_us * 1000 if timeout_us else 0
+        self._waiting[level].append(waiting)
+        self._counts[level] += 1
+
+    def remove(self, waiting: Waiting) -> bool:
+        """Take a request out (it was cancelled). False if it is not in the queue any more."""
+        if waiting.taken:
+            return False
+        self._leave(waiting)
+        for line in (self._waiting[waiting.level], self._delayed[waiting.level]):
+            try:
+                line.remove(waiting)
+                break
+            except ValueError:
+                continue
+        return True
+
+    def take(self, chosen: list[Waiting]) -> None:
+        """Take out requests that `in_order` gave, from its beginning on."""
+        for waiting in chosen:
+            self._leave(waiting)
+            line = self._waiting[waiting.level]
+            if line and line[0] is waiting:
+                line.popleft()
+            else:
+                self._delayed[waiting.level].popleft()
+
+    def expire(self, now_ns: int) -> list[Waiting]:
+        """Requests whose time has passed and whose policy refuses them; they leave the queue.
+
+        Those whose policy delays them go behind all others of their level.
+        """
+        if not self._timed:
+            return []
+        refused = []
+        for level in self._levels:
+            policy = self._policies[level]
+            late = [w for w in self._waiting[level] if w.expiry_ns and w.expiry_ns <= now_ns]
+            for waiting in late:
+                self._waiting[level].remove(waiting)
+                if policy.delay:
+                    self._delayed[level].append(waiting)
+                else:
+                    self._leave(waiting)
+                    refused.append(waiting)
+        return refused
+
+    def next_expiry_ns(self) -> int:
+        """When `expire` has something to do next; 0 for never."""
+        if not self._timed:
+            return 0
+        times = [w.expiry_ns for line in self._waiting.values() for w in line if w.expiry_ns]
+        return min(times, default=0)
+
+    def in_order(self) -> Iterator[Waiting]:
+        """Requests in the order in which they are to run: by level, then arrival; delayed ones last."""
+        for level in self._levels:
+            yield from self._waiting[level]
+            yield from self._delayed[level]
+
+    def _leave(self, waiting: Waiting) -> None:
+        waiting.taken = True
+        self._counts[waiting.level] -= 1

@@ -1,0 +1,107 @@
+"""Outputs of an execution → the tensors of each request.
+
+execute ─► [split] ─► InferenceResponse.  Rows are handed out as views; nothing is copied here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+from core import dtypes
+from core.batch import Batch
+from core.config.signature import OutputSpec, Signature
+from core.errors import internal
+from core.pipeline.classification import classify
+from core.request import InferenceRequest
+from core.tensor import Tensor
+
+
+def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
+    """The outputs of a whole batch as a list of tensors for each of its requests.
+
+    outputs   name → array with the rows of all requests, in their order
+    Raises CoreError(INTERNAL) for a name, a datatype or a number of rows that the model must not give.
+    """
+    signature = batch.signature
+    found: list[list[Tensor]] = [[] for _ in batch.requests]
+    for name, value in outputs.items():
+        spec = _spec(signature, name)
+        whole = Tensor.of(name, value, spec.dtype if spec.dtype is dtypes.BF16 else None)
+        if whole.dtype is not spec.dtype:
+            raise internal(
+                f"model '{signature.name}' gave output '{name}' as {whole.dtype}, "
+                f"its configuration says {spec.dtype}"
+            )
+        if not signature.max_batch_size:
+            found[0].append(whole)
+            continue
+        if not whole.shape or whole.shape[0] != batch.rows:
+            raise internal(
+                f"model '{signature.name}' gave output '{name}' with shape {list(whole.shape)} for a "
+                f"batch of {batch.rows} rows: the first dimension must be {batch.rows}"
+            )
+        row = 0
+        for request, tensors in zip(batch.requests, found, strict=True):
+            part = whole.array[row : row + request.rows]
+            tensors.append(Tensor(name, whole.dtype, part.shape, array=part))
+            row += request.rows
+    return found
+
+
+def named_tensors(outputs: Mapping[str, Any] | list[Tensor]) -> list[Tensor]:
+    """What a backend gave for one request, as tensors."""
+    if isinstance(outputs, Mapping):
+        return [Tensor.of(name, value) for name, value in outputs.items()]
+    return outputs
+
+
+def finish(tensors: list[Tensor], request: InferenceRequest, signature: Signature) -> list[Tensor]:
+    """The tensors of one request as its client sees them: wanted ones, reshaped, classified.
+
+    Raises CoreError(INTERNAL) for an output that the configuration does not have, and
+    CoreError(INVALID) if the client wants classes of a tensor that has none.
+    """
+    found = []
+    for tensor in tensors:
+        spec = _spec(signature, tensor.name)
+        if request.outputs:
+            wanted = next((o for o in request.outputs if o.name == tensor.name), None)
+            if wanted is None:
+                continue
+            class_count = wanted.class_count
+        else:
+            class_count = 0
+        if spec.reshape is not None:
+            tensor = tensor.reshaped(_client_shape(tensor.shape, spec, signature))
+        if class_count:
+            tensor = classify(tensor, class_count, spec.labels or (), signature.max_batch_size > 0)
+        found.append(tensor)
+    return found
+
+
+def _spec(signature: Signature, name: str) -> OutputSpec:
+    if (spec := signature.outputs.get(name)) is None:
+        raise internal(
+            f"unexpected inference output '{name}' for model '{signature.name}'; "
+            f"its configuration has {sorted(signature.outputs)}"
+        )
+    return spec
+
+
+def _client_shape(shape: tuple[int, ...], spec: OutputSpec, signature: Signature) -> tuple[int, ...]:
+    assert spec.reshape is not None
+    batch = shape[:1] if signature.max_batch_size else ()
+    return batch + mapped_shape(shape[len(batch) :], spec.reshape, spec.dims)
+
+
+def mapped_shape(
+    shape: tuple[int, ...], pattern: tuple[int, ...], onto: tuple[int, ...]
+) -> tuple[int, ...]:
+    """`shape`, which matches `pattern`, written as `onto`: the n-th -1 keeps its size.
+
+    Both come from a `reshape` in config.pbtxt, whose validation promises as many -1 on either side.
+    """
+    variable = iter([size for size, dim in zip(shape, pattern, strict=False) if dim == -1])
+    return tuple(next(variable, 1) if dim == -1 else dim for dim in onto)

@@ -1,0 +1,193 @@
+"""Where an instance runs: on a thread of its own, or on the loop.
+
+batcher ─► [Worker] ─► the backend's execute ─► delivery.  open, execute and close of one instance all
+happen in one place, so a framework that ties its state to a thread is content.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from core.backend import ModelInstance
+from core.batch import Batch
+from core.errors import Fatal
+from core.pipeline.delivery import BatchDelivery
+
+logger = logging.getLogger("core")
+
+Idle = Callable[["Worker", BatchDelivery], None]
+"""Told on the loop thread when an execution is over."""
+
+
+class Worker:
+    """One opened instance. `run` is only called while the worker is idle. Loop thread."""
+
+    def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle):
+        self.instance = instance
+        self.broken: BaseException | None = None  # why it left service; written on the loop
+        self._loop = loop
+        self._idle = idle
+
+    async def open(self) -> None:
+        """Open the instance; its exception is the load's."""
+        raise NotImplementedError
+
+    def run(self, delivery: BatchDelivery) -> None:
+        """Start the execution of a batch."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Close the instance; an exception is logged, since nobody can act on it."""
+        raise NotImplementedError
+
+    def _ended(self, delivery: BatchDelivery, error: BaseException | None) -> None:
+        """Loop thread: the execution is over."""
+        if isinstance(error, Fatal):
+            self.broken = error
+        delivery.release()
+        self._idle(self, delivery)
+
+    def _close_failed(self) -> None:
+        logger.exception("closing instance '%s' failed", self.instance.name)
+
+
+class ThreadWorker(Worker):
+    """The instance has a thread of its own."""
+
+    def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle):
+        super().__init__(instance, loop, idle)
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name=instance.name, daemon=True)
+
+    async def open(self) -> None:
+        self._thread.start()
+        try:
+            await self._call(self.instance.open)
+        except BaseException:
+            self._work.put(None)
+            raise
+
+    def run(self, delivery: BatchDelivery) -> None:
+        def work() -> None:
+            error = execute(self.instance, delivery)
+            self._loop.call_soon_threadsafe(self._ended, delivery, error)
+
+        self._work.put(work)
+
+    async def close(self) -> None:
+        try:
+            await self._call(self.instance.close)
+        except Exception:
+            self._close_failed()
+        self._work.put(None)
+        await self._loop.run_in_executor(None, self._thread.join)
+
+    async def _call(self, function: Callable[[], None]) -> None:
+        future: asyncio.Future[None] = self._loop.create_future()
+
+        def settle(error: BaseException | None) -> None:
+            if future.cancelled():
+                return
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+        def work() -> None:
+            error: BaseException | None = None
+            try:
+                function()
+            except BaseException as raised:
+                error = raised
+            self._loop.call_soon_threadsafe(settle, error)
+
+        self._work.put(work)
+        await future
+
+    def _serve(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+
+
+class InlineWorker(Worker):
+    """The instance executes on the loop: for work shorter than a hand-over to a thread."""
+
+    async def open(self) -> None:
+        await self._loop.run_in_executor(None, self.instance.open)
+
+    def run(self, delivery: BatchDelivery) -> None:
+        self._ended(delivery, execute(self.instance, delivery))
+
+    async def close(self) -> None:
+        try:
+            await self._loop.run_in_executor(None, self.instance.close)
+        except Exception:
+            self._close_failed()
+
+
+class LoopWorker(InlineWorker):
+    """The instance's execute is a coroutine function: it runs as a task of the loop."""
+
+    def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle):
+        super().__init__(instance, loop, idle)
+        self._task: asyncio.Task[None] | None = None
+
+    def run(self, delivery: BatchDelivery) -> None:
+        self._task = self._loop.create_task(self._execute(delivery))
+
+    async def _execute(self, delivery: BatchDelivery) -> None:
+        batch = delivery.batch
+        batch.start_ns = time.monotonic_ns()
+        error: BaseException | None = None
+        outputs: Any = None
+        try:
+            outputs = await self.instance.execute(batch)  # type: ignore[misc]
+        except BaseException as raised:
+            error = raised
+        delivery.executed(outputs, error)
+        self._ended(delivery, error)
+        if isinstance(error, asyncio.CancelledError):
+            raise error
+
+
+def execute(instance: ModelInstance, delivery: BatchDelivery) -> BaseException | None:
+    """Run one batch where we are; the error that it raised, if any."""
+    batch = delivery.batch
+    batch.start_ns = time.monotonic_ns()
+    outputs: Mapping[str, Any] | None = None
+    error: BaseException | None = None
+    try:
+        if hasattr(instance, "stream"):
+            _stream(instance, batch)
+        else:
+            outputs = instance.execute(batch)
+    except Exception as raised:
+        error = raised
+    delivery.executed(outputs, error)
+    return error
+
+
+def _stream(instance: ModelInstance, batch: Batch) -> None:
+    """Answer each request with what the instance's `stream(request)` yields."""
+    for i, request in enumerate(batch.requests):
+        for outputs in instance.stream(request):  # type: ignore[attr-defined]
+            batch.respond(i, outputs, final=False)
+            if request.cancelled:
+                break
+        batch.finish(i)
+
+
+def worker_for(instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle) -> Worker:
+    """The worker that an instance asks for by `placement`, or by being a coroutine."""
+    if inspect.iscoroutinefunction(instance.execute):
+        return LoopWorker(instance, loop, idle)
+    if instance.placement == "inline":
+        return InlineWorker(instance, loop, idle)
+    return ThreadWorker(instance, loop, idle)

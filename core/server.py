@@ -1,0 +1,218 @@
+"""Server: all that a frontend may call.
+
+frontend ─► [Server] ─► the chain of a model version.  Loop thread only, but for what says otherwise.
+It knows no protocol: names, versions and parameters come as values, answers leave as dicts in the
+shape of the v2 protocol's JSON (features of the KServe v2 specification and Triton's extensions).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import core
+from core import config as configuration
+from core.config import ModelConfig, Signature
+from core.errors import CoreError, Kind, invalid, unavailable
+from core.lifecycle import ModelManager, ModelVersion
+from core.options import Options
+from core.request import InferenceRequest
+from core.response import Reply
+from core.telemetry import metrics
+
+EXTENSIONS = (
+    "classification",
+    "sequence",
+    "model_repository",
+    "model_repository(unload_dependents)",
+    "schedule_policy",
+    "model_configuration",
+    "system_shared_memory",
+    "cuda_shared_memory",
+    "binary_tensor_data",
+    "parameters",
+    "statistics",
+    "trace",
+    "logging",
+)
+
+NEWEST = -1
+
+
+class State(enum.Enum):
+    INITIALIZING = "initializing"
+    READY = "ready"
+    EXITING = "exiting"
+
+
+class Server:
+    """The models of the repositories, behind one door."""
+
+    def __init__(self, options: Options):
+        self.options = options
+        self.name = options.id
+        self.version = core.__version__
+        self.extensions = EXTENSIONS
+        self.state = State.INITIALIZING
+        self._manager = ModelManager(options, asyncio.get_running_loop(), self)
+
+    async def start(self) -> None:
+        """Load the models that the control mode says; frontends may be open already.
+
+        Raises CoreError if a model fails and options.exit_on_error.
+        """
+        await self._manager.start()
+        if self.state is State.INITIALIZING:
+            self.state = State.READY
+
+    async def stop(self, timeout_s: float) -> int:
+        """Refuse new requests, finish those in flight, unload all models.
+
+        Returns the number of model versions that still had requests in flight after `timeout_s`.
+        """
+        self.state = State.EXITING
+        return await self._manager.stop(timeout_s)
+
+    # health ------------------------------------------------------------
+
+    def live(self) -> bool:
+        """Whether the server can answer at all. Raises CoreError(UNAVAILABLE) while it exits."""
+        self._refuse_exiting()
+        return True
+
+    def ready(self) -> bool:
+        """Whether requests can be served; with strict readiness, by every model.
+
+        Raises CoreError(UNAVAILABLE) while the server exits.
+        """
+        self._refuse_exiting()
+        if self.state is not State.READY:
+            return False
+        return not self.options.strict_readiness or self._manager.all_ready()
+
+    def model_ready(self, name: str, version: int = NEWEST) -> bool:
+        """Whether that version, or the newest, can serve. Raises CoreError for an unknown one."""
+        return self._manager.resolve(name, version).chain.ready
+
+    def _refuse_exiting(self) -> None:
+        if self.state is State.EXITING:
+            raise unavailable("Server exiting")
+
+    # what there is --------------------------------------------------------
+
+    def metadata(self) -> dict[str, Any]:
+        return {"name": self.name, "version": self.version, "extensions": list(self.extensions)}
+
+    def model_metadata(self, name: str, version: int = NEWEST) -> dict[str, Any]:
+        """Inputs, outputs and ready versions; shapes with -1 first where the model batches."""
+        found = self._manager.resolve(name, version)
+        config, signature = found.config, found.signature
+        versions = [found.version] if version != NEWEST else self._manager.ready_versions(name)
+        batch = [-1] if signature.max_batch_size else []
+        return {
+            "name": found.name,
+            "versions": [str(number) for number in versions],
+            "platform": config.platform or config.backend,
+            "inputs": [
+                {"name": spec.name, "datatype": spec.dtype.name, "shape": [*batch, *spec.dims]}
+                for spec in signature.inputs.values()
+            ],
+            "outputs": [
+                {"name": spec.name, "datatype": spec.dtype.name, "shape": [*batch, *spec.dims]}
+                for spec in signature.outputs.values()
+            ],
+        }
+
+    def model_config(self, name: str, version: int = NEWEST) -> ModelConfig:
+        """The completed configuration; the caller must not change it."""
+        return self._manager.resolve(name, version).config
+
+    def model_config_json(self, name: str, version: int = NEWEST) -> dict[str, Any]:
+        """The same as the JSON object that Triton shows."""
+        return configuration.to_json(self.model_config(name, version))
+
+    def signature(self, name: str, version: int = NEWEST) -> Signature:
+        """Inputs and outputs, for parsing a request. Raises CoreError for an unknown model."""
+        return self._manager.resolve(name, version).signature
+
+    def versions(self) -> Iterable[ModelVersion]:
+        """Every version that is loaded or was, by name and version."""
+        return self._manager.versions()
+
+    def statistics(self, name: str = "", version: int = NEWEST) -> list[dict[str, Any]]:
+        """An entry for each ready version: of one model, or of all without a name.
+
+        Raises CoreError(INVALID) for what is not there: statistics answer 400, not 404, in Triton.
+        """
+        found = [
+            each
+            for each in self._manager.versions()
+            if each.state == "READY"
+            and (not name or each.name == name)
+            and version in (NEWEST, each.version)
+        ]
+        if name and not found:
+            if any(each.name == name and each.state == "READY" for each in self.versions()):
+                raise invalid(f"requested model version is not available for model '{name}'")
+            raise invalid(f"requested model '{name}' is not available")
+        return [
+            {"name": each.name, "version": str(each.version), **each.chain.statistics.as_dict()}
+            for each in found
+        ]
+
+    def metrics(self) -> list[metrics.Family]:
+        """Every metric family with its samples of now."""
+        return metrics.collect(self)
+
+    # model repository -------------------------------------------------------
+
+    def index(self, ready_only: bool = False) -> list[dict[str, Any]]:
+        """The models of the repositories with version, state and reason."""
+        return self._manager.index(ready_only)
+
+    async def load(self, name: str, parameters: dict[str, Any] | None = None) -> None:
+        """Load or reload a model. Returns when it is ready; raises CoreError when it failed.
+
+        parameters   `config` (str) and `file:<path>` (bytes) override the repository
+        """
+        await self._manager.load(name, parameters or {})
+
+    async def unload(self, name: str, unload_dependents: bool = False) -> None:
+        """Unload a model. Returns when no version is ready; those in flight finish behind."""
+        await self._manager.unload(name, unload_dependents)
+
+    # inference -----------------------------------------------------------------
+
+    def infer(self, request: InferenceRequest) -> Reply:
+        """Hand a request to its model. Raises CoreError for what is refused at once.
+
+        Later errors come through the Reply.
+        """
+        version = self._manager.resolve(request.model_name, request.model_version)
+        return version.chain.handler(request)
+
+
+def parse_version(text: str) -> int:
+    """The number of a model version as a client writes it; "" means the newest.
+
+    Raises CoreError(INVALID) with Triton's text.
+    """
+    if not text:
+        return NEWEST
+    if re.fullmatch(r"[+-]?[0-9]{1,19}", text) is None:
+        raise CoreError(
+            Kind.INVALID,
+            f"failed to get model version from specified version string '{text}' (details: stol), "
+            "version should be an integral value > 0",
+        )
+    number = int(text)
+    if number == NEWEST:
+        return NEWEST
+    if not 0 < number < 2**63:
+        raise invalid(
+            f"invalid model version specified '{text}' , version should be an integral value > 0"
+        )
+    return number

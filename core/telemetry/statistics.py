@@ -1,0 +1,142 @@
+"""Counters of one model version, as Triton's statistics extension defines them.
+
+Written on the loop thread, once for each request that ends and once for each execution; plain
+integers, so a reader on the loop (metrics, statistics endpoint) needs no lock.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+REASONS = ("REJECTED", "CANCELED", "BACKEND", "OTHER")  # labels of nv_inference_request_failure
+
+
+class Duration:
+    """How often something happened and how long it took in all, in nanoseconds."""
+
+    __slots__ = ("count", "ns")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.ns = 0
+
+    def add(self, ns: int, count: int = 1) -> None:
+        self.count += count
+        self.ns += ns
+
+    def as_dict(self) -> dict[str, int]:
+        return {"count": self.count, "ns": self.ns}
+
+
+class BatchSize:
+    """Executions of one batch size."""
+
+    __slots__ = ("compute_infer", "compute_input", "compute_output")
+
+    def __init__(self) -> None:
+        self.compute_input = Duration()
+        self.compute_infer = Duration()
+        self.compute_output = Duration()
+
+
+class Statistics:
+    """Counters of one model version since it was loaded.
+
+    inference_count   rows that were executed with success (a request of 3 rows counts 3)
+    execution_count   executions, failed ones included
+    last_inference_ms milliseconds since the epoch of the last request that was executed; 0 for never
+    success, fail     requests, with the time from admission to the last answer
+    queue             requests that were executed, with the time from admission to the execution
+    compute_*         the same requests: gathering, inference, splitting
+    failures          failed requests by reason
+    """
+
+    __slots__ = (
+        "batch_sizes",
+        "cache_hit",
+        "cache_miss",
+        "compute_infer",
+        "compute_input",
+        "compute_output",
+        "execution_count",
+        "fail",
+        "failures",
+        "inference_count",
+        "last_inference_ms",
+        "queue",
+        "success",
+    )
+
+    def __init__(self) -> None:
+        self.inference_count = 0
+        self.execution_count = 0
+        self.last_inference_ms = 0
+        self.success = Duration()
+        self.fail = Duration()
+        self.queue = Duration()
+        self.compute_input = Duration()
+        self.compute_infer = Duration()
+        self.compute_output = Duration()
+        self.cache_hit = Duration()
+        self.cache_miss = Duration()
+        self.failures = dict.fromkeys(REASONS, 0)
+        self.batch_sizes: dict[int, BatchSize] = {}
+
+    def executed(self, rows: int, input_ns: int, infer_ns: int, output_ns: int) -> None:
+        """One execution of `rows` rows has ended, with or without success."""
+        self.execution_count += 1
+        self.last_inference_ms = time.time_ns() // 1_000_000
+        if (size := self.batch_sizes.get(rows)) is None:
+            size = self.batch_sizes[rows] = BatchSize()
+        size.compute_input.add(input_ns)
+        size.compute_infer.add(infer_ns)
+        size.compute_output.add(output_ns)
+
+    def succeeded(
+        self, rows: int, total_ns: int, queue_ns: int, input_ns: int, infer_ns: int, output_ns: int
+    ) -> None:
+        """One request of `rows` rows has got its last answer."""
+        self.inference_count += rows
+        self.success.add(total_ns)
+        self.queue.add(queue_ns)
+        self.compute_input.add(input_ns)
+        self.compute_infer.add(infer_ns)
+        self.compute_output.add(output_ns)
+
+    def failed(self, reason: str, total_ns: int) -> None:
+        """One accepted request has got an error; `reason` is one of REASONS."""
+        self.failures[reason] += 1
+        self.fail.add(total_ns)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The members of a `model_stats` entry, without name and version."""
+        return {
+            "last_inference": self.last_inference_ms,
+            "inference_count": self.inference_count,
+            "execution_count": self.execution_count,
+            "inference_stats": {
+                name: getattr(self, name).as_dict()
+                for name in (
+                    "success",
+                    "fail",
+                    "queue",
+                    "compute_input",
+                    "compute_infer",
+                    "compute_output",
+                    "cache_hit",
+                    "cache_miss",
+                )
+            },
+            "response_stats": {},
+            "batch_stats": [
+                {
+                    "batch_size": rows,
+                    "compute_input": size.compute_input.as_dict(),
+                    "compute_infer": size.compute_infer.as_dict(),
+                    "compute_output": size.compute_output.as_dict(),
+                }
+                for rows, size in sorted(self.batch_sizes.items())
+            ],
+            "memory_usage": [],
+        }
