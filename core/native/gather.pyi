@@ -6,5 +6,6 @@ def gather(parts: list[Buffer], out: Buffer, offset: int = 0) -> int:
     parts   contiguous buffers of any length; the caller owns them
     out     a writable contiguous buffer; the caller owns it
     Returns the number of bytes copied. Releases the GIL for large copies.
-    Raises ValueError if they do not fit, BufferError for a buffer that is not contiguous.
+    Raises ValueError if they do not fit; a buffer that is not contiguous raises what its owner
+    raises (numpy ValueError, memoryview BufferError).
     """

@@ -21,7 +21,9 @@ from core.tensor import Tensor
 LARGEST = 2**63 - 1  # of an element count or byte size, as in Triton
 
 
-def admission(signature: Signature) -> Callable[[InferenceRequest], None]:
+def admission(
+    signature: Signature, clock_ns: Callable[[], int] = time.monotonic_ns
+) -> Callable[[InferenceRequest], None]:
     """The check for one model version: raises CoreError(INVALID), or completes the request."""
     required = [spec.name for spec in signature.inputs.values() if not spec.optional]
     most = len(signature.inputs)
@@ -47,7 +49,7 @@ def admission(signature: Signature) -> Callable[[InferenceRequest], None]:
                     request.inputs[name] = _model_shaped(tensor, spec, signature)
         except CoreError as error:
             raise CoreError(error.kind, f"{request_label(request)} {error.message}") from None
-        request.arrival_ns = time.monotonic_ns()
+        request.arrival_ns = clock_ns()
 
     return admit
 

@@ -6,6 +6,7 @@ Composed once, at load, in one visible expression (see `_compose`).
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -34,11 +35,16 @@ class Chain:
     """
 
     def __init__(
-        self, config: ModelConfig, signature: Signature, loop: asyncio.AbstractEventLoop
+        self,
+        config: ModelConfig,
+        signature: Signature,
+        loop: asyncio.AbstractEventLoop,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
     ):
         self.signature = signature
         self.statistics = Statistics()
         self._loop = loop
+        self._clock_ns = clock_ns
         self._workers: list[Worker] = []
         self._idle: deque[Worker] = deque()
         self._in_flight = 0
@@ -53,11 +59,12 @@ class Chain:
             run=self._run,
             on_final=self._ended,
             key=group_key(signature) if signature.max_batch_size else None,
+            clock_ns=clock_ns,
         )
         self.handler = self._compose(config)
 
     def _compose(self, config: ModelConfig) -> Handler:
-        admit = admission(self.signature)
+        admit = admission(self.signature, self._clock_ns)
         batching = config.dynamic_batching
         scheduled: Handler = InOrder(self._batcher) if batching.preserve_ordering else self._batcher
 
@@ -122,7 +129,9 @@ class Chain:
     def _run(self, waiting: list[Waiting]) -> None:
         worker = self._idle.popleft()
         worker.run(
-            BatchDelivery(waiting, self.signature, self.statistics, self._loop, self._ended)
+            BatchDelivery(
+                waiting, self.signature, self.statistics, self._loop, self._ended, self._clock_ns
+            )
         )
 
     def _became_idle(self, worker: Worker, delivery: BatchDelivery) -> None:
@@ -142,13 +151,17 @@ class Chain:
 
 
 async def open_chain(
-    model: Model, signature: Signature, *, loop: asyncio.AbstractEventLoop
+    model: Model,
+    signature: Signature,
+    *,
+    loop: asyncio.AbstractEventLoop,
+    clock_ns: Callable[[], int] = time.monotonic_ns,
 ) -> Chain:
     """Open the instances of a loaded model and the chain before them.
 
     The exception of an instance's open() is raised as it is, after the other instances have closed.
     """
-    chain = Chain(model.config, signature, loop)
+    chain = Chain(model.config, signature, loop, clock_ns)
     await chain.open(model)
     return chain
 

@@ -45,6 +45,7 @@ class BatchDelivery:
         "_statistics",
         "_waiting",
         "batch",
+        "clock_ns",
     )
 
     def __init__(
@@ -54,7 +55,9 @@ class BatchDelivery:
         statistics: Statistics,
         loop: asyncio.AbstractEventLoop,
         on_final: Callable[[], None],
+        clock_ns: Callable[[], int] = time.monotonic_ns,
     ):
+        self.clock_ns = clock_ns
         self._waiting = waiting
         self._signature = signature
         self._statistics = statistics
@@ -118,7 +121,7 @@ class BatchDelivery:
         """execute has returned or raised: answer what is still open, unless it was deferred."""
         batch = self.batch
         if error is None and outputs is not None:
-            batch.compute_end_ns = batch.compute_end_ns or time.monotonic_ns()
+            batch.compute_end_ns = batch.compute_end_ns or self.clock_ns()
             try:
                 for i, tensors in enumerate(split(outputs, batch)):
                     self.respond(i, tensors, None, True)
@@ -138,7 +141,7 @@ class BatchDelivery:
                         True,
                         True,
                     )
-        batch.end_ns = time.monotonic_ns()
+        batch.end_ns = self.clock_ns()
 
     def _fail_open(self, error: CoreError) -> None:
         for i in range(len(self._waiting)):
@@ -172,7 +175,7 @@ class BatchDelivery:
 
     def _count(self, i: int, failure: bool) -> None:
         batch, request = self.batch, self._waiting[i].request
-        now = time.monotonic_ns()
+        now = self.clock_ns()
         total = now - request.arrival_ns
         if failure:
             self._statistics.failed("CANCELED" if request.cancelled else "BACKEND", total)

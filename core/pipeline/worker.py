@@ -11,7 +11,6 @@ import inspect
 import logging
 import queue
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -144,7 +143,7 @@ class LoopWorker(InlineWorker):
 
     async def _execute(self, delivery: BatchDelivery) -> None:
         batch = delivery.batch
-        batch.start_ns = time.monotonic_ns()
+        batch.start_ns = delivery.clock_ns()
         error: BaseException | None = None
         outputs: Any = None
         try:
@@ -160,7 +159,7 @@ class LoopWorker(InlineWorker):
 def execute(instance: ModelInstance, delivery: BatchDelivery) -> BaseException | None:
     """Run one batch where we are; the error that it raised, if any."""
     batch = delivery.batch
-    batch.start_ns = time.monotonic_ns()
+    batch.start_ns = delivery.clock_ns()
     outputs: Mapping[str, Any] | None = None
     error: BaseException | None = None
     try:

@@ -1,0 +1,67 @@
+"""gather against bytes.join."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from core import dtypes
+from core.native.gather import gather
+
+FIXED = [dtype.numpy for dtype in dtypes.ALL if dtype.byte_size]
+
+
+@given(st.lists(st.binary(max_size=200), max_size=20), st.integers(0, 7))
+def test_parts_follow_each_other_from_the_offset_on(parts, offset):
+    whole = b"".join(parts)
+    out = bytearray(b"\xee" * (offset + len(whole) + 3))
+
+    copied = gather(parts, out, offset)
+
+    assert copied == len(whole)
+    assert out == b"\xee" * offset + whole + b"\xee" * 3
+
+
+@given(st.sampled_from(FIXED), st.data())
+def test_rows_of_arrays_become_one_array(dtype, data):
+    columns = data.draw(st.integers(1, 5))
+    parts = [
+        data.draw(arrays.arrays(dtype, (rows, columns)))
+        for rows in data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=5))
+    ]
+    expected = np.concatenate(parts)
+    out = np.empty_like(expected)
+
+    gather([memoryview(part).cast("B") for part in parts], memoryview(out).cast("B"))
+
+    assert out.tobytes() == expected.tobytes()
+
+
+def test_large_parts_are_copied_too():
+    parts = [np.full(300_000, value, np.uint8) for value in range(3)]
+    out = bytearray(900_000)
+
+    gather(parts, out)
+
+    assert bytes(out) == np.concatenate(parts).tobytes()
+
+
+@pytest.mark.parametrize("offset", [-1, 5, 100])
+def test_what_does_not_fit_is_refused_and_nothing_is_written(offset):
+    out = bytearray(8)
+
+    with pytest.raises(ValueError, match="do not fit into 8 bytes"):
+        gather([b"abcd"], out, offset)
+
+    assert out == bytes(8)
+
+
+def test_a_target_that_cannot_be_written_is_refused():
+    with pytest.raises(BufferError):
+        gather([b"a"], b"abc")
+
+
+def test_a_part_that_is_not_contiguous_is_refused():
+    with pytest.raises((BufferError, ValueError), match="contiguous"):
+        gather([np.zeros((4, 4), np.uint8)[:, ::2]], bytearray(8))

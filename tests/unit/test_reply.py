@@ -1,0 +1,123 @@
+"""Reply: one object for one answer and for many."""
+
+import asyncio
+
+import pytest
+
+from core.errors import CoreError, Kind, internal
+from core.request import InferenceRequest
+from core.response import InferenceResponse, Reply
+
+
+def reply():
+    return Reply(InferenceRequest("m", {}))
+
+
+def answer(number=1):
+    return InferenceResponse("m", number, [])
+
+
+async def test_await_gives_the_answer_that_was_there_before():
+    found = reply()
+    sent = answer()
+    found.send(sent)
+
+    assert await found is sent
+
+
+async def test_await_gives_the_answer_that_comes_later():
+    found, sent = reply(), answer()
+    asyncio.get_running_loop().call_soon(found.send, sent)
+
+    assert await found is sent
+
+
+async def test_await_raises_the_error():
+    found = reply()
+    found.fail(internal("broken"))
+
+    with pytest.raises(CoreError, match="broken"):
+        await found
+
+
+@pytest.mark.parametrize("count", [0, 2])
+async def test_await_refuses_any_other_number_of_answers_than_one(count):
+    found = reply()
+    for number in range(count):
+        found.send(answer(number), final=False)
+    found.send(None, final=True)
+
+    with pytest.raises(CoreError, match=f"expected a single response, got {count}") as error:
+        await found
+    assert error.value.kind is Kind.INTERNAL
+
+
+async def test_iteration_gives_every_answer_and_ends():
+    found = reply()
+    loop = asyncio.get_running_loop()
+    found.send(answer(1), final=False)
+    loop.call_soon(found.send, answer(2), False)
+    loop.call_later(0, found.send, None, True)
+
+    assert [item.model_version async for item in found] == [1, 2]
+
+
+async def test_iteration_goes_on_after_an_error_that_is_an_answer():
+    found = reply()
+    found.send(internal("first"), final=False)
+    found.send(answer(2), final=True)
+
+    items = [item async for item in found]
+
+    assert isinstance(items[0], CoreError)
+    assert items[1].model_version == 2
+
+
+async def test_nothing_comes_after_the_end():
+    found, seen = reply(), []
+    found.fail(internal("cancelled"))
+    found.send(answer())
+    found.listen(lambda item, final: seen.append((str(item), final)))
+
+    assert seen == [("cancelled", True)]
+
+
+async def test_giving_up_an_await_cancels_the_request():
+    found = reply()
+    task = asyncio.ensure_future(found._only())
+    await asyncio.sleep(0)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert found.request.cancelled
+
+
+async def test_leaving_an_iteration_early_cancels_the_request():
+    found = reply()
+    found.send(answer(1), final=False)
+
+    stream = found.__aiter__()
+    await anext(stream)
+    await stream.aclose()
+
+    assert found.request.cancelled
+
+
+async def test_leaving_an_iteration_at_its_end_does_not_cancel():
+    found = reply()
+    found.send(answer(1), final=True)
+
+    assert len([item async for item in found]) == 1
+    assert not found.request.cancelled
+
+
+def test_cancel_tells_each_listener_once():
+    request, told = InferenceRequest("m", {}), []
+    request.on_cancel(lambda: told.append(1))
+
+    request.cancel()
+    request.cancel()
+    request.on_cancel(lambda: told.append(2))
+
+    assert told == [1, 2]
