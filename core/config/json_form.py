@@ -1,0 +1,144 @@
+"""ModelConfig ◄─► JSON, as the model configuration and load requests use it.
+
+Proto field names, enums as names, every field that can be absent without meaning printed with its
+default, 64-bit integers as numbers and not as protobuf's strings.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+from google.protobuf import json_format
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
+
+from core.config.messages import ModelConfig
+from core.config.suggestion import field_hint, value_hint
+from core.errors import invalid
+
+
+def parse_json(text: str, origin: str) -> ModelConfig:
+    """A ModelConfig from JSON; what the text leaves out has its default.
+
+    origin   how errors name the text
+    Field names as in the .proto or in camel case; enum values by name in any case, or by number.
+    Raises CoreError(INVALID) for JSON that is none, unknown fields and values, wrong types.
+    """
+    config = ModelConfig()
+    try:
+        value = json.loads(text, object_pairs_hook=_once)
+        if not isinstance(value, dict):
+            raise ValueError(f"expected a JSON object, got {type(value).__name__}")
+        json_format.ParseDict(_known(value, config.DESCRIPTOR, ""), config)
+    except RecursionError:
+        raise invalid(f"failed to read JSON of {origin}: nested too deeply") from None
+    except (ValueError, json_format.ParseError) as error:
+        raise invalid(f"failed to read JSON of {origin}: {error}") from None
+    return config
+
+
+def to_json(config: ModelConfig) -> dict[str, Any]:
+    """The JSON object of a configuration, in the order in which the .proto declares the fields."""
+    return _object(config)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"'{twice}' is given twice in one object")
+    return found
+
+
+def _known(value: Any, message: Descriptor, path: str) -> Any:
+    """`value` with enum names as the .proto spells them; refuses fields that `message` does not have."""
+    if not isinstance(value, dict):
+        return value  # ParseDict refuses it by name
+    fields: dict[str, FieldDescriptor] = {}
+    for field in message.fields:
+        fields[field.name] = fields[field.json_name] = field
+    found = {}
+    for name, member in value.items():
+        if (known := fields.get(name)) is None:
+            raise ValueError(f"{path or 'config'}: {field_hint(message.full_name, name)}")
+        found[name] = _known_member(member, known, f"{path}.{name}" if path else name)
+    return found
+
+
+def _known_member(value: Any, field: FieldDescriptor, path: str) -> Any:
+    if _is_map(field) and isinstance(value, dict):
+        entry = field.message_type.fields_by_name["value"]
+        return {key: _known_one(each, entry, f"{path}['{key}']") for key, each in value.items()}
+    if _is_repeated(field) and isinstance(value, list):
+        return [_known_one(each, field, f"{path}[{i}]") for i, each in enumerate(value)]
+    return _known_one(value, field, path)
+
+
+def _known_one(value: Any, field: FieldDescriptor, path: str) -> Any:
+    if field.message_type is not None:
+        return _known(value, field.message_type, path)
+    if field.enum_type is not None and isinstance(value, str):
+        names = {each.name.lower(): each.name for each in field.enum_type.values}
+        known = names.get(value.lower().replace("-", "_"))
+        if known is None:
+            raise ValueError(f"{path}: {value_hint(field.enum_type.full_name, repr(value))}")
+        return known
+    return value
+
+
+def _object(message: Message) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in message.DESCRIPTOR.fields:
+        if not field.has_presence:
+            found[field.name] = _member(getattr(message, field.name), field)
+        elif message.HasField(field.name):
+            found[field.name] = _value(getattr(message, field.name), field)
+    return found
+
+
+def _member(value: Any, field: FieldDescriptor) -> Any:
+    if _is_map(field):
+        entry = field.message_type.fields_by_name["value"]
+        return {_key(key): _value(value[key], entry) for key in sorted(value)}
+    if _is_repeated(field):
+        return [_value(each, field) for each in value]
+    return _value(value, field)
+
+
+def _key(key: Any) -> str:
+    """JSON has no other keys than strings."""
+    return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def _value(value: Any, field: FieldDescriptor) -> Any:
+    if field.message_type is not None:
+        return _object(value)
+    if field.enum_type is not None:
+        known = field.enum_type.values_by_number.get(value)
+        return value if known is None else known.name
+    if isinstance(value, float):
+        return _number(value, single=field.cpp_type == FieldDescriptor.CPPTYPE_FLOAT)
+    return value
+
+
+def _number(value: float, single: bool) -> int | float | str:
+    """Shortest number that gives the same float; JSON has no names for infinities and NaN."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+    if value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return float(str(np.float32(value))) if single else value
+
+
+def _is_repeated(field: Any) -> bool:
+    # `label` has gone from newer versions of protobuf, `is_repeated` is not in older ones.
+    found = getattr(field, "is_repeated", None)
+    return bool(field.label == FieldDescriptor.LABEL_REPEATED) if found is None else bool(found)
+
+
+def _is_map(field: Any) -> bool:
+    return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)

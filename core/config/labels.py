@@ -1,0 +1,34 @@
+"""The labels of an output: a text file in the model's directory, one class name on each line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.config.messages import ModelOutput
+from core.errors import internal, unsupported
+
+
+def read_labels(output: ModelOutput, model: str, model_directory: Path) -> tuple[str, ...]:
+    """Line n of the output's label file is the name of class n; \\r\\n ends a line like \\n.
+
+    Raises CoreError(UNSUPPORTED) if the path leaves the model's directory, also through a link, and
+    CoreError(INTERNAL) if the file cannot be read as UTF-8.
+    """
+    path = model_directory / output.label_filename
+    if not path.resolve().is_relative_to(model_directory.resolve()):
+        raise unsupported(
+            f"label file path '{path}' for output '{output.name}' in model '{model}' is outside "
+            "model directory"
+        )
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise internal(
+            f"failed to open text file for read {path}: No such file or directory"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise internal(f"failed to open text file for read {path}: {error}") from error
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return tuple(lines)

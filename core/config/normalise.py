@@ -1,0 +1,82 @@
+"""Write a configuration's defaults out, so that every later reader finds them.
+
+config.pbtxt ─► parse ─► fill ─► complete ─► [normalise] ─► validate.  Twice is the same as once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from core.config.messages import ModelConfig, ModelInstanceGroup
+
+SEQUENCE_IDLE_US = 1_000_000
+
+_TWO_ON_CPU = ("onnxruntime", "tensorflow")  # Triton's default count for them, by name
+
+
+def normalise(
+    config: ModelConfig, backend_instances: Mapping[str, int], gpus: Sequence[int]
+) -> None:
+    """Fill in version policy, batch sizes, pinned memory and instance groups, in place.
+
+    backend_instances   the backend's default `count`, by kind ("CPU", "GPU", "MODEL")
+    gpus                ids of the GPUs that instances may use; empty without GPUs
+    """
+    if not config.HasField("version_policy"):
+        config.version_policy.latest.num_versions = 1
+    _normalise_scheduling(config)
+    if config.HasField("ensemble_scheduling"):
+        return  # it has no instances and no memory of its own
+    for buffer in ("input_pinned_memory", "output_pinned_memory"):
+        if not config.optimization.HasField(buffer):
+            getattr(config.optimization, buffer).enable = True
+    _normalise_groups(config, backend_instances, gpus)
+
+
+def _normalise_scheduling(config: ModelConfig) -> None:
+    most = config.max_batch_size
+    if config.HasField("dynamic_batching"):
+        batching = config.dynamic_batching
+        if not batching.preferred_batch_size and most > 0:
+            batching.preferred_batch_size.append(most)
+    if config.HasField("sequence_batching"):
+        sequence = config.sequence_batching
+        if not sequence.max_sequence_idle_microseconds:
+            sequence.max_sequence_idle_microseconds = SEQUENCE_IDLE_US
+        if sequence.HasField("oldest") and not sequence.oldest.preferred_batch_size and most > 0:
+            sequence.oldest.preferred_batch_size.append(most)
+
+
+def _normalise_groups(
+    config: ModelConfig, backend_instances: Mapping[str, int], gpus: Sequence[int]
+) -> None:
+    if not config.instance_group:
+        kind = ModelInstanceGroup.KIND_AUTO
+        if backend_instances and not {"CPU", "GPU"} & backend_instances.keys():
+            kind = ModelInstanceGroup.KIND_MODEL  # all that the backend knows
+        config.instance_group.add(name=config.name, kind=kind)
+    for index, group in enumerate(config.instance_group):
+        if not group.name:
+            group.name = f"{config.name}_{index}"
+        if group.kind == ModelInstanceGroup.KIND_AUTO:
+            group.kind = _resolved_kind(group, gpus)
+        if group.count < 1:
+            group.count = _default_count(group, config.backend, backend_instances)
+        if group.kind == ModelInstanceGroup.KIND_GPU and not group.gpus:
+            group.gpus.extend(sorted(gpus))
+
+
+def _resolved_kind(group: ModelInstanceGroup, gpus: Sequence[int]) -> ModelInstanceGroup.Kind:
+    """KIND_AUTO is CPU where there is no GPU, or not every one that the group lists."""
+    if gpus and set(group.gpus) <= set(gpus):
+        return ModelInstanceGroup.KIND_GPU
+    return ModelInstanceGroup.KIND_CPU
+
+
+def _default_count(
+    group: ModelInstanceGroup, backend: str, backend_instances: Mapping[str, int]
+) -> int:
+    kind = ModelInstanceGroup.Kind.Name(group.kind).removeprefix("KIND_")
+    if (count := backend_instances.get(kind, 0)) > 0:
+        return count
+    return 2 if kind == "CPU" and backend in _TWO_ON_CPU else 1

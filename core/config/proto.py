@@ -1,0 +1,69 @@
+"""Message classes of our protocol files, in a descriptor pool of our own.
+
+A Triton client registers messages with the same full names in the default pool of its process; the
+private pool lets both live together, whichever is imported first.
+
+Compiled descriptors are committed beside their source; core/config/compile.py makes them.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
+from google.protobuf.message import Message
+
+_pool = descriptor_pool.DescriptorPool()
+_files: dict[str, bytes] = {}  # file name → serialized FileDescriptorProto
+
+
+def add(descriptor_set: bytes) -> list[str]:
+    """Add the files of a compiled descriptor set to the pool; their names, in the order of the set.
+
+    descriptor_set   what `protoc --descriptor_set_out` wrote; a file that imports another needs the
+                     other in the pool or before it in the set (model_config.proto is there)
+
+    The same file twice is fine. Raises ValueError for another file under a known name. Any thread.
+    """
+    added = []
+    for file in descriptor_pb2.FileDescriptorSet.FromString(descriptor_set).file:
+        serialized = file.SerializeToString(deterministic=True)
+        if _files.setdefault(file.name, serialized) != serialized:
+            raise ValueError(f"'{file.name}' is in the pool already, with other content")
+        _pool.AddSerializedFile(serialized)
+        added.append(file.name)
+    return added
+
+
+def message_class(full_name: str) -> type[Message]:
+    """The class of a message in the pool, e.g. "inference.ModelConfig". One object per name.
+
+    Raises KeyError for a name that no added file has.
+    """
+    return message_factory.GetMessageClass(_pool.FindMessageTypeByName(full_name))
+
+
+def enum_descriptor(full_name: str) -> Any:
+    """The descriptor of an enum in the pool, e.g. "inference.DataType". Raises KeyError."""
+    return _pool.FindEnumTypeByName(full_name)
+
+
+def module_names(file_name: str) -> dict[str, Any]:
+    """What a module generated for one added file would define at its top level.
+
+    Its messages (name without package → class), its enums (→ wrapper with Name() and Value()) and
+    the values of these enums (→ number).
+    """
+    file = _pool.FindFileByName(file_name)
+    found: dict[str, Any] = {"DESCRIPTOR": file}
+    for name, message in file.message_types_by_name.items():
+        found[name] = message_factory.GetMessageClass(message)
+    for name, enum in file.enum_types_by_name.items():
+        found[name] = EnumTypeWrapper(enum)
+        found.update((value.name, value.number) for value in enum.values)
+    return found
+
+
+add(resources.files(__package__).joinpath("model_config.binpb").read_bytes())

@@ -1,0 +1,44 @@
+"""config.pbtxt ─► [parse_text] ─► ModelConfig, with errors that a person can act on."""
+
+from __future__ import annotations
+
+import re
+
+from google.protobuf import text_format
+
+from core.config.messages import ModelConfig
+from core.config.suggestion import field_hint, value_hint
+from core.errors import CoreError, invalid
+
+_POSITION = re.compile(r"^\d+:\d+ : ")
+_QUOTED_LINE = re.compile(r"^'.*?': (?=[A-Z])", re.DOTALL)
+_NO_FIELD = re.compile(r'^Message type "([\w.]+)" has no field named "(.*)"\.$')
+_NO_VALUE = re.compile(r'^Enum type "([\w.]+)" has no value named (.*)\.$')
+
+
+def parse_text(text: str, origin: str) -> ModelConfig:
+    """A ModelConfig from protobuf text format.
+
+    origin   how errors name the text, usually the path of the file
+    Raises CoreError(INVALID) that begins "failed to read text proto from <origin>:<line>:<column>",
+    says what was found there and names the nearest field or enum value.
+    """
+    config = ModelConfig()
+    try:
+        text_format.Parse(text, config)
+    except text_format.ParseError as error:
+        raise _explained(error, origin) from None
+    except RecursionError:
+        raise invalid(f"failed to read text proto from {origin}: nested too deeply") from None
+    return config
+
+
+def _explained(error: text_format.ParseError, origin: str) -> CoreError:
+    found = _QUOTED_LINE.sub("", _POSITION.sub("", str(error)))
+    if match := _NO_FIELD.match(found):
+        found = field_hint(match[1], match[2])
+    elif match := _NO_VALUE.match(found):
+        found = value_hint(match[1], match[2])
+    line, column = error.GetLine(), error.GetColumn()
+    position = f":{line}:{column}" if line else ""
+    return invalid(f"failed to read text proto from {origin}{position}: {found}")
