@@ -18,7 +18,8 @@ and in pyproject.toml
     lightgbm = "backend_lightgbm:backend"
 
 Order of calls, outside in and back, also when a step raises:
-Backend.open → Model.load → ModelInstance.open → execute* → ModelInstance.close → Model.unload → Backend.close.
+Backend.open → Model.load → ModelInstance.open → execute* → ModelInstance.close → Model.unload →
+Backend.close.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class Batch:
             return np.concatenate([tensor.array for tensor in tensors])
         out = np.empty(shape, first.dtype.numpy)
         if out.size:
-            gather([tensor.raw for tensor in tensors], memoryview(out).cast("B"))
+            gather([tensor.raw for tensor in tensors], out.reshape(-1).view(np.uint8))
         return out
 
     def inputs_ready(self) -> None:

@@ -43,7 +43,22 @@ FP64 = _fixed("FP64", 12, "<f8")
 BYTES = DataType("BYTES", "TYPE_STRING", 13, 0, np.dtype(object))
 BF16 = _fixed("BF16", 14, "<u2")  # numpy has no bfloat16: the bit patterns
 
-ALL = (BOOL, UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FP16, FP32, FP64, BYTES, BF16)
+ALL = (
+    BOOL,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    FP16,
+    FP32,
+    FP64,
+    BYTES,
+    BF16,
+)
 BY_NAME = {dtype.name: dtype for dtype in ALL}
 BY_CONFIG_NAME = {dtype.config_name: dtype for dtype in ALL}
 BY_NUMBER = {dtype.number: dtype for dtype in ALL}

@@ -132,4 +132,6 @@ class InferenceRequest:
             self._on_cancel.append(listener)
 
     def __repr__(self) -> str:
-        return f"InferenceRequest({self.model_name!r}, id={self.id!r}, {list(self.inputs.values())})"
+        return (
+            f"InferenceRequest({self.model_name!r}, id={self.id!r}, {list(self.inputs.values())})"
+        )

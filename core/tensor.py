@@ -80,10 +80,7 @@ class Tensor:
                 self._raw = strings.encode(array)
             else:
                 packed = np.ascontiguousarray(array, self.dtype.numpy)
-                if packed.ndim == 0 or packed.size == 0:  # these have no byte view; both are small
-                    self._raw = packed.tobytes()
-                else:
-                    self._raw = memoryview(packed).cast("B")
+                self._raw = packed.reshape(-1).view(np.uint8).data
         return self._raw
 
     @property
@@ -93,6 +90,7 @@ class Tensor:
             if self.dtype is dtypes.BYTES:
                 self._array = strings.decode(self._raw, self.count).reshape(self.shape)
             else:
+                assert self._raw is not None
                 self._array = np.frombuffer(self._raw, self.dtype.numpy).reshape(self.shape)
         return self._array
 

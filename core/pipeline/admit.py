@@ -43,7 +43,9 @@ def admission(
             for name, tensor in request.inputs.items():
                 spec = signature.inputs.get(name)
                 if spec is None:
-                    raise invalid(f"unexpected inference input '{name}' for model '{signature.name}'")
+                    raise invalid(
+                        f"unexpected inference input '{name}' for model '{signature.name}'"
+                    )
                 _check(tensor, spec, signature)
                 if spec.reshape is not None:
                     request.inputs[name] = _model_shaped(tensor, spec, signature)
@@ -59,7 +61,9 @@ def request_label(request: InferenceRequest) -> str:
     return f"[request id: {request.id or '<id_unknown>'}]"
 
 
-def _wrong_inputs(request: InferenceRequest, required: list[str], signature: Signature) -> CoreError:
+def _wrong_inputs(
+    request: InferenceRequest, required: list[str], signature: Signature
+) -> CoreError:
     unknown = [name for name in request.inputs if name not in signature.inputs]
     if unknown and len(required) <= len(request.inputs) <= len(signature.inputs):
         return invalid(f"unexpected inference input '{unknown[0]}' for model '{signature.name}'")

@@ -36,9 +36,7 @@ class BatchLimits:
     alone: bool = True
 
 
-def choose(
-    waiting: list[Waiting], limits: BatchLimits, now_ns: int
-) -> tuple[int, int]:
+def choose(waiting: list[Waiting], limits: BatchLimits, now_ns: int) -> tuple[int, int]:
     """How many requests from the front run now, or when to look again.
 
     waiting   in the order in which they are to run, at least one

@@ -12,17 +12,15 @@ from collections.abc import Callable
 
 from core.backend import Device, Model, ModelInstance
 from core.config import ModelConfig, Signature
-from core.errors import CoreError, unavailable
-from core.pipeline.admit import admission, group_key, request_label
+from core.config.messages import ModelQueuePolicy
+from core.errors import unavailable
+from core.pipeline.admit import admission, group_key
 from core.pipeline.batcher import Batcher, BatchLimits, InOrder
 from core.pipeline.delivery import BatchDelivery
+from core.pipeline.intake import Handler, Intake
 from core.pipeline.queue import QueuePolicy, RequestQueue, Waiting
 from core.pipeline.worker import Worker, worker_for
-from core.request import InferenceRequest
-from core.response import Reply
 from core.telemetry.statistics import Statistics
-
-Handler = Callable[[InferenceRequest], Reply]
 
 _KINDS = {1: "GPU", 2: "CPU", 3: "MODEL"}  # ModelInstanceGroup.Kind; AUTO is gone by now
 
@@ -47,9 +45,7 @@ class Chain:
         self._clock_ns = clock_ns
         self._workers: list[Worker] = []
         self._idle: deque[Worker] = deque()
-        self._in_flight = 0
-        self._draining = False
-        self._drained: asyncio.Future[None] | None = None
+        self._intake = Intake(loop)
         self._batcher = Batcher(
             queue=request_queue(config),
             limits=batch_limits(config),
@@ -57,7 +53,7 @@ class Chain:
             loop=loop,
             idle=lambda: bool(self._idle),
             run=self._run,
-            on_final=self._ended,
+            on_final=self._intake.ended,
             key=group_key(signature) if signature.max_batch_size else None,
             clock_ns=clock_ns,
         )
@@ -68,21 +64,7 @@ class Chain:
         batching = config.dynamic_batching
         scheduled: Handler = InOrder(self._batcher) if batching.preserve_ordering else self._batcher
 
-        def handle(request: InferenceRequest) -> Reply:
-            if self._draining:
-                raise unavailable(
-                    f"{request_label(request)} Server is stopping, scheduler for model has stopped "
-                    "accepting new inference requests"
-                )
-            admit(request)
-            self._in_flight += 1
-            try:
-                return scheduled(request)
-            except CoreError:
-                self._ended()
-                raise
-
-        return handle
+        return self._intake.door(admit, scheduled)
 
     @property
     def pending(self) -> int:
@@ -92,7 +74,7 @@ class Chain:
     @property
     def in_flight(self) -> int:
         """Accepted requests without their last answer, waiting or running."""
-        return self._in_flight
+        return self._intake.in_flight
 
     @property
     def ready(self) -> bool:
@@ -113,15 +95,11 @@ class Chain:
 
     async def drain(self) -> None:
         """Refuse new requests and wait for the last answer of those that were accepted."""
-        self._draining = True
-        if self._in_flight:
-            if self._drained is None:
-                self._drained = self._loop.create_future()
-            await asyncio.shield(self._drained)
+        await self._intake.drain()
 
     async def close(self) -> None:
         """Close the instances, each where it ran. A second call does nothing."""
-        self._draining = True
+        self._intake.close()
         workers, self._workers = self._workers, []
         self._idle.clear()
         await asyncio.gather(*(worker.close() for worker in workers))
@@ -130,7 +108,12 @@ class Chain:
         worker = self._idle.popleft()
         worker.run(
             BatchDelivery(
-                waiting, self.signature, self.statistics, self._loop, self._ended, self._clock_ns
+                waiting,
+                self.signature,
+                self.statistics,
+                self._loop,
+                self._intake.ended,
+                self._clock_ns,
             )
         )
 
@@ -139,15 +122,11 @@ class Chain:
             self._idle.append(worker)
         elif all(w.broken is not None for w in self._workers):
             self._batcher.fail_all(
-                unavailable(f"no instance of model '{self.signature.name}' is left: {worker.broken}")
+                unavailable(
+                    f"no instance of model '{self.signature.name}' is left: {worker.broken}"
+                )
             )
         self._batcher.pump()
-
-    def _ended(self) -> None:
-        self._in_flight -= 1
-        if not self._in_flight and self._drained is not None:
-            self._drained.set_result(None)
-            self._drained = None
 
 
 async def open_chain(
@@ -212,12 +191,10 @@ def request_queue(config: ModelConfig) -> RequestQueue:
     )
 
 
-def _policy(message: object) -> QueuePolicy:
+def _policy(message: ModelQueuePolicy) -> QueuePolicy:
     return QueuePolicy(
-        timeout_us=message.default_timeout_microseconds,  # type: ignore[attr-defined]
-        delay=message.timeout_action == 1,  # type: ignore[attr-defined]  DELAY
-        may_override=message.allow_timeout_override,  # type: ignore[attr-defined]
-        size=message.max_queue_size,  # type: ignore[attr-defined]
+        timeout_us=message.default_timeout_microseconds,
+        delay=message.timeout_action == ModelQueuePolicy.DELAY,
+        may_override=message.allow_timeout_override,
+        size=message.max_queue_size,
     )
-
-

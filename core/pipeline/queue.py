@@ -56,7 +56,7 @@ class RequestQueue:
 
     def __init__(
         self,
-        policy: QueuePolicy = QueuePolicy(),  # noqa: B008  frozen
+        policy: QueuePolicy = QueuePolicy(),
         levels: int = 0,
         default_level: int = 0,
         level_policies: dict[int, QueuePolicy] | None = None,

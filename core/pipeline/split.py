@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-
 from core import dtypes
 from core.batch import Batch
 from core.config.signature import OutputSpec, Signature
@@ -90,7 +89,9 @@ def _spec(signature: Signature, name: str) -> OutputSpec:
     return spec
 
 
-def _client_shape(shape: tuple[int, ...], spec: OutputSpec, signature: Signature) -> tuple[int, ...]:
+def _client_shape(
+    shape: tuple[int, ...], spec: OutputSpec, signature: Signature
+) -> tuple[int, ...]:
     assert spec.reshape is not None
     batch = shape[:1] if signature.max_batch_size else ()
     return batch + mapped_shape(shape[len(batch) :], spec.reshape, spec.dims)

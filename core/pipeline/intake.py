@@ -1,0 +1,64 @@
+"""Count requests from admission to their last answer; refuse them while the model drains."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from core.errors import CoreError, unavailable
+from core.pipeline.admit import request_label
+from core.request import InferenceRequest
+from core.response import Reply
+
+Handler = Callable[[InferenceRequest], Reply]
+
+
+class Intake:
+    """The door of one model version. Loop thread only.
+
+    in_flight   accepted requests without their last answer, waiting or running
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop):
+        self.in_flight = 0
+        self._loop = loop
+        self._draining = False
+        self._drained: asyncio.Future[None] | None = None
+
+    def door(self, admit: Callable[[InferenceRequest], None], inner: Handler) -> Handler:
+        """A handler that admits and counts; `ended` must be called once for each request it lets in."""
+
+        def handle(request: InferenceRequest) -> Reply:
+            if self._draining:
+                raise unavailable(
+                    f"{request_label(request)} Server is stopping, scheduler for model has stopped "
+                    "accepting new inference requests"
+                )
+            admit(request)
+            self.in_flight += 1
+            try:
+                return inner(request)
+            except CoreError:
+                self.ended()
+                raise
+
+        return handle
+
+    def ended(self) -> None:
+        """A request has got its last answer."""
+        self.in_flight -= 1
+        if not self.in_flight and self._drained is not None:
+            self._drained.set_result(None)
+            self._drained = None
+
+    def close(self) -> None:
+        """Let nothing more in."""
+        self._draining = True
+
+    async def drain(self) -> None:
+        """Let nothing more in and wait for the last answer of what is in."""
+        self._draining = True
+        if self.in_flight:
+            if self._drained is None:
+                self._drained = self._loop.create_future()
+            await asyncio.shield(self._drained)

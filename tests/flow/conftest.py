@@ -1,0 +1,88 @@
+"""Flow tests: all rooms of a request, no sockets, time that is given and not slept."""
+
+import asyncio
+import selectors
+from pathlib import Path
+
+import pytest
+
+import core
+from core import config as configuration
+from core.pipeline import open_chain
+
+
+class VirtualTimeSelector(selectors.DefaultSelector):
+    """Never waits: where a real selector would sleep, the loop's time goes on at once."""
+
+    loop: "VirtualTimeLoop"
+
+    def select(self, timeout=None):
+        ready = super().select(0)
+        if ready or timeout == 0:
+            return ready
+        if timeout is None:
+            # Only another thread can end this wait; those are the real workers of a few tests.
+            return super().select(5)
+        self.loop.now_s += timeout
+        return []
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """A loop whose clock moves only when nothing is left to do."""
+
+    def __init__(self):
+        selector = VirtualTimeSelector()
+        selector.loop = self
+        self.now_s = 1000.0
+        super().__init__(selector)
+
+    def time(self):
+        return self.now_s
+
+    def time_ns(self):
+        return round(self.now_s * 1e9)
+
+
+def pytest_asyncio_loop_factories(config, item):
+    return {"virtual-time": VirtualTimeLoop}
+
+
+class Recorder:
+    """What the instances of one model were asked to do."""
+
+    def __init__(self):
+        self.batches = []
+        self.closed = 0
+
+
+@pytest.fixture
+def serve():
+    """Open a chain for a model of one FP32 input `x` and output `y`; see `open_model`."""
+
+    async def open_model(instance, config="", max_batch_size=8, decoupled=False):
+        text = f"""
+            name: "m" backend: "test" max_batch_size: {max_batch_size}
+            input [ {{ name: "x" data_type: TYPE_FP32 dims: [ -1 ] }} ]
+            output [ {{ name: "y" data_type: TYPE_FP32 dims: [ -1 ] }} ]
+            {config}
+        """
+        if decoupled:
+            text += " model_transaction_policy { decoupled: true }"
+        message = configuration.parse_text(text, "test")
+        configuration.normalise(message, {}, [])
+        model = core.Model()
+        model.config, model.name, model.version = message, "m", 1
+        model.path = model.directory = Path()
+        model.backend = core.Backend(instance=instance)
+        model.recorder = Recorder()
+        loop = asyncio.get_running_loop()
+        chain = await open_chain(
+            model,
+            configuration.signature_of(message, Path(), 1),
+            loop=loop,
+            clock_ns=getattr(loop, "time_ns", None),
+        )
+        chain.recorder = model.recorder
+        return chain
+
+    return open_model

@@ -1,0 +1,454 @@
+"""One request's way through all rooms, with batching, failures, cancellation and the end.
+
+Instances are coroutines that sleep in virtual time, so every test says exactly when things happen.
+"""
+
+import asyncio
+import random
+
+import numpy as np
+import pytest
+
+import core
+from core.errors import CoreError, Kind
+from core.request import InferenceRequest, RequestedOutput
+from core.tensor import Tensor
+
+BATCHING = "dynamic_batching { }"
+
+
+class Double(core.ModelInstance):
+    """y = 2 x, after 10 ms. A first value below zero fails the batch."""
+
+    async def execute(self, batch):
+        x = batch["x"]
+        self.model.recorder.batches.append([request.id for request in batch.requests])
+        await asyncio.sleep(0.010)
+        if x.size and x.flat[0] < 0:
+            raise ValueError("below zero")
+        return {"y": x * 2}
+
+    def close(self):
+        self.model.recorder.closed += 1
+
+
+def ask(chain, *values, rows=1, id="", **kwargs):
+    array = np.array([values] * rows, np.float32)
+    if not chain.signature.max_batch_size:
+        array = array[0]
+    return chain.handler(InferenceRequest("m", {"x": Tensor.of("x", array)}, id=id, **kwargs))
+
+
+def y(response):
+    return response.output("y").array.tolist()
+
+
+async def test_a_request_gets_its_answer(serve):
+    chain = await serve(Double)
+
+    response = await ask(chain, 1, 2, id="a")
+
+    assert y(response) == [[2, 4]]
+    assert (response.model_name, response.model_version, response.id) == ("m", 1, "a")
+
+
+async def test_requests_that_wait_leave_as_one_batch(serve):
+    chain = await serve(Double, BATCHING)
+    first = ask(chain, 0, id="first")
+    await asyncio.sleep(0.001)
+
+    rest = [ask(chain, number, id=str(number)) for number in range(10)]
+    answers = [y(await reply) for reply in [first, *rest]]
+
+    assert chain.recorder.batches == [["first"], list("01234567"), list("89")]
+    assert answers == [[[0]], *[[[2 * number]] for number in range(10)]]
+
+
+async def test_requests_of_one_turn_of_the_loop_leave_together(serve):
+    chain = await serve(Double, BATCHING)
+
+    replies = [ask(chain, number, id=str(number)) for number in range(3)]
+    for reply in replies:
+        await reply
+
+    assert chain.recorder.batches == [list("012")]
+
+
+async def test_rows_of_two_requests_do_not_mix(serve):
+    chain = await serve(Double, BATCHING)
+
+    three, two = ask(chain, 1, 2, rows=3), ask(chain, 5, 6, rows=2)
+
+    assert y(await three) == [[2, 4]] * 3
+    assert y(await two) == [[10, 12]] * 2
+
+
+async def test_requests_of_different_shape_run_in_different_batches(serve):
+    chain = await serve(Double, BATCHING)
+
+    replies = [ask(chain, *[1] * length, id=str(length)) for length in (1, 1, 2, 1)]
+    for reply in replies:
+        await reply
+
+    assert chain.recorder.batches == [["1", "1"], ["2"], ["1"]]
+
+
+async def test_without_batching_each_request_runs_alone(serve):
+    chain = await serve(Double)
+
+    for reply in [ask(chain, 1, id=str(number)) for number in range(3)]:
+        await reply
+
+    assert chain.recorder.batches == [["0"], ["1"], ["2"]]
+
+
+async def test_two_instances_work_at_the_same_time(serve):
+    chain = await serve(Double, "instance_group [ { count: 2 kind: KIND_CPU } ]")
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+
+    for reply in [ask(chain, 1) for _ in range(4)]:
+        await reply
+
+    assert loop.time() - start == pytest.approx(0.020, abs=0.001)
+
+
+async def test_a_request_waits_for_company_no_longer_than_the_delay(serve):
+    chain = await serve(Double, "dynamic_batching { max_queue_delay_microseconds: 5000 }")
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+
+    early = ask(chain, 1, id="early")
+    await asyncio.sleep(0.004)
+    late = ask(chain, 2, id="late")
+    await early, await late
+
+    assert chain.recorder.batches == [["early", "late"]]
+    assert loop.time() - start == pytest.approx(0.015, abs=0.001)
+
+
+async def test_a_full_batch_does_not_wait_for_the_delay(serve):
+    chain = await serve(Double, "dynamic_batching { max_queue_delay_microseconds: 500000 }")
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+
+    await ask(chain, 1, rows=8)
+
+    assert loop.time() - start < 0.02
+
+
+async def test_answers_keep_the_order_of_arrival_when_told_to(serve):
+    class Backwards(Double):
+        async def execute(self, batch):
+            await asyncio.sleep(0.1 if batch["x"].flat[0] == 1 else 0.01)
+            return {"y": batch["x"]}
+
+    chain = await serve(
+        Backwards,
+        "dynamic_batching { preserve_ordering: true } instance_group [ { count: 2 kind: KIND_CPU } ]",
+    )
+    order = []
+
+    slow = ask(chain, 1)
+    await asyncio.sleep(0.001)
+    quick = ask(chain, 2)
+    slow.listen(lambda item, final: order.append("slow"))
+    quick.listen(lambda item, final: order.append("quick"))
+    await asyncio.sleep(0.2)
+
+    assert order == ["slow", "quick"]
+
+
+async def test_a_wrong_shape_is_refused_before_the_queue(serve):
+    chain = await serve(Double)
+
+    with pytest.raises(CoreError, match="unexpected shape for input 'x' for model 'm'") as error:
+        chain.handler(InferenceRequest("m", {"x": Tensor.of("x", np.zeros((1, 1, 1), np.float32))}))
+
+    assert error.value.kind is Kind.INVALID
+    assert chain.in_flight == 0
+    assert chain.statistics.fail.count == 0
+
+
+async def test_an_exception_fails_its_batch_and_not_the_next(serve):
+    chain = await serve(Double)
+
+    bad, good = ask(chain, -1), ask(chain, 1)
+
+    with pytest.raises(CoreError, match="ValueError: below zero") as error:
+        await bad
+    assert error.value.kind is Kind.INTERNAL
+    assert y(await good) == [[2]]
+    assert chain.statistics.failures["BACKEND"] == 1
+    assert (chain.statistics.execution_count, chain.statistics.inference_count) == (2, 1)
+
+
+async def test_a_fatal_error_takes_the_instance_out_of_service(serve):
+    class Dying(Double):
+        async def execute(self, batch):
+            raise core.Fatal("the device is gone")
+
+    chain = await serve(Dying)
+
+    running, waiting = ask(chain, 1), ask(chain, 2)
+
+    with pytest.raises(CoreError, match="the device is gone"):
+        await running
+    with pytest.raises(CoreError, match="no instance of model 'm' is left") as error:
+        await waiting
+    assert error.value.kind is Kind.UNAVAILABLE
+    assert not chain.ready
+    assert chain.in_flight == 0
+
+
+@pytest.mark.parametrize(
+    "outputs,text",
+    [
+        ({"z": np.zeros((1, 1), np.float32)}, "unexpected inference output 'z'"),
+        ({"y": np.zeros((1, 1), np.int8)}, "output 'y' as INT8, its configuration says FP32"),
+        ({"y": np.zeros((2, 1), np.float32)}, "for a batch of 1 rows"),
+        (None, "without an answer to request 0"),
+    ],
+)
+async def test_wrong_outputs_are_told_by_name(serve, outputs, text):
+    class Wrong(Double):
+        async def execute(self, batch):
+            return outputs
+
+    chain = await serve(Wrong)
+
+    with pytest.raises(CoreError, match=text):
+        await ask(chain, 1)
+
+
+async def test_a_request_can_fail_alone_in_its_batch(serve):
+    class Picky(Double):
+        async def execute(self, batch):
+            for i, request in enumerate(batch.requests):
+                if request.inputs["x"].array[0, 0] == 1:
+                    batch.fail(i, "I do not like this one")
+                else:
+                    batch.respond(i, {"y": request.inputs["x"].array}, {"liked": True})
+
+    chain = await serve(Picky, BATCHING)
+
+    one, two = ask(chain, 1), ask(chain, 2)
+
+    with pytest.raises(CoreError, match="I do not like this one"):
+        await one
+    assert (await two).parameters == {"liked": True}
+    assert chain.statistics.success.count == 2  # an error on purpose is an answer
+
+
+async def test_only_wanted_outputs_come_back(serve):
+    chain = await serve(Double)
+
+    response = await ask(chain, 0.5, 0.25, outputs=(RequestedOutput("y", class_count=1),))
+
+    assert response.output("y").array.tolist() == [[b"1.000000:0"]]
+
+
+async def test_an_unknown_output_is_refused(serve):
+    chain = await serve(Double)
+
+    with pytest.raises(CoreError, match="unexpected inference output 'z' for model 'm'"):
+        ask(chain, 1, outputs=(RequestedOutput("z"),))
+
+
+async def test_a_cancelled_request_never_reaches_execute(serve):
+    chain = await serve(Double, BATCHING)
+    running = ask(chain, 1, id="running")
+    await asyncio.sleep(0.001)
+    waiting = ask(chain, 2, id="waiting")
+
+    waiting.cancel()
+
+    with pytest.raises(CoreError) as error:
+        await waiting
+    await running
+    assert error.value.kind is Kind.CANCELLED
+    assert chain.recorder.batches == [["running"]]
+    assert chain.statistics.failures["CANCELED"] == 1
+
+
+async def test_a_running_model_can_see_that_nobody_waits(serve):
+    seen = []
+
+    class Watching(Double):
+        async def execute(self, batch):
+            await asyncio.sleep(0.01)
+            seen.append(batch.requests[0].cancelled)
+            return {"y": batch["x"]}
+
+    chain = await serve(Watching)
+    reply = ask(chain, 1)
+    await asyncio.sleep(0.001)
+    reply.cancel()
+    await asyncio.sleep(0.02)
+
+    assert seen == [True]
+    assert chain.in_flight == 0
+
+
+async def test_a_request_that_waits_too_long_is_refused_on_time(serve):
+    chain = await serve(
+        Double,
+        "dynamic_batching { default_queue_policy { default_timeout_microseconds: 4000 } }",
+    )
+    loop = asyncio.get_running_loop()
+    running = ask(chain, 1)
+    await asyncio.sleep(0.001)
+    start = loop.time()
+
+    with pytest.raises(CoreError, match="Request timeout expired") as error:
+        await ask(chain, 2)
+
+    assert error.value.kind is Kind.UNAVAILABLE
+    assert loop.time() - start == pytest.approx(0.004, abs=0.0005)
+    assert chain.statistics.failures["REJECTED"] == 1
+    await running
+
+
+async def test_drain_waits_for_the_last_reply_and_refuses_new_requests(serve):
+    chain = await serve(Double, BATCHING)
+    replies = [ask(chain, number) for number in range(20)]
+    drained = asyncio.ensure_future(chain.drain())
+    await asyncio.sleep(0)
+
+    with pytest.raises(CoreError, match="has stopped accepting new inference requests") as error:
+        ask(chain, 1)
+    assert error.value.kind is Kind.UNAVAILABLE
+    assert not drained.done()
+    await drained
+    assert chain.in_flight == 0
+    assert [y(await reply)[0][0] for reply in replies] == [2 * number for number in range(20)]
+
+
+async def test_close_closes_every_instance_once(serve):
+    chain = await serve(Double, "instance_group [ { count: 3 kind: KIND_CPU } ]")
+
+    await chain.close()
+    await chain.close()
+
+    assert chain.recorder.closed == 3
+
+
+async def test_an_instance_that_does_not_open_closes_the_others_and_fails_the_load(serve):
+    closed = []
+
+    class Third(Double):
+        def open(self):
+            if self.name.endswith("_2"):
+                raise RuntimeError("no memory for the third")
+
+        def close(self):
+            closed.append(self.name)
+
+    with pytest.raises(RuntimeError, match="no memory for the third"):
+        await serve(Third, 'instance_group [ { name: "g" count: 3 kind: KIND_CPU } ]')
+    assert sorted(closed) == ["g_0", "g_1"]
+
+
+async def test_a_decoupled_model_sends_many_answers(serve):
+    class Counting(core.ModelInstance):
+        placement = "inline"
+
+        def execute(self, batch):
+            for number in range(3):
+                batch.respond(0, {"y": np.array([number], np.float32)}, final=False)
+            batch.finish(0)
+
+    chain = await serve(Counting, max_batch_size=0, decoupled=True)
+
+    answers = [y(response) async for response in ask(chain, 1)]
+
+    assert answers == [[0], [1], [2]]
+    assert chain.statistics.success.count == 1
+
+
+async def test_a_stream_of_an_instance_is_a_decoupled_model(serve):
+    class Streaming(core.ModelInstance):
+        placement = "inline"
+
+        def stream(self, request):
+            for value in request.inputs["x"].array:
+                yield {"y": np.array([value], np.float32)}
+
+    chain = await serve(Streaming, max_batch_size=0, decoupled=True)
+
+    assert [y(r) async for r in ask(chain, 3, 4)] == [[3], [4]]
+
+
+async def test_a_deferred_answer_may_come_after_execute(serve):
+    class Later(core.ModelInstance):
+        placement = "inline"
+
+        def execute(self, batch):
+            batch.defer(0)
+            asyncio.get_running_loop().call_later(0.05, batch.respond, 0, {"y": batch["x"]})
+
+    chain = await serve(Later)
+
+    assert y(await ask(chain, 3)) == [[3]]
+
+
+async def test_hundreds_of_inline_requests_do_not_nest(serve):
+    class Inline(core.ModelInstance):
+        placement = "inline"
+
+        def execute(self, batch):
+            return {"y": batch["x"]}
+
+    chain = await serve(Inline, BATCHING)
+
+    replies = [ask(chain, *[1] * (1 + number % 2)) for number in range(3000)]
+
+    assert sum([len(y(await reply)[0]) for reply in replies]) == 4500
+
+
+async def test_times_of_a_request_add_up(serve):
+    chain = await serve(Double)
+
+    for reply in [ask(chain, 1), ask(chain, 1)]:
+        await reply
+
+    found = chain.statistics
+    assert found.queue.ns == pytest.approx(10e6, rel=0.01)
+    assert found.compute_infer.ns == pytest.approx(20e6, rel=0.01)
+    assert found.success.ns == pytest.approx(30e6, rel=0.01)
+    assert found.success.count == found.queue.count == found.compute_infer.count == 2
+    assert list(found.batch_sizes) == [1]
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_random_traffic_loses_nothing_and_mixes_nothing(serve, seed):
+    """Random arrivals, sizes, shapes, failures and cancellations over virtual time."""
+    chance = random.Random(seed)
+    chain = await serve(
+        Double,
+        "dynamic_batching { max_queue_delay_microseconds: 3000 preferred_batch_size: [ 2, 5 ] }"
+        "instance_group [ { count: 2 kind: KIND_CPU } ]",
+    )
+    outcomes = []
+
+    async def client(number):
+        await asyncio.sleep(chance.random() * 0.5)
+        rows, length = chance.randint(1, 8), chance.randint(1, 2)
+        value = -1.0 if chance.random() < 0.05 else float(number)
+        reply = ask(chain, *[value] * length, rows=rows, id=str(number))
+        if chance.random() < 0.1:
+            asyncio.get_running_loop().call_later(chance.random() * 0.02, reply.cancel)
+        try:
+            assert y(await reply) == [[2 * value] * length] * rows
+            outcomes.append("answered")
+        except CoreError as error:
+            outcomes.append(error.kind.name)
+
+    await asyncio.gather(*(client(number) for number in range(400)))
+
+    assert len(outcomes) == 400
+    found = chain.statistics
+    assert found.success.count + found.fail.count == 400
+    assert found.success.count >= outcomes.count("answered")
+    assert chain.in_flight == chain.pending == 0
+    assert max(found.batch_sizes) <= 8

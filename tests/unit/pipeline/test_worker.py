@@ -1,0 +1,143 @@
+"""Where instances run, on a real loop with real threads."""
+
+import asyncio
+import gc
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import core
+from core import config as configuration
+from core.pipeline import open_chain
+from core.request import InferenceRequest
+from core.tensor import Tensor
+
+
+async def open_model(instance, config=""):
+    message = configuration.parse_text(
+        'name: "m" backend: "test" max_batch_size: 4 '
+        'input [ { name: "x" data_type: TYPE_INT32 dims: [ 1 ] } ] '
+        f'output [ {{ name: "y" data_type: TYPE_INT32 dims: [ 1 ] }} ] {config}',
+        "test",
+    )
+    configuration.normalise(message, {}, [])
+    model = core.Model()
+    model.config, model.backend = message, core.Backend(instance=instance)
+    model.places = []
+    return model, await open_chain(
+        model,
+        configuration.signature_of(message, Path(), 1),
+        loop=asyncio.get_running_loop(),
+    )
+
+
+def ask(chain, value):
+    return chain.handler(
+        InferenceRequest("m", {"x": Tensor.of("x", np.array([[value]], np.int32))})
+    )
+
+
+class Placed(core.ModelInstance):
+    """Notes the thread of each call."""
+
+    def open(self):
+        self.note("open")
+
+    def execute(self, batch):
+        self.note("execute")
+        return {"y": batch["x"]}
+
+    def close(self):
+        self.note("close")
+
+    def note(self, what):
+        self.model.places.append((what, threading.current_thread().name))
+
+
+async def test_open_execute_and_close_share_the_thread_of_the_instance():
+    model, chain = await open_model(Placed)
+    await ask(chain, 1)
+    await chain.close()
+
+    assert model.places == [("open", "m_0"), ("execute", "m_0"), ("close", "m_0")]
+
+
+async def test_an_inline_instance_executes_on_the_loop():
+    class Inline(Placed):
+        placement = "inline"
+
+    model, chain = await open_model(Inline)
+    await ask(chain, 1)
+    await chain.close()
+
+    assert ("execute", threading.main_thread().name) in model.places
+
+
+async def test_a_coroutine_executes_on_the_loop():
+    class Coroutine(Placed):
+        async def execute(self, batch):
+            self.note("execute")
+            await asyncio.sleep(0)
+            return {"y": batch["x"]}
+
+    model, chain = await open_model(Coroutine)
+
+    assert (await ask(chain, 5)).output("y").array.tolist() == [[5]]
+    assert ("execute", threading.main_thread().name) in model.places
+    await chain.close()
+
+
+async def test_threads_end_with_their_chain():
+    before = set(threading.enumerate())
+    _, chain = await open_model(Placed, "instance_group [ { count: 3 kind: KIND_CPU } ]")
+    assert (
+        len([t for t in threading.enumerate() if t not in before and t.name.startswith("m_")]) == 3
+    )
+
+    await chain.close()
+
+    assert not [t for t in threading.enumerate() if t not in before and t.name.startswith("m_")]
+
+
+async def test_a_failing_open_leaves_no_thread():
+    class Failing(Placed):
+        def open(self):
+            raise MemoryError("no")
+
+    before = set(threading.enumerate())
+    with pytest.raises(MemoryError):
+        await open_model(Failing)
+    gc.collect()
+
+    for _ in range(100):
+        left = [t for t in threading.enumerate() if t not in before and t.name.startswith("m_")]
+        if not left:
+            break
+        await asyncio.sleep(0.01)
+    assert not left
+
+
+async def test_many_requests_over_several_threads_get_their_own_answers():
+    _, chain = await open_model(
+        Placed, "dynamic_batching { } instance_group [ { count: 2 kind: KIND_CPU } ]"
+    )
+
+    replies = [ask(chain, number) for number in range(2000)]
+
+    assert [(await r).output("y").array[0, 0] for r in replies] == list(range(2000))
+    await chain.close()
+
+
+async def test_answers_of_a_thread_that_is_not_the_instances_arrive():
+    class Elsewhere(core.ModelInstance):
+        def execute(self, batch):
+            batch.defer(0)
+            x = batch["x"]
+            threading.Timer(0.01, lambda: batch.respond(0, {"y": x})).start()
+
+    _, chain = await open_model(Elsewhere)
+
+    assert (await ask(chain, 8)).output("y").array.tolist() == [[8]]
+    await chain.close()
