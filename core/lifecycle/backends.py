@@ -1,0 +1,67 @@
+"""BackendPool: each backend is opened before its first model and closed after its last."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from core import plugins
+from core.backend import Backend
+
+logger = logging.getLogger("core")
+
+
+class _Opened:
+    """One backend of the process. Loop thread."""
+
+    def __init__(self) -> None:
+        self.users = 0  # versions that load or run with it
+        self.open = False
+        self.turn = asyncio.Lock()  # open and close never overlap
+
+
+class BackendPool:
+    """The backends in use, counted. Loop thread; open and close run on worker threads.
+
+    run   calls a blocking function on a worker thread
+    """
+
+    def __init__(self, run: Callable[..., Awaitable[Any]]):
+        self._run = run
+        # By backend and not by name: "onnx" and "onnxruntime" are one backend.
+        self._opened: dict[Backend, _Opened] = {}
+        self._importing = asyncio.Lock()
+
+    async def acquire(self, name: str) -> Backend:
+        """The opened backend of that name; `release` it once for each `acquire`.
+
+        Raises CoreError when no such backend is installed, and what its import or open() raises.
+        """
+        async with self._importing:
+            backend: Backend = await self._run(plugins.backend, name)
+        opened = self._opened.setdefault(backend, _Opened())
+        opened.users += 1
+        try:
+            async with opened.turn:
+                if not opened.open:
+                    await self._run(backend.open)
+                    opened.open = True
+        except BaseException:
+            await self.release(backend)
+            raise
+        return backend
+
+    async def release(self, backend: Backend) -> None:
+        """One user less; the last closes the backend. An exception of close() is only logged."""
+        opened = self._opened[backend]
+        opened.users -= 1
+        async with opened.turn:
+            if opened.users or not opened.open:  # a load came in between, or a release was faster
+                return
+            opened.open = False
+            try:
+                await self._run(backend.close)
+            except Exception:
+                logger.exception("closing backend '%s' failed", backend.name)

@@ -1,0 +1,48 @@
+"""Which models need which: ensembles and their steps. Pure functions over name → names of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
+
+Steps = Mapping[str, Iterable[str]]
+
+
+def circular(steps: Steps) -> set[str]:
+    """The models that need themselves, directly or through others."""
+    remaining = {name: set(needed) for name, needed in steps.items()}
+    found: set[str] = set()
+    while True:
+        try:
+            TopologicalSorter(remaining).prepare()
+        except CycleError as error:
+            found.update(error.args[1])
+            for name in error.args[1]:
+                remaining[name] = set()
+        else:
+            return found
+
+
+def users_of(names: Iterable[str], steps: Steps) -> list[str]:
+    """The models that need one of `names`, directly or not; each before the models it needs."""
+    reached = set(names)
+    while new := [n for n, needed in steps.items() if n not in reached and reached & set(needed)]:
+        reached.update(new)
+    return [name for name in _users_first(steps) if name in reached - set(names)]
+
+
+def needed_by(name: str, steps: Steps) -> list[str]:
+    """What `name` is composed of, directly or not; each before the models it needs."""
+    reached: set[str] = set()
+    waiting = [name]
+    while waiting:
+        new = set(steps.get(waiting.pop(), ())) - reached
+        reached |= new
+        waiting.extend(new)
+    return [step for step in _users_first(steps) if step in reached - {name}]
+
+
+def _users_first(steps: Steps) -> list[str]:
+    broken = circular(steps)
+    order = TopologicalSorter({n: () if n in broken else needed for n, needed in steps.items()})
+    return list(order.static_order())[::-1]

@@ -1,0 +1,68 @@
+"""Host: what the process lends to a model version while it loads and unloads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from core.errors import internal
+from core.lifecycle.backends import BackendPool
+from core.options import Options
+from core.repository import ModelDirectory
+
+if TYPE_CHECKING:
+    from core.server import Server
+
+T = TypeVar("T")
+
+_THREADS = 32  # more than can load at once, so that an unload never waits behind the loads
+
+
+class Host:
+    """Worker threads, opened backends and the bound on parallel loads. One for each server.
+
+    server   what models call for BLS
+    gpus     ids of the GPUs that instances may be placed on
+    loading  held while a version loads: --model-load-thread-count at a time
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        loop: asyncio.AbstractEventLoop,
+        server: Server,
+        gpus: Sequence[int] = (),
+    ):
+        self.options = options
+        self.loop = loop
+        self.server = server
+        self.gpus = tuple(gpus)
+        self.backends = BackendPool(self.run)
+        self.loading = asyncio.Semaphore(max(1, options.model_load_thread_count))
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="core-lifecycle")
+
+    async def run(self, function: Callable[..., T], *args: Any) -> T:
+        """Call a function that may block on a worker thread, and give back what it gives.
+
+        Whatever it raises comes as an Exception: a model that calls sys.exit() fails, and no more.
+        """
+        return await self.loop.run_in_executor(self._threads, _contained, function, args)
+
+    async def let_go(self, directory: ModelDirectory) -> None:
+        """One user of a model's directory less; after the last, one of core's own is removed."""
+        if directory.let_go():
+            await self.run(directory.remove)
+
+    def close(self, wait: bool) -> None:
+        """End the worker threads. wait: until they have ended; else leave those behind that hang."""
+        self._threads.shutdown(wait=wait, cancel_futures=True)
+
+
+def _contained(function: Callable[..., T], args: tuple[Any, ...]) -> T:
+    try:
+        return function(*args)
+    except (SystemExit, KeyboardInterrupt, GeneratorExit, StopIteration) as error:
+        # The first three would end the loop, the last cannot travel through a Future.
+        raise internal(f"{type(error).__name__}: {error}") from error

@@ -1,0 +1,169 @@
+"""ManagedModel: all versions of one name, and the swaps between them.
+
+Roster ─► [ManagedModel] ─► ModelVersion.  New versions load beside those that serve. Only when every
+one of them could do they take over, all in one step of the loop; then the old ones drain. So a request
+always meets a version that is whole, and a failed reload changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from core.errors import CoreError, invalid
+from core.lifecycle import policy
+from core.lifecycle.host import Host
+from core.lifecycle.version import UNLOADED, ModelVersion
+from core.repository import ModelSource
+
+logger = logging.getLogger("core")
+
+
+class ManagedModel:
+    """One name. Loop thread; `apply` and `unload` only by the one who holds `turn`.
+
+    versions   number → the version that the index shows
+    newest     the READY version with the highest number, or None
+    source     what the versions that serve were loaded from, None when none does
+    attempt    what was tried last: a source, or why there was none
+    error      why the model has no version at all, "" if it has
+    wanted     asked for, by name or through an ensemble, and not unloaded since
+    by_name    asked for by its own name
+    users      operations that hold `turn` or wait for it
+    """
+
+    def __init__(self, name: str, host: Host):
+        self.name = name
+        self.versions: dict[int, ModelVersion] = {}
+        self.newest: ModelVersion | None = None
+        self.source: ModelSource | None = None
+        self.attempt: ModelSource | CoreError | None = None
+        self.error = ""
+        self.wanted = False
+        self.by_name = False
+        self.turn = asyncio.Lock()
+        self.users = 0
+        self._host = host
+        self._leaving: dict[ModelVersion, asyncio.Task[None]] = {}
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """Names of the models that it is composed of; empty but for ensembles."""
+        return self.attempt.steps if isinstance(self.attempt, ModelSource) else ()
+
+    @property
+    def leaving(self) -> list[asyncio.Task[None]]:
+        """The unloads that are still going on, those of replaced versions too."""
+        return list(self._leaving.values())
+
+    def alive(self) -> list[ModelVersion]:
+        """Every version that has something loaded; also those that the index no longer shows."""
+        shown = [each for each in self.versions.values() if each.state == "READY"]
+        return [*shown, *self._leaving]
+
+    def refuse(self, error: CoreError) -> None:
+        """The repository has nothing to load. What serves goes on."""
+        told = isinstance(self.attempt, CoreError) and self.attempt.message == error.message
+        if not told:  # polling finds the same again and again
+            logger.error("failed to poll model '%s': %s", self.name, error.message)
+        self.attempt = error
+        self.error = error.message
+
+    async def apply(self, source: ModelSource) -> None:
+        """Load, swap and unload until the versions are those that `source` wants.
+
+        Raises CoreError(INVALID) with Triton's text when a version cannot load; what served serves on.
+        """
+        self.attempt, self.error = source, ""
+        source.directory.hold()
+        try:
+            await self._apply(source)
+        finally:
+            await self._host.let_go(source.directory)
+
+    async def _apply(self, source: ModelSource) -> None:
+        wanted = policy.wanted_versions(source.config, source.versions)
+        if not wanted:
+            self.error = (
+                "at least one version must be available under the version policy of model "
+                f"'{self.name}'"
+            )
+            logger.error("failed to load '%s': %s", self.name, self.error)
+            raise invalid(f"load failed for model '{self.name}': {self.error}\n")
+        states = {number: each.state for number, each in self.versions.items()}
+        plan = policy.plan(states, wanted, policy.stale_versions(self.source, source))
+        new = [ModelVersion(source, number) for number in plan.load]
+        if new:
+            await self._load(source, new)
+        self._swap(new, plan)
+        self.source = source
+
+    async def _load(self, source: ModelSource, new: list[ModelVersion]) -> None:
+        """Load versions, all or none."""
+        for version in new:
+            shown = self.versions.get(version.version)
+            if shown is None or shown.state != "READY":
+                self.versions[version.version] = version
+        await self._host.run(source.directory.fetch)
+        loaded = await asyncio.gather(*(version.load(self._host) for version in new))
+        good = [version for version, could in zip(new, loaded, strict=True) if could]
+        for _ in good:
+            source.directory.hold()
+        if len(good) == len(new):
+            return
+        self._retire(good)
+        reasons = "".join(
+            f"version {version.version} is at UNAVAILABLE state: {version.reason};"
+            for version in new
+            if version not in good
+        )
+        raise invalid(f"load failed for model '{self.name}': {reasons}\n")
+
+    def _swap(self, new: list[ModelVersion], plan: policy.Plan) -> None:
+        old = [self.versions[number] for number in plan.unload]
+        for version in new:
+            shown = self.versions.get(version.version)
+            if shown is not None and shown.state == "READY":
+                old.append(shown)
+            self.versions[version.version] = version
+            version.serve()
+        self._retire(old)
+        for number, shown in list(self.versions.items()):
+            if shown.state == "UNAVAILABLE" and shown.reason != UNLOADED:
+                del self.versions[number]  # it failed once, and is no longer wanted
+        if new:
+            logger.info("successfully loaded '%s'", self.name)
+
+    def unload(self) -> list[asyncio.Task[None]]:
+        """Take every version out of service at once; gives the tasks that finish and unload them.
+
+        A version that had failed counts as unloaded too: nobody asks for it any more.
+        """
+        self.source, self.error = None, ""
+        self._retire(each for each in list(self.versions.values()) if each.state == "READY")
+        for version in self.versions.values():
+            if version.state == "UNAVAILABLE":
+                version.reason = UNLOADED
+        return self.leaving
+
+    def dismiss(self) -> None:
+        """Unload, and forget that anybody wanted the model."""
+        self.unload()
+        self.wanted = self.by_name = False
+        self.attempt = None
+
+    def _retire(self, versions: Iterable[ModelVersion]) -> None:
+        """Start to drain and unload. From here on no new request finds them."""
+        for version in versions:
+            version.state = "UNLOADING"
+            self._leaving[version] = self._host.loop.create_task(self._leave(version))
+        ready = [each for each in self.versions.values() if each.state == "READY"]
+        self.newest = max(ready, key=lambda each: each.version, default=None)
+
+    async def _leave(self, version: ModelVersion) -> None:
+        try:
+            await version.unload()
+            await self._host.let_go(version.source.directory)
+        finally:
+            del self._leaving[version]

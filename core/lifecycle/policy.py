@@ -1,0 +1,97 @@
+"""Which versions a model should run, and what must be done to get there. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from core.config import ModelConfig
+from core.repository import ModelSource
+
+State = Literal["LOADING", "READY", "UNLOADING", "UNAVAILABLE"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do to the versions of one model. `keep` serve on as they are."""
+
+    load: tuple[int, ...]
+    keep: tuple[int, ...]
+    unload: tuple[int, ...]
+
+
+def wanted_versions(config: ModelConfig, present: Iterable[int]) -> list[int]:
+    """The versions that the version policy chooses among those present, ascending.
+
+    The policy is the newest version, unless the configuration says otherwise. Versions that
+    `specific` names and that are not present are left out.
+    """
+    versions = sorted(present)
+    match config.version_policy.WhichOneof("policy_choice"):
+        case "all":
+            return versions
+        case "specific":
+            named = set(config.version_policy.specific.versions)
+            return [version for version in versions if version in named]
+        case _:
+            # `latest { }` leaves the number out, and means one.
+            return versions[-max(1, config.version_policy.latest.num_versions) :]
+
+
+def plan(states: Mapping[int, State], wanted: Collection[int], stale: Collection[int] = ()) -> Plan:
+    """What leads from the states of the versions to the wanted ones.
+
+    stale   versions whose files or configuration are not those that they were loaded from
+    """
+    ready = {version for version, state in states.items() if state == "READY"}
+    keep = ready & set(wanted) - set(stale)
+    return Plan(
+        load=tuple(sorted(set(wanted) - keep)),
+        keep=tuple(sorted(keep)),
+        unload=tuple(sorted(ready - set(wanted))),
+    )
+
+
+def stale_versions(old: ModelSource | None, new: ModelSource) -> list[int]:
+    """The versions of `new` that differ from what `old` loaded.
+
+    All of them, when the configuration or a shared file changed or an override is in play; but a
+    configuration that differs only in its version policy leaves the versions as they are.
+    """
+    if old is None or _all_differ(old, new):
+        return sorted(new.versions)
+    return sorted(v for v, stamp in new.versions.items() if old.versions.get(v) != stamp)
+
+
+def unchanged(old: ModelSource, new: ModelSource) -> bool:
+    """Whether a second look found the same as the first."""
+    return (
+        not old.overridden
+        and not new.overridden
+        and old.directory.path == new.directory.path
+        and old.config_stamp == new.config_stamp
+        and old.shared == new.shared
+        and old.versions == new.versions
+    )
+
+
+def _all_differ(old: ModelSource, new: ModelSource) -> bool:
+    if old.overridden or new.overridden or old.directory.path != new.directory.path:
+        return True
+    if old.shared != new.shared:
+        return True
+    if old.config_stamp == new.config_stamp:
+        return False
+    # A configuration that was touched without a change is the operator's wish to load again.
+    return old.config == new.config or not _same_but_version_policy(old.config, new.config)
+
+
+def _same_but_version_policy(old: ModelConfig, new: ModelConfig) -> bool:
+    stripped = []
+    for config in (old, new):
+        copy = ModelConfig()
+        copy.CopyFrom(config)
+        copy.ClearField("version_policy")
+        stripped.append(copy)
+    return bool(stripped[0] == stripped[1])

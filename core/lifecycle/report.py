@@ -1,0 +1,71 @@
+"""What the index, the startup table and readiness say about the managed models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from core.lifecycle.managed import ManagedModel
+from core.lifecycle.version import UNLOADED, ModelVersion
+from core.repository.catalog import DUPLICATE
+
+
+def index(
+    holders: Mapping[str, int], models: Mapping[str, ManagedModel], ready_only: bool
+) -> list[dict[str, Any]]:
+    """Entries of the repository index, by name and version.
+
+    holders   name → number of repositories that hold it
+    A model that came with a load request is listed while it has a version that is not unloaded.
+    """
+    active = {name for name, model in models.items() if any(map(_active, model.versions.values()))}
+    entries = []
+    for name in sorted({*holders, *active}):
+        model = models.get(name)
+        if holders.get(name, 0) > 1 and name not in active:
+            entries.append({"name": name, "state": "UNAVAILABLE", "reason": DUPLICATE})
+        elif model is not None and model.versions:
+            entries.extend(_entry(model.versions[number]) for number in sorted(model.versions))
+        elif model is not None and model.error:
+            entries.append({"name": name, "state": "UNAVAILABLE", "reason": model.error})
+        else:
+            entries.append({"name": name})
+    return [entry for entry in entries if not ready_only or entry.get("state") == "READY"]
+
+
+def table(models: Iterable[ManagedModel]) -> list[tuple[str, str, str]]:
+    """Rows of the startup table: model, version, status."""
+    rows = []
+    for model in models:
+        for number, version in sorted(model.versions.items()):
+            reason = f": {version.reason}" if version.reason else ""
+            rows.append((model.name, str(number), version.state + reason))
+        if not model.versions:
+            reason = model.error or "No model version was found"
+            rows.append((model.name, "-", f"Not loaded: {reason}"))
+    return rows
+
+
+def all_ready(models: Iterable[ManagedModel]) -> bool:
+    """Whether every model that somebody wants can serve, with every version that it should have."""
+    return all(
+        not (model.wanted and not model.versions) and all(map(_fine, model.versions.values()))
+        for model in models
+    )
+
+
+def _fine(version: ModelVersion) -> bool:
+    if version.state == "READY":
+        return version.chain.ready
+    return version.state == "UNAVAILABLE" and version.reason == UNLOADED
+
+
+def _active(version: ModelVersion) -> bool:
+    return version.state != "UNAVAILABLE" or version.reason != UNLOADED
+
+
+def _entry(version: ModelVersion) -> dict[str, Any]:
+    entry = {"name": version.name, "version": str(version.version), "state": version.state}
+    if version.reason:
+        entry["reason"] = version.reason
+    return entry

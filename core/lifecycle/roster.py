@@ -1,0 +1,149 @@
+"""Roster: the managed models by name, and the order in which related ones change.
+
+ModelManager ─► [Roster] ─► ManagedModel.  An operation holds the turn of every model that it
+touches, taken in the order of their names: operations on related models follow each other, others
+overlap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Collection, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from core.errors import CoreError, internal, invalid
+from core.lifecycle.dependencies import Steps, circular, needed_by, users_of
+from core.lifecycle.host import Host
+from core.lifecycle.managed import ManagedModel
+from core.lifecycle.version import ModelVersion, reason_of
+from core.repository import ModelSource
+from core.repository.catalog import Survey
+
+logger = logging.getLogger("core")
+
+Failures = dict[str, CoreError]
+
+
+class Roster:
+    """Every model that somebody asked for. Loop thread only.
+
+    models   name → model; `bring` adds, `forget` removes
+    """
+
+    def __init__(self, host: Host):
+        self.models: dict[str, ManagedModel] = {}
+        self._host = host
+
+    def steps(self) -> Steps:
+        """The wanted ensembles and the models that they are composed of."""
+        return {
+            name: model.steps for name, model in self.models.items() if model.wanted and model.steps
+        }
+
+    def alive(self) -> list[ModelVersion]:
+        """Every version that has something loaded, those that drain unseen included."""
+        return [version for model in self.models.values() for version in model.alive()]
+
+    def asleep(self, names: Iterable[str]) -> list[str]:
+        """The ensembles that need one of `names`, are wanted, and do not serve."""
+        return [user for user in users_of(names, self.steps()) if self.models[user].newest is None]
+
+    async def bring(self, found: Survey, by_name: Collection[str] = ()) -> Failures:
+        """Make models what was found: steps before ensembles, all others side by side.
+
+        by_name   those among them that were asked for by their own name
+        Returns the models that could not, with the reason; what served before serves on.
+        """
+        steps = {
+            name: [step for step in source.steps if step in found]
+            for name, source in found.items()
+            if isinstance(source, ModelSource)
+        }
+        failures: Failures = {}
+        tasks: dict[str, asyncio.Task[None]] = {}
+        for name in circular(steps):
+            failures[name] = invalid(f"load failed for model '{name}': it is a step of itself\n")
+
+        async def apply(name: str) -> None:
+            if name not in failures:
+                await asyncio.gather(*(tasks[step] for step in steps.get(name, ())))
+                error = await self._apply(self.models[name], found[name])
+                if error is not None:
+                    failures[name] = error
+
+        async with self._turns(found):
+            for name in found:
+                self.models[name].wanted = True
+                self.models[name].by_name |= name in by_name
+            tasks.update((name, self._host.loop.create_task(apply(name))) for name in found)
+            await asyncio.gather(*tasks.values())
+        return failures
+
+    async def take_out(self, name: str, with_steps: bool = False) -> None:
+        """Unload a model, after the ensembles that need it; they come back when it does.
+
+        with_steps   also what it is composed of, but for models that were asked for by name or that
+                     another ensemble needs
+        Returns when no version of `name` is READY; its last requests finish behind.
+        """
+        steps = self.steps()
+        users = [user for user in users_of([name], steps) if self.models[user].newest is not None]
+        needed = [each for each in needed_by(name, steps) if with_steps and each in self.models]
+        async with self._turns([*users, name, *needed]):
+            # One after the other: a request inside an ensemble still needs the ensemble's steps.
+            for user in users:
+                await _gone(self.models[user])
+            last = self.models[name]
+            last.dismiss()
+            for step in map(self.models.__getitem__, needed):
+                if not step.by_name and not self._needed(step.name):
+                    await _gone(last)
+                    step.dismiss()
+                    last = step
+
+    def forget(self, keep: Collection[str]) -> None:
+        """Drop models with nothing left that are not in `keep`: clients may invent any name."""
+        for name, model in list(self.models.items()):
+            if name not in keep and not model.users and not model.alive():
+                del self.models[name]
+
+    def _needed(self, name: str) -> bool:
+        return any(model.newest and name in model.steps for model in self.models.values())
+
+    async def _apply(self, model: ManagedModel, found: ModelSource | CoreError) -> CoreError | None:
+        if isinstance(found, CoreError):
+            model.refuse(found)
+            return found
+        try:
+            await model.apply(found)
+        except CoreError as error:
+            return error
+        except Exception as error:  # an operation on many models must not end at one of them
+            logger.exception("loading model '%s' failed", model.name)
+            return internal(f"load failed for model '{model.name}': {reason_of(error)}\n")
+        return None
+
+    @asynccontextmanager
+    async def _turns(self, names: Iterable[str]) -> AsyncIterator[None]:
+        """Hold the turn of each model; a name that is new gets its ManagedModel."""
+        models = [
+            self.models.setdefault(name, ManagedModel(name, self._host))
+            for name in sorted(set(names))
+        ]
+        for model in models:
+            model.users += 1
+        try:
+            async with AsyncExitStack() as held:
+                for model in models:
+                    await held.enter_async_context(model.turn)
+                yield
+        finally:
+            for model in models:
+                model.users -= 1
+
+
+async def _gone(model: ManagedModel) -> None:
+    """Unload a model and wait for its last request."""
+    if leaving := model.unload():
+        await asyncio.wait(leaving)

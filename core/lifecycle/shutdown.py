@@ -1,0 +1,89 @@
+"""The end: finish what is in flight, then unload every model, both within one time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any
+
+from core.lifecycle.host import Host
+from core.lifecycle.roster import Roster
+
+logger = logging.getLogger("core")
+
+_LOOK_S = 0.02  # between two looks at what is in flight
+
+
+class Deadline:
+    """The time that is left: the clock tells it, the sleep passes it."""
+
+    def __init__(
+        self,
+        timeout_s: float,
+        sleep: Callable[[float], Awaitable[None]],
+        clock: Callable[[], float],
+    ):
+        self._sleep = sleep
+        self._clock = clock
+        self._end = clock() + timeout_s
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self._end - self._clock())
+
+    async def wait(self, done: Callable[[], bool], say: Callable[[int], None]) -> bool:
+        """Wait until `done`, at most until the end; once a second `say` gets the seconds left."""
+        told: int | None = None
+        while True:
+            if (seconds := math.ceil(self.left_s)) != told:
+                told = seconds
+                say(seconds)
+            if done():
+                return True
+            if not self.left_s:
+                return False
+            await self._sleep(min(_LOOK_S, self.left_s))
+
+
+async def shut_down(
+    roster: Roster, operations: Collection[asyncio.Task[Any]], host: Host, deadline: Deadline
+) -> int:
+    """Let operations and requests end, unload all models, end the worker threads.
+
+    No chain refuses anything before every chain is idle: a request of one model may still need
+    another (ensembles, models that call models). New requests from outside are the server's to
+    refuse. Returns the number of versions and operations that were not gone in time; they are left
+    as they are.
+    """
+
+    def busy() -> int:
+        return sum(version.in_flight > 0 for version in roster.alive())
+
+    def say_busy(seconds: int) -> None:
+        logger.info(
+            "Timeout %d: Found %d model versions that have in-flight inferences", seconds, busy()
+        )
+        for version in roster.alive():
+            if version.in_flight:
+                logger.info(
+                    "Model '%s' (version %d) has %d in-flight inferences",
+                    version.name,
+                    version.version,
+                    version.in_flight,
+                )
+
+    def say_alive(seconds: int) -> None:
+        logger.info("Timeout %d: Found %d live models", seconds, len(roster.alive()))
+
+    if await deadline.wait(lambda: not operations and not busy(), say_busy):
+        logger.info("All models are stopped, unloading models")
+        for model in roster.models.values():
+            model.unload()
+        await deadline.wait(lambda: not roster.alive(), say_alive)
+    left = roster.alive()
+    for directory in {version.source.directory for version in left}:
+        await host.run(directory.remove)
+    host.close(wait=not left and not operations)
+    return len(left) + len(operations)

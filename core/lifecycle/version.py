@@ -1,0 +1,192 @@
+"""ModelVersion: one version of one model, from its files to the chain that serves it.
+
+ManagedModel ─► [ModelVersion] ─► backend, pipeline.  Load goes outside in (backend, configuration,
+Model, chain), unload the same way back, also when a step raises.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from core import config as configuration
+from core.backend import Backend, Model
+from core.config import ModelConfig, Signature
+from core.errors import CoreError, Kind, internal
+from core.lifecycle.ensemble import open_ensemble
+from core.lifecycle.host import Host
+from core.lifecycle.policy import State
+from core.pipeline import Chain, open_chain
+from core.repository import ModelSource
+from core.telemetry.statistics import Statistics
+
+logger = logging.getLogger("core")
+
+UNLOADED = "unloaded"
+
+_KIND_TEXTS = {
+    Kind.UNKNOWN: "Unknown",
+    Kind.INTERNAL: "Internal",
+    Kind.NOT_FOUND: "Not found",
+    Kind.INVALID: "Invalid argument",
+    Kind.UNAVAILABLE: "Unavailable",
+    Kind.UNSUPPORTED: "Unsupported",
+    Kind.ALREADY_EXISTS: "Already exists",
+    Kind.CANCELLED: "Cancelled",
+}
+
+
+class ModelVersion:
+    """One loaded version. Written on the loop thread.
+
+    name, version   of the model
+    source          what it is loaded from
+    state, reason   "LOADING", "READY", "UNLOADING" or "UNAVAILABLE", and why not READY
+    config          completed, normalised and validated; there once the version was ready
+    signature       inputs and outputs; like config
+    chain           the way to its instances; like config
+    load_seconds    how long the load took
+    """
+
+    config: ModelConfig
+    signature: Signature
+    chain: Chain
+
+    def __init__(self, source: ModelSource, version: int):
+        self.name = source.name
+        self.version = version
+        self.source = source
+        self.state: State = "LOADING"
+        self.reason = ""
+        self.load_seconds = 0.0
+        self._undo = AsyncExitStack()  # gives back what load took; its chain has drained by then
+
+    def __repr__(self) -> str:
+        return f"ModelVersion({self.name!r} {self.version}, {self.state})"
+
+    @property
+    def directory(self) -> Path:
+        """The model's folder."""
+        return self.source.directory.path
+
+    @property
+    def path(self) -> Path:
+        """The version's folder."""
+        return self.directory / str(self.version)
+
+    @property
+    def statistics(self) -> Statistics:
+        """Counters since the version was loaded."""
+        return self.chain.statistics
+
+    @property
+    def in_flight(self) -> int:
+        """Accepted requests without their last answer."""
+        return self.chain.in_flight if self.state in ("READY", "UNLOADING") else 0
+
+    async def load(self, host: Host) -> bool:
+        """Do everything but serve; ManagedModel makes the version READY.
+
+        Tries again --model-load-retry-count times. Returns whether it could; if not, the version is
+        UNAVAILABLE with the reason, and everything that was taken has been given back.
+        """
+        for attempt in range(host.options.model_load_retry_count + 1):
+            async with host.loading:
+                logger.info("loading: %s:%d", self.name, self.version)
+                self.state, self.reason = "LOADING", ""
+                start = time.monotonic()
+                try:
+                    await self._open(host)
+                except Exception as error:
+                    self._fail(error, f" (attempt {attempt + 1})" if attempt else "")
+                else:
+                    self.load_seconds = time.monotonic() - start
+                    return True
+        return False
+
+    def serve(self) -> None:
+        """The version takes requests from now on."""
+        self.state, self.reason = "READY", ""
+
+    async def unload(self) -> None:
+        """Refuse new requests, finish those accepted, close the instances, unload the model."""
+        self.state = "UNLOADING"
+        logger.info("unloading: %s:%d", self.name, self.version)
+        await self.chain.drain()
+        try:
+            await self._undo.aclose()
+        except Exception:
+            logger.exception("unloading model '%s' version %d failed", self.name, self.version)
+        self.state, self.reason = "UNAVAILABLE", UNLOADED
+        logger.info("successfully unloaded '%s' version %d", self.name, self.version)
+
+    async def _open(self, host: Host) -> None:
+        async with AsyncExitStack() as undo:
+            if self.source.config.HasField("ensemble_scheduling"):
+                self.config = await host.run(settled_config, self, None, host)
+                self.signature = await host.run(
+                    configuration.signature_of, self.config, self.directory, self.version
+                )
+                self.chain = await open_ensemble(self.config, self.signature, host)
+            else:
+                backend = await host.backends.acquire(self.source.config.backend)
+                undo.push_async_callback(host.backends.release, backend)
+                self.config = await host.run(settled_config, self, backend, host)
+                self.signature = await host.run(
+                    configuration.signature_of, self.config, self.directory, self.version
+                )
+                model = self._model(backend, host)
+                await host.run(model.load)
+                undo.push_async_callback(host.run, model.unload)
+                self.chain = await open_chain(model, self.signature, loop=host.loop)
+            undo.push_async_callback(self.chain.close)
+            self._undo = undo.pop_all()
+
+    def _model(self, backend: Backend, host: Host) -> Model:
+        model = backend.model()
+        model.name = self.name
+        model.version = self.version
+        model.path = self.path
+        model.directory = self.directory
+        model.config = self.config
+        model.backend = backend
+        model.server = host.server
+        return model
+
+    def _fail(self, error: Exception, attempt: str) -> None:
+        self.state, self.reason = "UNAVAILABLE", reason_of(error)
+        logger.error(
+            "failed to load '%s' version %d%s: %s",
+            self.name,
+            self.version,
+            attempt,
+            self.reason,
+            # What a model's own code raised is only understood with the place where it did.
+            exc_info=None if isinstance(error, CoreError) else error,
+        )
+
+
+def settled_config(version: ModelVersion, backend: Backend | None, host: Host) -> ModelConfig:
+    """The configuration that the version runs with, a copy of the source's. Worker thread.
+
+    Raises CoreError, or what the backend's complete() raises.
+    """
+    config = ModelConfig()
+    config.CopyFrom(version.source.config)
+    if backend is not None and backend.complete and not host.options.disable_auto_complete_config:
+        completed = ModelConfig()
+        completed.CopyFrom(config)
+        backend.complete(completed, version.path, backend)
+        configuration.complete(config, completed)
+    configuration.normalise(config, backend.instances if backend else {}, host.gpus)
+    configuration.validate(config, host.gpus)
+    return config
+
+
+def reason_of(error: Exception) -> str:
+    """The error as the index and the logs of Triton show one: kind, colon, text."""
+    if not isinstance(error, CoreError):
+        error = internal(f"{type(error).__name__}: {error}")
+    return f"{_KIND_TEXTS[error.kind]}: {error.message}"

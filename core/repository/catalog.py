@@ -1,0 +1,219 @@
+"""Catalog: all repositories as one, and what each of their models is now."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from core import config as configuration
+from core.config import ModelConfig
+from core.errors import CoreError, internal, invalid, unsupported
+from core.repository.folder import FolderRepository
+from core.repository.names import checked_name
+from core.repository.override import Override
+from core.repository.source import (
+    Listing,
+    ModelDirectory,
+    ModelSource,
+    Repository,
+    first_version_entries,
+    shared_stamp,
+    version_stamps,
+)
+
+logger = logging.getLogger("core")
+
+DUPLICATE = "model appears in two or more repositories"
+
+Survey = Mapping[str, "ModelSource | CoreError"]
+"""name → what can be loaded, or why nothing can be."""
+
+
+class Catalog:
+    """The models of several repositories. Worker threads, but for what says otherwise.
+
+    config_name    value of --model-config-name: `configs/<name>.pbtxt` goes before config.pbtxt
+    needs_config   a model without config.pbtxt is an error (--disable-auto-complete-config)
+    """
+
+    def __init__(
+        self,
+        repositories: Iterable[Repository],
+        *,
+        config_name: str = "",
+        needs_config: bool = False,
+    ):
+        self._repositories = list(repositories)
+        self._config_name = config_name
+        self._needs_config = needs_config
+        # What each model was the last time: polling parses only the configurations that changed.
+        self._last: dict[str, tuple[tuple[str, Listing], ModelSource]] = {}
+
+    def check(self) -> None:
+        """Raise CoreError if a repository cannot be read at all."""
+        for repository in self._repositories:
+            repository.check()
+
+    def names(self) -> dict[str, int]:
+        """Every name with the number of repositories that hold it, in order. Any thread.
+
+        Raises OSError when a repository cannot be listed now.
+        """
+        found: dict[str, int] = {}
+        for repository in self._repositories:
+            for name in repository.names():
+                found[name] = found.get(name, 0) + 1
+        return dict(sorted(found.items()))
+
+    def survey(self, name: str, override: Override | None = None) -> ModelSource:
+        """What can be loaded under a name now.
+
+        Raises CoreError(INVALID) when the name, the override or the configuration's name is wrong,
+        CoreError(INTERNAL) when the repositories hold no such model or one that cannot be read.
+        The caller of an override with files owns the source's directory.
+        """
+        name = checked_name(name)
+        if override is not None and override.files:
+            return self._survey_files(name, override)
+        holders = [
+            (repository, listing)
+            for repository in self._repositories
+            if (listing := _listing(repository, name)) is not None
+        ]
+        if not holders:
+            places = ", ".join(f"'{each.location}'" for each in self._repositories)
+            raise internal(f"there is no folder '{name}' in {places or 'any repository'}")
+        if len(holders) > 1:
+            raise internal(DUPLICATE)
+        repository, listing = holders[0]
+        if override is not None:
+            directory = repository.directory(name)
+            return self._source(name, listing, directory, _parse_override(name, override), "", True)
+        return self._survey_folder(name, repository, listing)
+
+    def survey_names(self, names: Iterable[str]) -> Survey:
+        """Several models, and what they are composed of if they are ensembles.
+
+        A model that cannot be read is an error in the result, and hides no other.
+        """
+        found: dict[str, ModelSource | CoreError] = {}
+        waiting = list(names)
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                source = found[name] = self._try(name)
+                waiting.extend(source.steps if isinstance(source, ModelSource) else ())
+        return found
+
+    def survey_all(self) -> Survey:
+        """Every model of the repositories. Raises OSError when one cannot be listed now."""
+        return self.survey_names(self.names())
+
+    def _try(self, name: str) -> ModelSource | CoreError:
+        try:
+            return self.survey(name)
+        except CoreError as error:
+            return error
+        except Exception as error:  # whatever one folder holds, the others must be seen
+            logger.exception("looking at model '%s' failed", name)
+            return internal(f"{type(error).__name__}: {error}")
+
+    def _survey_files(self, name: str, override: Override) -> ModelSource:
+        config = _parse_override(name, override)
+        try:
+            directory = override.write()
+        except (OSError, ValueError) as error:
+            raise invalid(f"failed to write the files for model '{name}': {error}") from error
+        try:
+            listing = FolderRepository(str(directory.path.parent)).listing(directory.path.name)
+            return self._source(name, listing or {}, directory, config, "", True)
+        except BaseException:
+            directory.remove()
+            raise
+
+    def _survey_folder(self, name: str, repository: Repository, listing: Listing) -> ModelSource:
+        last = self._last.get(name)
+        if last is not None and last[0] == (repository.location, listing):
+            return last[1]
+        path = self._config_path(listing)
+        directory = repository.directory(name)
+        config = self._read_config(name, repository, path) if path in listing else ModelConfig()
+        if path not in listing and self._needs_config:
+            raise internal(
+                f"failed to open text file for read {directory.path / path}: "
+                "No such file or directory"
+            )
+        source = self._source(name, listing, directory, config, listing.get(path, ""), False)
+        self._last[name] = ((repository.location, listing), source)
+        return source
+
+    def _config_path(self, listing: Listing) -> str:
+        path = f"configs/{self._config_name}.pbtxt"
+        return path if self._config_name and path in listing else "config.pbtxt"
+
+    def _read_config(self, name: str, repository: Repository, path: str) -> ModelConfig:
+        origin = str(repository.directory(name).path / path)
+        try:
+            return configuration.parse_text(repository.read_text(name, path), origin)
+        except CoreError as error:
+            raise internal(error.message) from error
+        except (OSError, ValueError) as error:
+            raise internal(f"failed to read {origin}: {error}") from error
+
+    def _source(
+        self,
+        name: str,
+        listing: Listing,
+        directory: ModelDirectory,
+        config: ModelConfig,
+        config_stamp: str,
+        overridden: bool,
+    ) -> ModelSource:
+        if config.name and config.name != name:
+            raise invalid(
+                f"unexpected directory name '{name}' for model '{config.name}', "
+                "directory name must equal model name"
+            )
+        try:
+            configuration.fill(config, name, first_version_entries(listing))
+        except CoreError as error:
+            raise error if overridden else internal(error.message) from error
+        return ModelSource(
+            name=name,
+            directory=directory,
+            config=config,
+            versions=version_stamps(listing),
+            shared=shared_stamp(listing),
+            config_stamp=config_stamp,
+            overridden=overridden,
+        )
+
+
+def _listing(repository: Repository, name: str) -> Listing | None:
+    try:
+        return repository.listing(name)
+    except (OSError, ValueError) as error:
+        raise internal(f"failed to read '{name}' in '{repository.location}': {error}") from error
+
+
+def _parse_override(name: str, override: Override) -> ModelConfig:
+    try:
+        return configuration.parse_json(override.config, f"parameter 'config' for model '{name}'")
+    except CoreError as error:
+        raise invalid(f"Invalid config override: {error.message}") from error
+
+
+def open_repositories(locations: Iterable[str]) -> list[Repository]:
+    """A Repository for each location, sorted, each once.
+
+    Raises CoreError(UNSUPPORTED) for a URL that nothing installed can read.
+    """
+    return [_open(location) for location in sorted(set(locations))]
+
+
+def _open(location: str) -> Repository:
+    if "://" in location:
+        raise unsupported(
+            f"no repository can be opened at '{location}': only folders of this machine"
+        )
+    return FolderRepository(location)

@@ -1,0 +1,87 @@
+"""FolderRepository: a folder of this machine with one folder for each model."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from core.errors import internal
+from core.repository.source import Listing, ModelDirectory
+
+
+class FolderRepository:
+    """Models in `<location>/<name>/`. Files directly in `location` are no models.
+
+    Links are followed, to models and inside them. Any thread.
+    """
+
+    def __init__(self, location: str):
+        self.location = location
+        self._path = Path(location).absolute()
+
+    def check(self) -> None:
+        """Raise CoreError(INTERNAL) if the folder is missing or may not be listed."""
+        try:
+            with os.scandir(self._path):
+                pass
+        except OSError as error:
+            raise internal(
+                f"failed to open model repository '{self.location}': {error.strerror}; "
+                "--model-repository takes a folder that holds one folder for each model"
+            ) from error
+
+    def names(self) -> set[str]:
+        """Names of all models. Raises OSError while the folder is away (a mount being replaced)."""
+        with os.scandir(self._path) as entries:
+            return {entry.name for entry in entries if _is_folder(entry)}
+
+    def listing(self, name: str) -> Listing | None:
+        """Every file of the model with its time of change (ns) and size; None without the folder.
+
+        Python's `__pycache__` folders are left out. Raises OSError if a folder may not be read.
+        """
+        folder = self._path / name
+        if not folder.is_dir():
+            return None
+        found: dict[str, str] = {}
+        _list(folder, "", found, ())
+        return found
+
+    def read_text(self, name: str, path: str) -> str:
+        return (self._path / name / path).read_text("utf-8")
+
+    def directory(self, name: str) -> ModelDirectory:
+        return ModelDirectory(self._path / name)
+
+
+def _list(folder: Path, prefix: str, found: dict[str, str], above: tuple[str, ...]) -> None:
+    """Add the entries of `folder` to `found`; `above` are the real paths that lead here."""
+    real = os.path.realpath(folder)
+    if real in above:  # a link to a folder that holds it
+        return
+    try:
+        entries = list(os.scandir(folder))
+    except FileNotFoundError:  # it vanished meanwhile: the next look will see that
+        return
+    for entry in entries:
+        path = prefix + entry.name
+        if not _is_folder(entry):
+            found[path] = _stamp(entry)
+        elif entry.name != "__pycache__":
+            found[path + "/"] = ""
+            _list(folder / entry.name, path + "/", found, (*above, real))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to what may not be looked at
+        return False
+
+
+def _stamp(entry: os.DirEntry[str]) -> str:
+    try:
+        status = entry.stat()
+    except OSError:  # gone, or a link to nothing
+        return "missing"
+    return f"{status.st_mtime_ns} {status.st_size}"

@@ -1,0 +1,150 @@
+"""ModelSource: what lies under one name, as it was seen at one moment. Repository: who sees it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from core.config import ModelConfig
+
+Listing = Mapping[str, str]
+"""Every entry below a model's folder: relative path with "/" → stamp that changes with the entry.
+
+Folders end with "/" and have the stamp "": what is in them counts, not when it was put there.
+"""
+
+
+class ModelDirectory:
+    """A model's folder on this machine, held by the versions that read it.
+
+    path   the folder; valid from `fetch` until the last holder lets go
+
+    `holders` is counted on the loop thread; `fetch` and `remove` block and run on worker threads.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.holders = 0
+
+    def hold(self) -> None:
+        """One more user of the folder. Loop thread."""
+        self.holders += 1
+
+    def let_go(self) -> bool:
+        """One user less; whether it was the last, who must call `remove`. Loop thread."""
+        self.holders -= 1
+        return self.holders == 0
+
+    def fetch(self) -> None:
+        """Bring the files to `path`. A folder of this machine has them there already."""
+
+    def remove(self) -> None:
+        """Give back what `fetch` or the maker of this object took. A user's own folder stays."""
+
+
+class Repository(Protocol):
+    """A place with models, one folder for each. Worker threads call it, several at a time.
+
+    location   as --model-repository names it
+    """
+
+    location: str
+
+    def check(self) -> None:
+        """Raise CoreError if the place cannot be read at all."""
+
+    def names(self) -> set[str]:
+        """Names of all models. Raises OSError when they cannot be told now.
+
+        Also called on the event loop, so it must not take long: a remote place tells what it saw
+        last.
+        """
+
+    def listing(self, name: str) -> Listing | None:
+        """What is in a model's folder, None if there is no such folder."""
+
+    def read_text(self, name: str, path: str) -> str:
+        """A small text file (the configuration) of a model. Raises OSError, UnicodeDecodeError."""
+
+    def directory(self, name: str) -> ModelDirectory:
+        """The folder from which the model will be loaded, not yet fetched."""
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """One model as it can be loaded now.
+
+    directory     where its files are
+    config        parsed and filled in, not completed by the backend
+    versions      version number → stamp of the version's folder
+    shared        stamp of all other files but the configuration (labels, warmup data, …)
+    config_stamp  stamp of the configuration file, "" if there is none
+    overridden    it came with a load request, so no other source is the same
+    """
+
+    name: str
+    directory: ModelDirectory
+    config: ModelConfig
+    versions: Mapping[int, str]
+    shared: str
+    config_stamp: str
+    overridden: bool = False
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """Names of the models that this one is composed of, each once; empty but for ensembles."""
+        steps = self.config.ensemble_scheduling.step
+        return tuple(dict.fromkeys(step.model_name for step in steps))
+
+
+def version_number(folder: str) -> int | None:
+    """The version that a folder's name means: digits without a leading 0. None for other names."""
+    if folder.isascii() and folder.isdigit() and not folder.startswith("0"):
+        number = int(folder)
+        return number if number < 2**63 else None
+    return None
+
+
+def version_stamps(listing: Listing) -> dict[int, str]:
+    """Stamp of each version's folder, by number."""
+    entries: dict[int, list[str]] = {}
+    for path, stamp in listing.items():
+        folder, slash, _ = path.partition("/")
+        number = version_number(folder) if slash else None
+        if number is not None:
+            entries.setdefault(number, []).append(f"{path}\n{stamp}")
+    return {number: _digest(found) for number, found in sorted(entries.items())}
+
+
+def shared_stamp(listing: Listing) -> str:
+    """Stamp of what belongs to every version, without the configuration files."""
+    return _digest(
+        [
+            f"{path}\n{stamp}"
+            for path, stamp in listing.items()
+            if version_number(path.partition("/")[0]) is None
+            and path != "config.pbtxt"
+            and not path.startswith("configs/")
+        ]
+    )
+
+
+def first_version_entries(listing: Listing) -> frozenset[str]:
+    """Names in the version's folder that comes first in the order of text; folders end with "/"."""
+    folders = sorted(
+        path
+        for path in listing
+        if path.endswith("/") and path.count("/") == 1 and version_number(path[:-1]) is not None
+    )
+    if not folders:
+        return frozenset()
+    names = (path.removeprefix(folders[0]) for path in listing if path.startswith(folders[0]))
+    return frozenset(name for name in names if name and "/" not in name[:-1])
+
+
+def _digest(entries: list[str]) -> str:
+    text = "\n\n".join(sorted(entries))
+    return hashlib.blake2b(text.encode(errors="surrogateescape")).hexdigest()
