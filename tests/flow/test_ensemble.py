@@ -1,0 +1,237 @@
+"""Ensembles: requests that walk through other models, in virtual time."""
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import core
+from core import config as configuration
+from core.errors import CoreError, Kind, not_found
+from core.pipeline.ensemble import EnsembleChain, needed_steps, steps_of
+from core.request import InferenceRequest, RequestedOutput
+from core.tensor import Tensor
+
+IO = """
+input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "z" data_type: TYPE_FP32 dims: [ -1 ] } ]
+"""
+
+
+def step(model, takes, gives):
+    return (
+        f'step {{ model_name: "{model}" input_map {{ key: "x" value: "{takes}" }} '
+        f'output_map {{ key: "y" value: "{gives}" }} }}'
+    )
+
+
+class Add(core.ModelInstance):
+    """y = x + 1, after 10 ms."""
+
+    async def execute(self, batch):
+        await asyncio.sleep(0.010)
+        return {"y": batch["x"] + 1}
+
+
+class Fail(core.ModelInstance):
+    async def execute(self, batch):
+        raise ValueError("out of order")
+
+
+class Each(core.ModelInstance):
+    """One answer for each value of x."""
+
+    async def execute(self, batch):
+        for value in batch.requests[0].inputs["x"].array:
+            await asyncio.sleep(0.001)
+            batch.respond(0, {"y": np.array([value], np.float32)}, final=False)
+        batch.finish(0)
+
+
+@pytest.fixture
+def ensemble(serve):
+    async def make(steps, io=IO, decoupled=False, max_batch_size=0):
+        models = {
+            "add": await serve(Add, max_batch_size=max_batch_size),
+            "fail": await serve(Fail, max_batch_size=max_batch_size),
+            "each": await serve(Each, max_batch_size=0, decoupled=True),
+        }
+        text = f'name: "e" platform: "ensemble" max_batch_size: {max_batch_size} {io}'
+        if decoupled:
+            text += " model_transaction_policy { decoupled: true }"
+        text += " ensemble_scheduling { " + " ".join(steps) + " }"
+        config = configuration.parse_text(text, "test")
+        configuration.normalise(config, {}, [])
+
+        def infer(request):
+            if request.model_name not in models:
+                raise not_found(f"Request for unknown model: '{request.model_name}' is not found")
+            return models[request.model_name].handler(request)
+
+        loop = asyncio.get_running_loop()
+        chain = EnsembleChain(
+            config,
+            configuration.signature_of(config, Path(), 1),
+            infer,
+            lambda: all(model.ready for model in models.values()),
+            loop,
+            loop.time_ns,
+        )
+        chain.models = models
+        return chain
+
+    return make
+
+
+def ask(chain, *values, **kwargs):
+    array = np.array(values, np.float32)
+    if chain.signature.max_batch_size:
+        array = array.reshape(1, -1)
+    return chain.handler(InferenceRequest("e", {"x": Tensor.of("x", array)}, **kwargs))
+
+
+def z(response, name="z"):
+    return response.output(name).array.ravel().tolist()
+
+
+async def test_tensors_go_from_step_to_step(ensemble):
+    chain = await ensemble([step("add", "x", "a"), step("add", "a", "b"), step("add", "b", "z")])
+
+    response = await ask(chain, 1, id="r")
+
+    assert z(response) == [4]
+    assert (response.model_name, response.id) == ("e", "r")
+    assert chain.statistics.success.count == chain.statistics.inference_count == 1
+    assert chain.models["add"].statistics.inference_count == 3
+
+
+async def test_the_order_of_the_steps_in_the_configuration_does_not_matter(ensemble):
+    chain = await ensemble([step("add", "a", "z"), step("add", "x", "a")])
+
+    assert z(await ask(chain, 1)) == [3]
+
+
+async def test_steps_that_do_not_depend_on_each_other_run_at_the_same_time(ensemble, serve):
+    io = IO.replace("output [", 'output [ { name: "w" data_type: TYPE_FP32 dims: [ -1 ] },')
+    chain = await ensemble([step("add", "x", "w"), step("each_alone", "x", "z")], io)
+    other = await serve(Add, max_batch_size=0)
+    chain.infer = lambda request: (
+        other if request.model_name == "each_alone" else chain.models["add"]
+    ).handler(request)
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+
+    response = await ask(chain, 1)
+
+    assert (z(response), z(response, "w")) == ([2], [2])
+    assert loop.time() - start == pytest.approx(0.010, abs=0.001)
+
+
+async def test_steps_that_nobody_asked_for_do_not_run(ensemble):
+    io = IO.replace("output [", 'output [ { name: "w" data_type: TYPE_FP32 dims: [ -1 ] },')
+    chain = await ensemble([step("add", "x", "w"), step("fail", "w", "z")], io)
+
+    response = await ask(chain, 1, outputs=(RequestedOutput("w"),))
+
+    assert [tensor.name for tensor in response.outputs] == ["w"]
+
+
+async def test_a_failing_step_is_named_with_its_model(ensemble):
+    chain = await ensemble([step("add", "x", "a"), step("fail", "a", "z")])
+
+    with pytest.raises(CoreError, match="in ensemble 'e', step 1 .model 'fail'.: .*out of order"):
+        await ask(chain, 1)
+    assert chain.statistics.failures["OTHER"] == 1
+    assert chain.in_flight == 0
+
+
+async def test_a_step_whose_model_is_gone_fails_the_request(ensemble):
+    chain = await ensemble([step("gone", "x", "z")])
+
+    with pytest.raises(CoreError, match="step 0 .model 'gone'.: Request for unknown model") as error:
+        await ask(chain, 1)
+    assert error.value.kind is Kind.NOT_FOUND
+
+
+async def test_a_wrong_input_is_refused_before_the_first_step(ensemble):
+    chain = await ensemble([step("add", "x", "z")])
+
+    with pytest.raises(CoreError, match="unexpected inference input 'v' for model 'e'"):
+        chain.handler(InferenceRequest("e", {"v": Tensor.of("v", np.zeros(1, np.float32))}))
+    assert chain.models["add"].statistics.execution_count == 0
+
+
+async def test_cancelling_an_ensemble_cancels_its_running_step(ensemble):
+    chain = await ensemble([step("add", "x", "a"), step("add", "a", "z")])
+    busy = chain.models["add"].handler(
+        InferenceRequest("add", {"x": Tensor.of("x", np.zeros(1, np.float32))})
+    )
+
+    reply = ask(chain, 1)
+    reply.cancel()
+
+    with pytest.raises(CoreError, match="cancelled"):
+        await reply
+    await busy
+    assert chain.models["add"].statistics.failures["CANCELED"] == 1
+    assert chain.statistics.failures["CANCELED"] == 1
+
+
+async def test_an_optional_input_that_is_left_out_is_left_out_of_the_step(ensemble):
+    io = IO.replace("input [", 'input [ { name: "more" data_type: TYPE_FP32 dims: [ -1 ] optional: true },')
+    both = (
+        'step { model_name: "add" input_map { key: "x" value: "x" } '
+        'input_map { key: "more" value: "more" } output_map { key: "y" value: "z" } }'
+    )
+    chain = await ensemble([both], io)
+
+    assert z(await ask(chain, 1)) == [2]
+
+
+async def test_each_answer_of_a_decoupled_step_runs_what_follows(ensemble):
+    chain = await ensemble(
+        [step("each", "x", "a"), step("add", "a", "b"), step("add", "b", "z")], decoupled=True
+    )
+
+    answers = [z(response) async for response in ask(chain, 1, 5, 9)]
+
+    assert sorted(answers) == [[3], [7], [11]]
+    assert chain.statistics.success.count == 1
+    assert chain.in_flight == 0
+
+
+async def test_a_decoupled_step_that_answers_nothing_ends_the_request(ensemble):
+    chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True)
+
+    assert [response async for response in ask(chain)] == []
+
+
+async def test_an_answer_of_a_decoupled_step_meets_tensors_that_come_later(ensemble):
+    """w comes after 10 ms, the answers of `each` after 1 ms and 2 ms."""
+    io = IO.replace("output [", 'output [ { name: "w" data_type: TYPE_FP32 dims: [ -1 ] },')
+    chain = await ensemble([step("add", "x", "w"), step("each", "x", "z")], io, decoupled=True)
+
+    answers = [(z(r), z(r, "w")) async for r in ask(chain, 1, 5)]
+
+    assert sorted(answers) == [([1], [2, 6]), ([5], [2, 6])]
+
+
+async def test_batched_requests_of_an_ensemble_keep_their_rows(ensemble):
+    chain = await ensemble([step("add", "x", "a"), step("add", "a", "z")], max_batch_size=8)
+
+    replies = [ask(chain, number) for number in range(5)]
+
+    assert [z(await reply) for reply in replies] == [[number + 2] for number in range(5)]
+
+
+def test_needed_steps_are_those_on_the_way_to_the_wanted_tensors():
+    config = configuration.parse_text(
+        "ensemble_scheduling { "
+        + step("m", "x", "a") + step("m", "a", "b") + step("m", "a", "c") + step("m", "c", "d")
+        + " }",
+        "test",
+    )
+
+    assert [s.index for s in needed_steps(steps_of(config), ["b"])] == [0, 1]
+    assert [s.index for s in needed_steps(steps_of(config), ["d"])] == [0, 2, 3]
