@@ -140,7 +140,7 @@ async def test_steps_that_nobody_asked_for_do_not_run(ensemble):
 async def test_a_failing_step_is_named_with_its_model(ensemble):
     chain = await ensemble([step("add", "x", "a"), step("fail", "a", "z")])
 
-    with pytest.raises(CoreError, match="in ensemble 'e', step 1 .model 'fail'.: .*out of order"):
+    with pytest.raises(CoreError, match=r"in ensemble 'e', step 1 .model 'fail'.: .*out of order"):
         await ask(chain, 1)
     assert chain.statistics.failures["OTHER"] == 1
     assert chain.in_flight == 0
@@ -149,7 +149,9 @@ async def test_a_failing_step_is_named_with_its_model(ensemble):
 async def test_a_step_whose_model_is_gone_fails_the_request(ensemble):
     chain = await ensemble([step("gone", "x", "z")])
 
-    with pytest.raises(CoreError, match="step 0 .model 'gone'.: Request for unknown model") as error:
+    with pytest.raises(
+        CoreError, match=r"step 0 .model 'gone'.: Request for unknown model"
+    ) as error:
         await ask(chain, 1)
     assert error.value.kind is Kind.NOT_FOUND
 
@@ -179,7 +181,9 @@ async def test_cancelling_an_ensemble_cancels_its_running_step(ensemble):
 
 
 async def test_an_optional_input_that_is_left_out_is_left_out_of_the_step(ensemble):
-    io = IO.replace("input [", 'input [ { name: "more" data_type: TYPE_FP32 dims: [ -1 ] optional: true },')
+    io = IO.replace(
+        "input [", 'input [ { name: "more" data_type: TYPE_FP32 dims: [ -1 ] optional: true },'
+    )
     both = (
         'step { model_name: "add" input_map { key: "x" value: "x" } '
         'input_map { key: "more" value: "more" } output_map { key: "y" value: "z" } }'
@@ -228,7 +232,10 @@ async def test_batched_requests_of_an_ensemble_keep_their_rows(ensemble):
 def test_needed_steps_are_those_on_the_way_to_the_wanted_tensors():
     config = configuration.parse_text(
         "ensemble_scheduling { "
-        + step("m", "x", "a") + step("m", "a", "b") + step("m", "a", "c") + step("m", "c", "d")
+        + step("m", "x", "a")
+        + step("m", "a", "b")
+        + step("m", "a", "c")
+        + step("m", "c", "d")
         + " }",
         "test",
     )

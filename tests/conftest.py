@@ -1,0 +1,19 @@
+"""Options of the command line that some of the tests read."""
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("conformance")
+    group.addoption(
+        "--server",
+        choices=("core", "triton"),
+        default="core",
+        help="server that tests/conformance starts",
+    )
+    group.addoption(
+        "--pytriton-site",
+        default=None,
+        help="site-packages that holds nvidia-pytriton, for --server=triton",
+    )
+    group.addoption(
+        "--keep-logs", default=None, help="folder that receives the log of every server"
+    )
