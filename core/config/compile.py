@@ -2,9 +2,9 @@
 
     python core/config/compile.py core/config/model_config.proto core/config/messages.pyi
 
-writes model_config.binpb beside the .proto (a descriptor set without the files that it imports) and,
-if a second path is given, a stub for type checkers. Needs grpcio-tools, which nothing else needs:
-both results are committed.
+writes model_config.binpb beside the .proto (a descriptor set without the files that it imports)
+and, if a second path is given, a stub for type checkers. Needs grpcio-tools, which nothing else
+needs: both results are committed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STUB_HEAD = """\
 
 def compiled(source: Path) -> tuple[bytes, str]:
     """Descriptor set and stub of a .proto. Raises ImportError without grpcio-tools."""
-    from grpc_tools import protoc  # only who changes a .proto has it
+    from grpc_tools import protoc  # type: ignore[import-untyped]  # only who changes a .proto has it
 
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder)

@@ -12,12 +12,17 @@ from typing import Any
 
 import numpy as np
 from google.protobuf import json_format
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from core.config.messages import ModelConfig
 from core.config.suggestion import field_hint, value_hint
 from core.errors import invalid
+
+
+# Of protobuf's C or Python implementation, which have no type in common.
+MessageDescriptor = Any
+Field = Any
 
 
 def parse_json(text: str, origin: str) -> ModelConfig:
@@ -54,11 +59,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _known(value: Any, message: Descriptor, path: str) -> Any:
-    """`value` with enum names as the .proto spells them; refuses fields that `message` does not have."""
+def _known(value: Any, message: MessageDescriptor, path: str) -> Any:
+    """`value` with enum names as the .proto spells them; refuses fields that `message` has not."""
     if not isinstance(value, dict):
         return value  # ParseDict refuses it by name
-    fields: dict[str, FieldDescriptor] = {}
+    fields: dict[str, Field] = {}
     for field in message.fields:
         fields[field.name] = fields[field.json_name] = field
     found = {}
@@ -69,7 +74,7 @@ def _known(value: Any, message: Descriptor, path: str) -> Any:
     return found
 
 
-def _known_member(value: Any, field: FieldDescriptor, path: str) -> Any:
+def _known_member(value: Any, field: Field, path: str) -> Any:
     if _is_map(field) and isinstance(value, dict):
         entry = field.message_type.fields_by_name["value"]
         return {key: _known_one(each, entry, f"{path}['{key}']") for key, each in value.items()}
@@ -78,7 +83,7 @@ def _known_member(value: Any, field: FieldDescriptor, path: str) -> Any:
     return _known_one(value, field, path)
 
 
-def _known_one(value: Any, field: FieldDescriptor, path: str) -> Any:
+def _known_one(value: Any, field: Field, path: str) -> Any:
     if field.message_type is not None:
         return _known(value, field.message_type, path)
     if field.enum_type is not None and isinstance(value, str):
@@ -100,7 +105,7 @@ def _object(message: Message) -> dict[str, Any]:
     return found
 
 
-def _member(value: Any, field: FieldDescriptor) -> Any:
+def _member(value: Any, field: Field) -> Any:
     if _is_map(field):
         entry = field.message_type.fields_by_name["value"]
         return {_key(key): _value(value[key], entry) for key in sorted(value)}
@@ -114,7 +119,7 @@ def _key(key: Any) -> str:
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 
-def _value(value: Any, field: FieldDescriptor) -> Any:
+def _value(value: Any, field: Field) -> Any:
     if field.message_type is not None:
         return _object(value)
     if field.enum_type is not None:
@@ -134,11 +139,11 @@ def _number(value: float, single: bool) -> int | float | str:
     return float(str(np.float32(value))) if single else value
 
 
-def _is_repeated(field: Any) -> bool:
+def _is_repeated(field: Field) -> bool:
     # `label` has gone from newer versions of protobuf, `is_repeated` is not in older ones.
     found = getattr(field, "is_repeated", None)
     return bool(field.label == FieldDescriptor.LABEL_REPEATED) if found is None else bool(found)
 
 
-def _is_map(field: Any) -> bool:
+def _is_map(field: Field) -> bool:
     return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)

@@ -1,6 +1,6 @@
 """Signature: what a model takes and gives, in the form that the rooms of a request work with.
 
-Made once per loaded version from its completed configuration; parse, admit, gather and split read it.
+Made once per loaded version from its completed configuration; parse, admit, gather, split use it.
 """
 
 from __future__ import annotations

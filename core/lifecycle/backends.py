@@ -7,7 +7,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from core import plugins
 from core.backend import Backend
 
 logger = logging.getLogger("core")
@@ -25,11 +24,13 @@ class _Opened:
 class BackendPool:
     """The backends in use, counted. Loop thread; open and close run on worker threads.
 
-    run   calls a blocking function on a worker thread
+    run    calls a blocking function on a worker thread
+    find   name → Backend; may import it, so it blocks too
     """
 
-    def __init__(self, run: Callable[..., Awaitable[Any]]):
+    def __init__(self, run: Callable[..., Awaitable[Any]], find: Callable[[str], Backend]):
         self._run = run
+        self._find = find
         # By backend and not by name: "onnx" and "onnxruntime" are one backend.
         self._opened: dict[Backend, _Opened] = {}
         self._importing = asyncio.Lock()
@@ -40,7 +41,7 @@ class BackendPool:
         Raises CoreError when no such backend is installed, and what its import or open() raises.
         """
         async with self._importing:
-            backend: Backend = await self._run(plugins.backend, name)
+            backend: Backend = await self._run(self._find, name)
         opened = self._opened.setdefault(backend, _Opened())
         opened.users += 1
         try:

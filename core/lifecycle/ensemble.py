@@ -1,17 +1,71 @@
-"""Where ensembles will get their chain: steps through other models in place of instances."""
+"""Open an ensemble: check its steps against the models that they name, and chain them.
+
+ModelVersion ─► [open_ensemble] ─► EnsembleChain.  The steps' models are loaded by then: the roster
+brings them first.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from core.config import ModelConfig, Signature
-from core.errors import unsupported
+from core.errors import CoreError, invalid
 from core.lifecycle.host import Host
-from core.pipeline import Chain
+from core.pipeline.ensemble import EnsembleChain, Step, steps_of
 
 
-async def open_ensemble(config: ModelConfig, signature: Signature, host: Host) -> Chain:
-    """The chain of an ensemble. Raises CoreError(UNSUPPORTED): no room runs the steps of one."""
-    raise unsupported(
-        f"model '{config.name}' is an ensemble of "
-        f"{', '.join(step.model_name for step in config.ensemble_scheduling.step)}; "
-        "this server runs no ensembles, call the models one by one"
-    )
+async def open_ensemble(config: ModelConfig, signature: Signature, host: Host) -> EnsembleChain:
+    """The chain of an ensemble. Writes into `config` whether it is decoupled: if a step is.
+
+    Raises CoreError(INVALID) if a step's model does not serve or has no tensor of that name.
+    """
+    server = host.server
+    steps = steps_of(config)
+    models = _signatures(config.name, steps, host)
+    for step, model in zip(steps, models, strict=True):
+        _check_step(config.name, step, model)
+    if any(model.decoupled for model in models):
+        config.model_transaction_policy.decoupled = True
+        signature = replace(signature, decoupled=True)
+
+    def ready() -> bool:
+        try:
+            return all(server.model_ready(step.model, step.version) for step in steps)
+        except CoreError:
+            return False
+
+    return EnsembleChain(config, signature, server.infer, ready, host.loop)
+
+
+def _signatures(ensemble: str, steps: Sequence[Step], host: Host) -> list[Signature]:
+    found, missing = [], []
+    for step in steps:
+        try:
+            found.append(host.server.signature(step.model, step.version))
+        except CoreError:
+            version = f" version {step.version}" if step.version > 0 else ""
+            missing.append(f"'{step.model}'{version}")
+    if missing:
+        raise invalid(
+            f"ensemble '{ensemble}' contains models that are not available or ambiguous: "
+            + ", ".join(dict.fromkeys(missing))
+        )
+    return found
+
+
+def _check_step(ensemble: str, step: Step, model: Signature) -> None:
+    """Refuse a step that names tensors which its model has not, or leaves out one that it needs."""
+    where = f"in ensemble '{ensemble}', {step}"
+    for kind, mapped, known in (
+        ("input", step.inputs, model.inputs),
+        ("output", step.outputs, model.outputs),
+    ):
+        for name in mapped:
+            if name not in known:
+                raise invalid(
+                    f"{where}: the model has no {kind} '{name}'; it has {', '.join(known) or 'none'}"
+                )
+    needed = [spec.name for spec in model.inputs.values() if not spec.optional]
+    if left_out := [name for name in needed if name not in step.inputs]:
+        raise invalid(f"{where}: input_map leaves out {', '.join(left_out)}, which the model needs")

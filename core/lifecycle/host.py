@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from core import plugins
+from core.backend import Backend
 from core.errors import internal
 from core.lifecycle.backends import BackendPool
 from core.options import Options
@@ -23,9 +25,11 @@ _THREADS = 32  # more than can load at once, so that an unload never waits behin
 class Host:
     """Worker threads, opened backends and the bound on parallel loads. One for each server.
 
-    server   what models call for BLS
-    gpus     ids of the GPUs that instances may be placed on
-    loading  held while a version loads: --model-load-thread-count at a time
+    server         what models call for BLS
+    gpus           ids of the GPUs that instances may be placed on
+    find_backend   name → Backend
+    backends       those that are open
+    loading        held while a version loads: --model-load-thread-count at a time
     """
 
     def __init__(
@@ -34,12 +38,13 @@ class Host:
         loop: asyncio.AbstractEventLoop,
         server: Server,
         gpus: Sequence[int] = (),
+        find_backend: Callable[[str], Backend] = plugins.backend,
     ):
         self.options = options
         self.loop = loop
         self.server = server
         self.gpus = tuple(gpus)
-        self.backends = BackendPool(self.run)
+        self.backends = BackendPool(self.run, find_backend)
         self.loading = asyncio.Semaphore(max(1, options.model_load_thread_count))
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="core-lifecycle")
 

@@ -12,6 +12,8 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from core import plugins
+from core.backend import Backend
 from core.errors import CoreError, Kind, internal, not_found, unavailable, unsupported
 from core.lifecycle import policy, report
 from core.lifecycle.dependencies import needed_by
@@ -36,9 +38,10 @@ NEWEST = -1
 class ModelManager:
     """All models of the server. Loop thread only.
 
-    gpus    ids of the GPUs that instances may be placed on
-    sleep   waits that many seconds: between polls, and at the end for what is in flight
-    clock   seconds that only grow
+    gpus           ids of the GPUs that instances may be placed on
+    find_backend   name → Backend; may block
+    sleep          waits that many seconds: between polls, and at the end for what is in flight
+    clock          seconds that only grow
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class ModelManager:
         server: Server,
         *,
         gpus: Sequence[int] = (),
+        find_backend: Callable[[str], Backend] = plugins.backend,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ):
@@ -65,7 +69,7 @@ class ModelManager:
             config_name=options.model_config_name,
             needs_config=options.disable_auto_complete_config,
         )
-        self._host = Host(options, loop, server, gpus)
+        self._host = Host(options, loop, server, gpus, find_backend)
         self._roster = Roster(self._host)
         self._models = self._roster.models
         self._operations: set[asyncio.Task[Any]] = set()

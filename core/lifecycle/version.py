@@ -19,6 +19,7 @@ from core.lifecycle.ensemble import open_ensemble
 from core.lifecycle.host import Host
 from core.lifecycle.policy import State
 from core.pipeline import Chain, open_chain
+from core.pipeline.ensemble import EnsembleChain
 from core.repository import ModelSource
 from core.telemetry.statistics import Statistics
 
@@ -52,7 +53,7 @@ class ModelVersion:
 
     config: ModelConfig
     signature: Signature
-    chain: Chain
+    chain: Chain | EnsembleChain
 
     def __init__(self, source: ModelSource, version: int):
         self.name = source.name
@@ -130,6 +131,7 @@ class ModelVersion:
                     configuration.signature_of, self.config, self.directory, self.version
                 )
                 self.chain = await open_ensemble(self.config, self.signature, host)
+                self.signature = self.chain.signature
             else:
                 backend = await host.backends.acquire(self.source.config.backend)
                 undo.push_async_callback(host.backends.release, backend)
