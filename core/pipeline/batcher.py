@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from core.errors import CoreError, cancelled, unavailable
+from core.pipeline.pool import Pool
 from core.pipeline.queue import RequestQueue, Waiting
 from core.request import InferenceRequest
 from core.response import Reply
@@ -71,7 +72,6 @@ def choose(waiting: list[Waiting], limits: BatchLimits, now_ns: int) -> tuple[in
 class Batcher:
     """The scheduler of one model version. Loop thread only.
 
-    run     gives a batch to an idle instance; only called while `idle()` is true
     key     what requests of one batch must share, or None
     """
 
@@ -82,8 +82,7 @@ class Batcher:
         limits: BatchLimits,
         statistics: Statistics,
         loop: asyncio.AbstractEventLoop,
-        idle: Callable[[], bool],
-        run: Callable[[list[Waiting]], None],
+        pool: Pool,
         on_final: Callable[[], None],
         key: Callable[[InferenceRequest], object] | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
@@ -92,8 +91,7 @@ class Batcher:
         self._limits = limits
         self._statistics = statistics
         self._loop = loop
-        self._idle = idle
-        self._run = run
+        self._pool = pool
         self._on_final = on_final
         self._key = key if not limits.alone else None
         self._clock_ns = clock_ns
@@ -121,10 +119,15 @@ class Batcher:
             self._loop.call_soon(self._pump_now)
         return reply
 
+    def opened(self) -> None:
+        """The instances are there. Nothing to prepare: any of them may run any batch."""
+
     def pump(self) -> None:
         """Start whatever can start now; called for each new request and each idle instance."""
         if self._pumping:  # an inline instance became idle again within run: the loop below goes on
             return
+        if (error := self._pool.broken) is not None:
+            self._fail_all(unavailable(f"no instance of the model is left: {error}"))
         self._pumping = True
         try:
             self._pump()
@@ -136,18 +139,17 @@ class Batcher:
         for waiting in self._queue.expire(now_ns):
             self._refuse(waiting, unavailable("Request timeout expired"), "REJECTED")
         look_again_ns = 0
-        while len(self._queue) and self._idle():
+        while len(self._queue) and self._pool.has_idle:
             entries = self._front()
             count, look_again_ns = choose(entries, self._limits, now_ns)
             if not count:
                 break
             chosen = entries[:count]
             self._queue.take(chosen)
-            self._run(chosen)
+            self._pool.run(chosen)
         self._set_timer(look_again_ns)
 
-    def fail_all(self, error: CoreError) -> None:
-        """No instance is left: refuse what waits."""
+    def _fail_all(self, error: CoreError) -> None:
         for waiting in list(self._queue.in_order()):
             self._queue.remove(waiting)
             self._refuse(waiting, error, "OTHER")

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable
 
 from core.backend import Device, Model, ModelInstance
 from core.config import ModelConfig, Signature
 from core.config.messages import ModelQueuePolicy
-from core.errors import unavailable
 from core.pipeline.admit import admission, group_key
 from core.pipeline.batcher import Batcher, BatchLimits, InOrder
 from core.pipeline.delivery import BatchDelivery
 from core.pipeline.intake import Handler, Intake
+from core.pipeline.pool import Pool
 from core.pipeline.queue import QueuePolicy, RequestQueue, Waiting
-from core.pipeline.worker import Worker, worker_for
 from core.telemetry.statistics import Statistics
 
 _KINDS = {1: "GPU", 2: "CPU", 3: "MODEL"}  # ModelInstanceGroup.Kind; AUTO is gone by now
@@ -43,33 +41,44 @@ class Chain:
         self.statistics = Statistics()
         self._loop = loop
         self._clock_ns = clock_ns
-        self._workers: list[Worker] = []
-        self._idle: deque[Worker] = deque()
         self._intake = Intake(loop)
-        self._batcher = Batcher(
-            queue=request_queue(config),
-            limits=batch_limits(config),
-            statistics=self.statistics,
-            loop=loop,
-            idle=lambda: bool(self._idle),
-            run=self._run,
-            on_final=self._intake.ended,
-            key=group_key(signature) if signature.max_batch_size else None,
-            clock_ns=clock_ns,
-        )
+        self._pool = Pool(loop, self._deliver, lambda: self._scheduler.pump())
+        self._scheduler = self._make_scheduler(config)
         self.handler = self._compose(config)
 
     def _compose(self, config: ModelConfig) -> Handler:
         admit = admission(self.signature, self._clock_ns)
-        batching = config.dynamic_batching
-        scheduled: Handler = InOrder(self._batcher) if batching.preserve_ordering else self._batcher
-
+        scheduled: Handler = self._scheduler
+        if config.dynamic_batching.preserve_ordering:
+            scheduled = InOrder(scheduled)
         return self._intake.door(admit, scheduled)
+
+    def _make_scheduler(self, config: ModelConfig) -> Batcher:
+        return Batcher(
+            queue=request_queue(config),
+            limits=batch_limits(config),
+            statistics=self.statistics,
+            loop=self._loop,
+            pool=self._pool,
+            on_final=self._intake.ended,
+            key=group_key(self.signature) if self.signature.max_batch_size else None,
+            clock_ns=self._clock_ns,
+        )
+
+    def _deliver(self, waiting: list[Waiting]) -> BatchDelivery:
+        return BatchDelivery(
+            waiting,
+            self.signature,
+            self.statistics,
+            self._loop,
+            self._intake.ended,
+            self._clock_ns,
+        )
 
     @property
     def pending(self) -> int:
         """Requests that wait for an instance."""
-        return self._batcher.pending
+        return self._scheduler.pending
 
     @property
     def in_flight(self) -> int:
@@ -79,19 +88,12 @@ class Chain:
     @property
     def ready(self) -> bool:
         """Whether an instance can serve."""
-        return any(w.broken is None and w.instance.ready() for w in self._workers)
+        return self._pool.ready
 
     async def open(self, model: Model) -> None:
         """Open every instance of the model's groups; closes those that opened if one fails."""
-        workers = [
-            worker_for(instance, self._loop, self._became_idle) for instance in instances_of(model)
-        ]
-        results = await asyncio.gather(*(w.open() for w in workers), return_exceptions=True)
-        self._workers = [w for w, r in zip(workers, results, strict=True) if r is None]
-        if failure := next((r for r in results if r is not None), None):
-            await self.close()
-            raise failure
-        self._idle.extend(self._workers)
+        await self._pool.open(instances_of(model))
+        self._scheduler.opened()
 
     async def drain(self) -> None:
         """Refuse new requests and wait for the last answer of those that were accepted."""
@@ -100,33 +102,7 @@ class Chain:
     async def close(self) -> None:
         """Close the instances, each where it ran. A second call does nothing."""
         self._intake.close()
-        workers, self._workers = self._workers, []
-        self._idle.clear()
-        await asyncio.gather(*(worker.close() for worker in workers))
-
-    def _run(self, waiting: list[Waiting]) -> None:
-        worker = self._idle.popleft()
-        worker.run(
-            BatchDelivery(
-                waiting,
-                self.signature,
-                self.statistics,
-                self._loop,
-                self._intake.ended,
-                self._clock_ns,
-            )
-        )
-
-    def _became_idle(self, worker: Worker, delivery: BatchDelivery) -> None:
-        if worker.broken is None:
-            self._idle.append(worker)
-        elif all(w.broken is not None for w in self._workers):
-            self._batcher.fail_all(
-                unavailable(
-                    f"no instance of model '{self.signature.name}' is left: {worker.broken}"
-                )
-            )
-        self._batcher.pump()
+        await self._pool.close()
 
 
 async def open_chain(

@@ -194,7 +194,7 @@ async def test_a_fatal_error_takes_the_instance_out_of_service(serve):
 
     with pytest.raises(CoreError, match="the device is gone"):
         await running
-    with pytest.raises(CoreError, match="no instance of model 'm' is left") as error:
+    with pytest.raises(CoreError, match="no instance of the model is left") as error:
         await waiting
     assert error.value.kind is Kind.UNAVAILABLE
     assert not chain.ready
