@@ -1,0 +1,39 @@
+"""Which models need which."""
+
+from core.lifecycle.dependencies import circular, needed_by, users_of
+
+STEPS = {"outer": ["inner", "leaf"], "inner": ["leaf", "twig"], "lone": ["twig"]}
+
+
+def test_users_come_before_the_models_that_they_need():
+    assert users_of(["leaf"], STEPS) == ["outer", "inner"]
+
+
+def test_all_users_of_several_models_are_found():
+    assert sorted(users_of(["twig"], STEPS)) == ["inner", "lone", "outer"]
+    assert users_of(["outer"], STEPS) == []
+
+
+def test_what_a_model_needs_comes_after_it():
+    found = needed_by("outer", STEPS)
+
+    assert sorted(found) == ["inner", "leaf", "twig"]
+    assert found[0] == "inner"
+
+
+def test_a_model_without_steps_needs_nothing():
+    assert needed_by("leaf", STEPS) == []
+
+
+def test_a_circle_is_found_and_its_users_are_no_part_of_it():
+    steps = {"a": ["b"], "b": ["c"], "c": ["b"], "d": ["d"]}
+
+    assert circular(steps) == {"b", "c", "d"}
+    assert circular(STEPS) == set()
+
+
+def test_a_circle_does_not_stop_the_search():
+    steps = {"a": ["b"], "b": ["a"]}
+
+    assert users_of(["a"], steps) == ["b"]
+    assert needed_by("a", steps) == ["b"]
