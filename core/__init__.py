@@ -6,6 +6,7 @@ What a backend author needs is here; `core.backend` explains it.
 from core.backend import Backend, Device, Model, ModelInstance
 from core.batch import Batch
 from core.errors import CoreError, Fatal, Kind
+from core.hookspecs import hookimpl
 from core.request import InferenceRequest, RequestedOutput
 from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
@@ -27,4 +28,5 @@ __all__ = [
     "RequestedOutput",
     "Tensor",
     "__version__",
+    "hookimpl",
 ]

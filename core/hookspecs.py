@@ -1,0 +1,32 @@
+"""Hooks for plugins: few, none of them on the way of a request.
+
+A plugin is a module that an entry point of group `core.plugins` names; it implements a hook as
+
+    @core.hookimpl
+    def core_server_starting(server): ...
+
+A Backend may carry hooks as methods of the same form. Whatever a plugin wants to see of requests, it
+sees through metrics and logs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from core.server import Server
+
+hookspec = pluggy.HookspecMarker("core")
+hookimpl = pluggy.HookimplMarker("core")
+
+
+@hookspec
+def core_server_starting(server: Server) -> None:
+    """Once, on the loop thread, before frontends open and the first model loads."""
+
+
+@hookspec
+def core_server_stopping(server: Server) -> None:
+    """Once, on the loop thread, after the last reply and the last model."""

@@ -1,0 +1,24 @@
+"""Options of the server: the table, the command line, --help.
+
+    command line ─► [Options] ─► everybody
+
+`table` is the place to add a flag.
+"""
+
+from core.options.checks import check_server
+from core.options.command_line import HelpWanted, parse
+from core.options.table import FLAGS, Flag, Options, idle_flags
+from core.options.usage import usage
+from core.options.values import UsageError
+
+__all__ = [
+    "FLAGS",
+    "Flag",
+    "HelpWanted",
+    "Options",
+    "UsageError",
+    "check_server",
+    "idle_flags",
+    "parse",
+    "usage",
+]

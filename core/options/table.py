@@ -1,0 +1,308 @@
+"""Options: every flag of the server, once.
+
+This class is the table: the name of a field is the name of its flag with underscores, its annotation
+the type, and the call beside it says form, default and meaning. `--help` and docs/options.md are
+made of it.
+"""
+
+# ruff: noqa: RUF009  the calls beside the fields are dataclasses.field() with the rest of the row
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+from core.options.values import (
+    BOOL,
+    FLOAT,
+    NAMES,
+    PATTERN,
+    PORT,
+    PORT_RANGE,
+    RESOURCES,
+    SETTING,
+    STRING,
+    SWITCH,
+    TRACE,
+    VERBOSITY,
+    Form,
+    choice,
+    device_pair,
+    integer,
+    read_float,
+    read_int,
+    restricted,
+    settings,
+)
+
+
+def _group(title: str) -> Callable[..., Any]:
+    """The flags below one heading of --help.
+
+    A flag's `idle` says why it has no effect here; such a flag is accepted and named once in the log.
+    """
+
+    def flag(form: Form, default: Any, text: str, *, idle: str = "") -> Any:
+        def fresh() -> Any:
+            return default() if callable(default) else copy.copy(default)
+
+        metadata = {"group": title, "form": form, "help": text, "idle": idle}
+        return field(default_factory=fresh, metadata=metadata)
+
+    return flag
+
+
+_server = _group("Server")
+_logging = _group("Logging")
+_models = _group("Model Repository")
+_http = _group("HTTP")
+_grpc = _group("GRPC")
+_sagemaker = _group("Sagemaker")
+_vertex = _group("Vertex")
+_metrics = _group("Metrics")
+_tracing = _group("Tracing")
+_backend = _group("Backend")
+_agent = _group("Repository Agent")
+_cache = _group("Response Cache")
+_rate = _group("Rate Limiter")
+_memory = _group("Memory/Device Management")
+
+_ONE_LOOP = "one event loop serves all connections"
+_NO_SAGEMAKER = "there is no SageMaker frontend"
+_NO_VERTEX = "there is no Vertex AI frontend"
+_ENTRY_POINTS = "backends are Python packages that are found by entry point"
+
+
+@dataclass(kw_only=True)
+class Options:
+    """All settings of one server. Not changed after the start."""
+
+    # fmt: off
+    id: str = _server(STRING, "triton", "Name of the server in its metadata.")
+    exit_timeout_secs: int = _server(integer(), 30,
+        "Longest time in seconds that the end waits for what is in flight.")
+
+    log_verbose: int = _logging(VERBOSITY, 0, "Level of verbose messages; 0 turns them off.")
+    log_info: bool = _logging(BOOL, True, "Whether messages of level info are written.")
+    log_warning: bool = _logging(BOOL, True, "Whether warnings are written.")
+    log_error: bool = _logging(BOOL, True, "Whether errors are written.")
+    log_format: str = _logging(choice("default", "ISO8601"), "default",
+        'How a line begins: "default" (LMMDD hh:mm:ss.ssssss) or '
+        '"ISO8601" (YYYY-MM-DDThh:mm:ssZ L).')
+    log_file: str = _logging(STRING, "",
+        "File that the log is appended to, instead of the console.")
+
+    model_repository: list[str] = _models(NAMES, [],
+        "Folder that holds a folder for each model. A model that is in two repositories is not "
+        "available.")
+    exit_on_error: bool = _models(BOOL, True,
+        "Whether the server ends when a model fails to load at the start.")
+    disable_auto_complete_config: bool = _models(SWITCH, False,
+        "Take configurations as they are: nothing is filled in from model files, and each model "
+        "needs a config.pbtxt.")
+    strict_readiness: bool = _models(BOOL, True,
+        "Whether the server counts as ready only when all models are.")
+    model_control_mode: str = _models(choice("none", "poll", "explicit"), "none",
+        '"none" loads all models at the start, "poll" follows changes of the repositories, '
+        '"explicit" loads what --load-model and load requests name.')
+    repository_poll_secs: int = _models(integer(), 15,
+        "Seconds between two looks at the repositories, in mode poll.")
+    load_model: list[str] = _models(NAMES, [],
+        "Model to load at the start, in mode explicit; * alone means all.")
+    model_config_name: str = _models(STRING, "",
+        "Use configs/<name>.pbtxt of a model, where it exists, instead of config.pbtxt.")
+    model_load_thread_count: int = _models(integer(1), 4,
+        "How many model versions load at the same time.")
+    model_load_retry_count: int = _models(integer(), 0,
+        "How often a load that failed is tried again.")
+    model_namespacing: bool = _models(BOOL, False,
+        "Whether several repositories may hold a model of one name.")
+    enable_peer_access: bool = _models(BOOL, True,
+        "Whether GPUs may read each other's memory.",
+        idle="frameworks decide about peer access themselves")
+
+    allow_http: bool = _http(BOOL, True, "Whether HTTP is served.")
+    http_address: str = _http(STRING, "0.0.0.0", "Address that HTTP listens on.")
+    http_port: int = _http(PORT, 8000, "Port of HTTP.")
+    reuse_http_port: bool = _http(BOOL, False,
+        "Whether several servers may share the port of HTTP.")
+    http_header_forward_pattern: str = _http(PATTERN, "",
+        "Headers whose names match this regular expression become parameters of the request.")
+    http_thread_count: int = _http(integer(1), 8, "Threads that handle HTTP.", idle=_ONE_LOOP)
+    http_max_input_size: int = _http(integer(1), 64 * 2**20,
+        "Largest body of a request, in bytes, also after decompression.")
+    http_restricted_api: dict[str, tuple[str, str]] = _http(restricted("api"), {},
+        "Kinds of requests that need a header: <key> must come with <value>.")
+
+    allow_grpc: bool = _grpc(BOOL, True, "Whether gRPC is served.")
+    grpc_address: str = _grpc(STRING, "0.0.0.0", "Address that gRPC listens on.")
+    grpc_port: int = _grpc(PORT, 8001, "Port of gRPC.")
+    reuse_grpc_port: bool = _grpc(BOOL, False,
+        "Whether several servers may share the port of gRPC.")
+    grpc_header_forward_pattern: str = _grpc(PATTERN, "",
+        "Metadata whose keys match this regular expression become parameters of the request.")
+    grpc_infer_thread_count: int = _grpc(integer(2, 128), 2,
+        "Threads that handle inference requests.", idle=_ONE_LOOP)
+    grpc_infer_allocation_pool_size: int = _grpc(integer(), 8,
+        "Request objects that are kept for reuse.", idle="memory of requests is not pooled")
+    grpc_max_response_pool_size: int = _grpc(integer(1), 2**31 - 1,
+        "Response objects that are kept for reuse.", idle="memory of responses is not pooled")
+    grpc_use_ssl: bool = _grpc(BOOL, False, "Whether gRPC is served over TLS.")
+    grpc_use_ssl_mutual: bool = _grpc(BOOL, False,
+        "Whether clients must show a certificate; includes --grpc-use-ssl.")
+    grpc_server_cert: str = _grpc(STRING, "", "PEM file with the server's certificate.")
+    grpc_server_key: str = _grpc(STRING, "", "PEM file with the server's key.")
+    grpc_root_cert: str = _grpc(STRING, "",
+        "PEM file with the certificates that clients' certificates are checked against.")
+    grpc_infer_response_compression_level: str = _grpc(choice("none", "low", "medium", "high"), "none",
+        "Compression of inference responses.")
+    grpc_keepalive_time: int = _grpc(integer(1), 7_200_000,
+        "Milliseconds without traffic after which the server pings.")
+    grpc_keepalive_timeout: int = _grpc(integer(1), 20_000,
+        "Milliseconds that the server waits for the answer to a ping.")
+    grpc_keepalive_permit_without_calls: bool = _grpc(BOOL, False,
+        "Whether pings are sent while no call is in flight.")
+    grpc_http2_max_pings_without_data: int = _grpc(integer(), 2,
+        "Pings that are sent while there is no data; 0 for any number.")
+    grpc_http2_min_recv_ping_interval_without_data: int = _grpc(integer(), 300_000,
+        "Milliseconds between pings of a client without data; earlier ones count as strikes.")
+    grpc_http2_max_ping_strikes: int = _grpc(integer(), 2,
+        "Strikes after which a connection is closed; 0 for any number.")
+    grpc_max_connection_age: int = _grpc(integer(), 0,
+        "Milliseconds after which a connection is closed; 0 for never.")
+    grpc_max_connection_age_grace: int = _grpc(integer(), 0,
+        "Milliseconds that calls get to end when their connection's age is over; 0 for any.")
+    grpc_restricted_protocol: dict[str, tuple[str, str]] = _grpc(restricted("protocol"), {},
+        "Kinds of calls that need metadata: triton-grpc-protocol-<key> must come with <value>.")
+
+    allow_sagemaker: bool = _sagemaker(BOOL, False,
+        "Whether SageMaker's endpoints are served.", idle=_NO_SAGEMAKER)
+    sagemaker_port: int = _sagemaker(PORT, 8080,
+        "Port of SageMaker's endpoints.", idle=_NO_SAGEMAKER)
+    sagemaker_safe_port_range: tuple[int, int] | None = _sagemaker(PORT_RANGE, None,
+        "Ports that the other endpoints may use.", idle=_NO_SAGEMAKER)
+    sagemaker_thread_count: int = _sagemaker(integer(1), 8,
+        "Threads that handle SageMaker's requests.", idle=_NO_SAGEMAKER)
+
+    allow_vertex_ai: bool = _vertex(BOOL, lambda: os.environ.get("AIP_MODE") == "PREDICTION",
+        "Whether Vertex AI's endpoints are served.", idle=_NO_VERTEX)
+    vertex_ai_port: int = _vertex(PORT, lambda: int(os.environ.get("AIP_HTTP_PORT") or 8080),
+        "Port of Vertex AI's endpoints.", idle=_NO_VERTEX)
+    vertex_ai_thread_count: int = _vertex(integer(1), 8,
+        "Threads that handle Vertex AI's requests.", idle=_NO_VERTEX)
+    vertex_ai_default_model: str = _vertex(STRING, "",
+        "Model of requests that name none.", idle=_NO_VERTEX)
+
+    allow_metrics: bool = _metrics(BOOL, True, "Whether metrics are served.")
+    allow_gpu_metrics: bool = _metrics(BOOL, True,
+        "Whether metrics tell about GPUs.", idle="there are no metrics of GPUs")
+    allow_cpu_metrics: bool = _metrics(BOOL, True,
+        "Whether metrics tell about CPU and memory of the machine.")
+    metrics_address: str = _metrics(STRING, "",
+        "Address that metrics listen on; --http-address if not given.")
+    metrics_port: int = _metrics(PORT, 8002, "Port of metrics.")
+    metrics_interval_ms: float = _metrics(FLOAT, 2000.0,
+        "Shortest time in milliseconds between two looks at CPU and memory.")
+    metrics_config: dict[str, str] = _metrics(SETTING, {},
+        "Setting of the metrics, such as counter_latencies=false.")
+
+    trace_config: dict[str, list[tuple[str, str]]] = _tracing(TRACE, {},
+        "Setting of tracing: of a mode, or without one of all.", idle="there is no tracing")
+
+    backend_directory: str = _backend(STRING, "/opt/tritonserver/backends",
+        "Folder of backends.", idle=_ENTRY_POINTS)
+    backend_config: dict[str, dict[str, str]] = _backend(settings("backend"), {},
+        "Setting of a backend, or without a name of all of them.")
+
+    repoagent_directory: str = _agent(STRING, "/opt/tritonserver/repoagents",
+        "Folder of repository agents.", idle="there are no repository agents")
+
+    cache_config: dict[str, dict[str, str]] = _cache(settings("cache", owner_needed=True), {},
+        "Setting of the response cache, such as local,size=1048576.",
+        idle="there is no response cache")
+    cache_directory: str = _cache(STRING, "/opt/tritonserver/caches",
+        "Folder of response caches.", idle="there is no response cache")
+
+    rate_limit: str = _rate(choice("execution_count", "off"), "off",
+        "How instances compete for resources.", idle="there is no rate limiter")
+    rate_limit_resource: dict[str, dict[int, int]] = _rate(RESOURCES, {},
+        "How much of a resource there is, on one device or on each.",
+        idle="there is no rate limiter")
+
+    pinned_memory_pool_byte_size: int = _memory(integer(), 256 * 2**20,
+        "Size of the pool of pinned memory.", idle="there is no pool of pinned memory")
+    cuda_memory_pool_byte_size: dict[int, int] = _memory(device_pair("<integer>", read_int), {},
+        "Size of the pool of a GPU.", idle="there is no pool of GPU memory")
+    cuda_virtual_address_size: dict[int, int] = _memory(device_pair("<integer>", read_int), {},
+        "Most memory of one growable state on a GPU.", idle="there are no growable states")
+    min_supported_compute_capability: float = _memory(FLOAT, 6.0,
+        "Oldest GPUs that are used.", idle="backends choose the GPUs that they can use")
+    buffer_manager_thread_count: int = _memory(integer(), 0,
+        "Threads that copy tensors.", idle="tensors are copied by the thread that needs them")
+    host_policy: dict[str, dict[str, str]] = _memory(settings("policy", owner_needed=True), {},
+        "CPU cores or NUMA node of instances.", idle="instances are not bound to cores")
+    model_load_gpu_limit: dict[int, float] = _memory(device_pair("<fraction>", read_float), {},
+        "Share of a GPU's memory above which no model is loaded.",
+        idle="memory of GPUs is not watched")
+    allow_client_shm: bool = _memory(BOOL, False,
+        "Whether clients may register shared memory.",
+        idle="there is no shared memory with clients")
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        self.metrics_address = self.metrics_address or self.http_address
+
+    @classmethod
+    def defaults(cls, **changes: Any) -> Options:
+        """Every option at its default but for `changes`, named with underscores."""
+        return cls(**changes)
+
+    def for_backend(self, names: Iterable[str]) -> dict[str, str]:
+        """What a backend with these names is told: the global settings, then those under its names."""
+        found = {
+            "auto-complete-config": str(not self.disable_auto_complete_config).lower(),
+            "default-max-batch-size": "4",
+        }
+        for name in ("", *names):
+            found.update(self.backend_config.get(name, {}))
+        return found
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One row of the table, as the command line knows it.
+
+    name      without the dashes in front
+    field     name of the field of Options
+    default   the value when the flag is not given
+    idle      why the flag has no effect; "" if it has one
+    """
+
+    name: str
+    field: str
+    group: str
+    form: Form
+    default: Any
+    help: str
+    idle: str
+
+
+def _flag(row: Field[Any]) -> Flag:
+    assert callable(row.default_factory)
+    return Flag(
+        name=row.name.replace("_", "-"),
+        field=row.name,
+        default=row.default_factory(),
+        **row.metadata,
+    )
+
+
+FLAGS: tuple[Flag, ...] = tuple(_flag(row) for row in fields(Options))
+
+
+def idle_flags(options: Options) -> list[Flag]:
+    """The flags that were given another value than their default and have no effect."""
+    return [flag for flag in FLAGS if flag.idle and getattr(options, flag.field) != flag.default]

@@ -1,0 +1,177 @@
+"""What other distributions bring: backends, frontends and hooks, found by entry point.
+
+At the start only names are read; a module is imported when somebody asks for what it brings. A
+broken plugin fails those who ask for it, and nobody else.
+
+CORE_BLOCK=name,… hides plugins by name, whatever their group.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+import pluggy
+
+from core import hookspecs
+from core.backend import Backend
+from core.errors import internal, invalid
+
+logger = logging.getLogger("core")
+
+BACKENDS = "core.backends"
+FRONTENDS = "core.frontends"
+HOOKS = "core.plugins"
+
+_KINDS = {BACKENDS: "backend", FRONTENDS: "frontend", HOOKS: "plugin"}
+# Words of configurations whose distribution has another name.
+_DISTRIBUTIONS = {"onnxruntime": "backend-onnx"}
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One name that a distribution brings; its module may not have been imported.
+
+    name      as configurations say it
+    group     of entry points: BACKENDS, FRONTENDS or HOOKS
+    entries   usually one; several when distributions quarrel about the name
+    """
+
+    name: str
+    group: str
+    entries: tuple[metadata.EntryPoint, ...]
+
+    @property
+    def distribution(self) -> str:
+        """Name and version of the distribution, or of those that quarrel."""
+        return " and ".join(map(_distribution, self.entries))
+
+    def load(self) -> Any:
+        """The object behind the name; imports its module the first time.
+
+        Raises CoreError(INVALID) when two distributions bring the name, CoreError(INTERNAL) when the
+        import fails.
+        """
+        kind = _KINDS[self.group]
+        if len(self.entries) > 1:
+            raise invalid(
+                f"{kind} '{self.name}' comes from two distributions: {self.distribution}; "
+                "uninstall one of them"
+            )
+        try:
+            return self.entries[0].load()
+        except Exception as error:
+            raise internal(
+                f"{kind} '{self.name}' of {self.distribution} cannot be imported: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+
+def backend(name: str) -> Backend:
+    """The backend of that name, imported on first use. Any thread; one call at a time.
+
+    Raises CoreError(INVALID) when there is none, what Plugin.load raises, and CoreError(INTERNAL)
+    when the object is no Backend.
+    """
+    installed = available_backends()
+    if name not in installed:
+        names = ", ".join(sorted(installed)) or "none"
+        hint = _DISTRIBUTIONS.get(name, f"backend-{name}")
+        blocked = " (CORE_BLOCK hides it)" if name in _blocked() else ""
+        raise invalid(
+            f"no backend named '{name}'{blocked} (installed: {names}); try: pip install {hint}"
+        )
+    found = installed[name].load()
+    if not isinstance(found, Backend):
+        raise internal(
+            f"backend '{name}' of {installed[name].distribution}: "
+            f"'{installed[name].entries[0].value}' is a {type(found).__name__}, not a core.Backend"
+        )
+    if not found.name:
+        found.name = name
+        if not hooks().is_registered(found):
+            hooks().register(found, name=f"backend {name}")
+    return found
+
+
+def aliases(name: str) -> list[str]:
+    """All names of one backend, such as onnx and onnxruntime; just `name` if it is not installed."""
+    installed = available_backends()
+    if name not in installed:
+        return [name]
+    value = installed[name].entries[0].value
+    return sorted(each for each, plugin in installed.items() if plugin.entries[0].value == value)
+
+
+def available_backends() -> Mapping[str, Plugin]:
+    """The backends that are installed, by name; nothing is imported."""
+    return _installed(BACKENDS)
+
+
+def frontends() -> Mapping[str, Plugin]:
+    """The frontends that are installed, by name; nothing is imported."""
+    return _installed(FRONTENDS)
+
+
+@cache
+def hooks() -> pluggy.PluginManager:
+    """The hooks of core.hookspecs; `load_hooks` registers the plugins that are installed."""
+    manager = pluggy.PluginManager("core")
+    manager.add_hookspecs(hookspecs)
+    return manager
+
+
+def load_hooks() -> None:
+    """Import and register the modules of group core.plugins. Once, before the server is made.
+
+    A plugin that cannot be imported is left out with an error in the log. Raises CoreError(INVALID)
+    for a function that looks like a hook and is none.
+    """
+    for name, plugin in _installed(HOOKS).items():
+        try:
+            hooks().register(plugin.load(), name=name)
+        except Exception as error:
+            logger.error("plugin '%s' is left out: %s", name, error)
+    try:
+        hooks().check_pending()
+    except pluggy.PluginValidationError as error:
+        raise invalid(f"a plugin has a hook that does not exist: {error}") from error
+
+
+def _installed(group: str) -> Mapping[str, Plugin]:
+    blocked = _blocked()
+    return {name: plugin for name, plugin in _scan(group).items() if name not in blocked}
+
+
+def _blocked() -> set[str]:
+    return {name.strip() for name in os.environ.get("CORE_BLOCK", "").split(",")}
+
+
+@cache
+def _scan(group: str) -> Mapping[str, Plugin]:
+    return group_by_name(group, metadata.entry_points(group=group))
+
+
+def group_by_name(
+    group: str,
+    entries: metadata.EntryPoints,
+    named: Callable[[metadata.EntryPoint], str] | None = None,
+) -> Mapping[str, Plugin]:
+    """Plugins of entry points, in the order of their names."""
+    named = named or _distribution
+    found: dict[str, dict[str, metadata.EntryPoint]] = {}
+    for entry in entries:
+        # One distribution may be seen twice, when its folder is on the path and it is installed too.
+        found.setdefault(entry.name, {}).setdefault(named(entry), entry)
+    return {name: Plugin(name, group, tuple(each.values())) for name, each in sorted(found.items())}
+
+
+def _distribution(entry: metadata.EntryPoint) -> str:
+    if entry.dist is None:
+        return "an unknown distribution"
+    return f"{entry.dist.name} {entry.dist.version}"

@@ -1,0 +1,117 @@
+"""The log, line by line as Triton writes it.
+
+    I0730 09:15:02.000123 4711 manager.py:80] "loading: mnist:1"
+
+Everybody logs to logging.getLogger("core"); other libraries' records come out in the same form.
+Texts are quoted and escaped, so nothing that a client sends can look like a line of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from typing import TextIO
+
+from core.options import Options
+
+logger = logging.getLogger("core")
+
+_LETTERS = {logging.DEBUG: "I", logging.INFO: "I", logging.WARNING: "W", logging.ERROR: "E"}
+
+_handler: logging.Handler | None = None  # the one that `configure` made last; main thread
+
+
+def configure(options: Options, stream: TextIO | None = None) -> None:
+    """Write the log as the options say, in place of what an earlier call set up.
+
+    stream   instead of stderr; --log-file goes before it
+    A log file that cannot be opened is an error in the log, which then goes to the stream.
+    """
+    global _handler
+    handler: logging.Handler = logging.StreamHandler(stream or sys.stderr)
+    failure: OSError | None = None
+    if options.log_file:
+        try:
+            handler = logging.FileHandler(options.log_file)
+        except OSError as error:
+            failure = error
+    handler.setFormatter(LineFormatter(options.log_format))
+    levels = _levels(options)
+    handler.addFilter(lambda record: _severity(record.levelno) in levels)
+    root = logging.getLogger()
+    if _handler is not None:
+        root.removeHandler(_handler)
+        _handler.close()
+    root.addHandler(handler)
+    _handler = handler
+    # What is off costs one comparison: the filter only sees what the level lets through.
+    logger.setLevel(min(levels, default=logging.CRITICAL + 1))
+    if failure is not None:
+        logger.error("failed to open the log file: %s", failure)
+
+
+def block(text: str) -> None:
+    """Log a text of several lines as it is, such as a table. It must not hold foreign characters."""
+    logger.info("%s", text, extra={"block": True}, stacklevel=2)
+
+
+class LineFormatter(logging.Formatter):
+    """One line for each record, and below it, indented, the traceback if there is one."""
+
+    def __init__(self, form: str):
+        super().__init__()
+        self._start = _start_iso8601 if form == "ISO8601" else _start_default
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The text of a record, without the last newline."""
+        start = (
+            f"{self._start(record)} {record.process} {escaped(record.filename)}:{record.lineno}] "
+        )
+        if getattr(record, "block", False):
+            return f"{start}\n{record.getMessage()}\n"
+        lines = [start + escaped(json.dumps(record.getMessage(), ensure_ascii=False))]
+        if record.exc_info and record.exc_info[0] is not None:
+            traceback = self.formatException(record.exc_info)
+            lines += ["    " + escaped(line) for line in traceback.splitlines()]
+        return "\n".join(lines)
+
+
+def escaped(text: str) -> str:
+    """The text without control characters: they become \\n, \\u001b and the like."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def _start_default(record: logging.LogRecord) -> str:
+    moment = time.gmtime(record.created)
+    micros = int(record.created % 1 * 1e6)
+    return f"{_letter(record)}{time.strftime('%m%d %H:%M:%S', moment)}.{micros:06d}"
+
+
+def _start_iso8601(record: logging.LogRecord) -> str:
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(record.created))} {_letter(record)}"
+
+
+def _letter(record: logging.LogRecord) -> str:
+    return _LETTERS[_severity(record.levelno)]
+
+
+def _severity(level: int) -> int:
+    """The one of four levels that a level belongs to."""
+    return max((each for each in _LETTERS if each <= level), default=logging.DEBUG)
+
+
+def _levels(options: Options) -> set[int]:
+    return {
+        level
+        for level, on in (
+            (logging.DEBUG, options.log_verbose > 0),
+            (logging.INFO, options.log_info),
+            (logging.WARNING, options.log_warning),
+            (logging.ERROR, options.log_error),
+        )
+        if on
+    }
