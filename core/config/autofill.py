@@ -6,7 +6,7 @@ at, those of one version directory; what is inside them is the backend's to know
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,11 +20,11 @@ ENSEMBLE = "ensemble"
 class Format:
     """A model format that is known by its file name.
 
-    platform    the legacy word that goes with the backend, "" if there is none
-    words       further platform words that mean the backend
-    file        default_model_filename
-    folder      whether the model may be a folder of that name, and whether it may be a file
-    fills_platform   whether the platform word is written into the configuration
+    file            default_model_filename
+    platform        the legacy word that goes with the backend, "" if there is none
+    words           further platform words that mean the same
+    may_be_folder   the model may be a folder of that name
+    may_be_file     the model may be a file of that name
     """
 
     backend: str
@@ -95,13 +95,19 @@ def _format(config: ModelConfig, version_entries: Collection[str]) -> Format | N
     platform, file = config.platform, config.default_model_filename
     if config.backend:
         known = [each for each in FORMATS if each.backend == config.backend]
-        named = [each for each in known if each.is_named_by(platform, file)]
-        if named or platform or config.backend != "tensorflow":
-            return next(iter(named or known), None)
-        return next((each for each in known if each.is_in(version_entries)), None)
+        if config.backend != "tensorflow":
+            # A .pt2 file may well be TorchScript: only the platform says otherwise.
+            return next((each for each in known if each.is_named_by(platform, "")), _first(known))
+        if platform or file:
+            return _first(each for each in known if each.is_named_by(platform, file))
+        return _first(each for each in known if each.is_in(version_entries))
     if platform or file:
-        return next((each for each in FORMATS if each.is_named_by(platform, file)), None)
-    return next((each for each in FORMATS if each.is_in(version_entries)), None)
+        return _first(each for each in FORMATS if each.is_named_by(platform, file))
+    return _first(each for each in FORMATS if each.is_in(version_entries))
+
+
+def _first(formats: Iterable[Format]) -> Format | None:
+    return next(iter(formats), None)
 
 
 def _write(config: ModelConfig, found: Format) -> None:

@@ -19,7 +19,6 @@ from core.config.messages import ModelConfig
 from core.config.suggestion import field_hint, value_hint
 from core.errors import invalid
 
-
 # Of protobuf's C or Python implementation, which have no type in common.
 MessageDescriptor = Any
 Field = Any
@@ -97,12 +96,14 @@ def _known_one(value: Any, field: Field, path: str) -> Any:
 
 def _object(message: Message) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    chosen: dict[str, Any] = {}  # scalar members of a oneof: Triton prints them last
     for field in message.DESCRIPTOR.fields:
         if not field.has_presence:
             found[field.name] = _member(getattr(message, field.name), field)
         elif message.HasField(field.name):
-            found[field.name] = _value(getattr(message, field.name), field)
-    return found
+            target = chosen if field.message_type is None else found
+            target[field.name] = _value(getattr(message, field.name), field)
+    return found | chosen
 
 
 def _member(value: Any, field: Field) -> Any:

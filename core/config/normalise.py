@@ -22,11 +22,13 @@ def normalise(
     backend_instances   the backend's default `count`, by kind ("CPU", "GPU", "MODEL")
     gpus                ids of the GPUs that instances may use; empty without GPUs
     """
-    if not config.HasField("version_policy"):
+    if config.version_policy.WhichOneof("policy_choice") is None:
         config.version_policy.latest.num_versions = 1
     _normalise_scheduling(config)
     if config.HasField("ensemble_scheduling"):
-        return  # it has no instances and no memory of its own
+        # No instances and no memory of its own; Triton shows whether it is decoupled in any case.
+        config.model_transaction_policy.SetInParent()
+        return
     for buffer in ("input_pinned_memory", "output_pinned_memory"):
         if not config.optimization.HasField(buffer):
             getattr(config.optimization, buffer).enable = True

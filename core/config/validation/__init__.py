@@ -1,11 +1,51 @@
-"""Whether a normalised configuration makes sense by itself; texts are Triton's."""
+"""Whether a normalised configuration makes sense by itself.
+
+general.py     name, platform and backend, versions, cache, metrics
+batching.py    dynamic_batching
+sequence.py    sequence_batching: controls and strategies
+state.py       sequence_batching.state: implicit state
+ensemble.py    ensemble_scheduling: the steps' own structure, not the models behind them
+tensors.py     input, output, batch_input, batch_output
+instances.py   instance_group
+warmup.py      model_warmup
+files.py       paths
+
+The texts are Triton's. Whether a file exists and fits is checked by who reads it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from core.config.messages import ModelConfig
+from core.config.validation.batching import check_dynamic_batching
+from core.config.validation.ensemble import check_ensemble
+from core.config.validation.files import check_files
+from core.config.validation.general import check_general, check_metrics, check_response_cache
+from core.config.validation.instances import check_instance_groups
+from core.config.validation.sequence import check_sequence_batching
+from core.config.validation.state import check_states
+from core.config.validation.tensors import check_batch_tensors, check_tensors
+from core.config.validation.warmup import check_warmup
 
 
 def validate(config: ModelConfig, gpus: Sequence[int] = ()) -> None:
-    """Raise CoreError(INVALID) for the first rule that the configuration breaks."""
+    """Raise CoreError(INVALID) for the first rule that a completed, normalised configuration breaks.
+
+    gpus   ids of the GPUs that instances may use
+    """
+    check_general(config)
+    if config.HasField("dynamic_batching"):
+        check_dynamic_batching(config)
+    if config.HasField("sequence_batching"):
+        check_sequence_batching(config)
+        check_states(config)
+    check_ensemble(config)
+    check_response_cache(config)
+    check_metrics(config)
+    check_files(config)
+    check_tensors(config)
+    check_batch_tensors(config)
+    if not config.HasField("ensemble_scheduling"):
+        check_instance_groups(config, gpus)
+        check_warmup(config)

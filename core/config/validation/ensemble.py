@@ -1,0 +1,113 @@
+"""Rules of ensemble_scheduling that need no other model: which tensor flows from where to where."""
+
+from __future__ import annotations
+
+from core.config.autofill import ENSEMBLE
+from core.config.messages import ModelConfig
+from core.errors import CoreError, invalid
+
+
+def check_ensemble(config: ModelConfig) -> None:
+    """An ensemble has steps that make all of its outputs from all of its inputs, and nothing else.
+
+    A model that is no ensemble has no steps.
+    """
+    if not config.HasField("ensemble_scheduling"):
+        if config.platform == ENSEMBLE:
+            raise invalid(
+                f"ensemble scheduling must be set for ensemble {config.name} whose platform is "
+                f"{ENSEMBLE}"
+            )
+        return
+    _check_fields(config)
+    _check_steps(config)
+    _check_flow(config)
+
+
+def _check_fields(config: ModelConfig) -> None:
+    """An ensemble runs nothing itself."""
+    name = config.name
+    if config.platform != ENSEMBLE:
+        raise invalid(
+            f"ensemble scheduling cannot be set for model '{name}' whose platform is not {ENSEMBLE}"
+        )
+    if config.instance_group:
+        raise invalid(f"instance group should not be specified for ensemble '{name}'")
+    if config.HasField("optimization"):
+        raise invalid(f"optimization should not be specified for ensemble '{name}'")
+    if config.model_warmup:
+        raise invalid(f"model_warmup can not be specified for ensemble '{name}'")
+    if not config.ensemble_scheduling.step:
+        raise invalid(f"must specify 'step' for ensemble '{name}'")
+
+
+def _check_steps(config: ModelConfig) -> None:
+    written = set()
+    for index, step in enumerate(config.ensemble_scheduling.step):
+        for field in ("model_name", "input_map", "output_map"):
+            if not getattr(step, field):
+                raise invalid(f"must specify '{field}' in step {index} of ensemble '{config.name}'")
+        for tensor in step.output_map.values():
+            if tensor in written:
+                raise invalid(
+                    f"ensemble tensor '{tensor}' can appear in an output map only once for "
+                    f"ensemble '{config.name}' step {index}"
+                )
+            written.add(tensor)
+
+
+def _check_flow(config: ModelConfig) -> None:
+    """Every input is used, every output is written, and so is everything between them."""
+    sources = _sources(config)
+    used = {tensor for tensors in sources.values() for tensor in tensors}
+    tensors = dict.fromkeys([*sources, *(tensor for found in sources.values() for tensor in found)])
+    for io in config.input:
+        if io.name not in tensors:
+            raise invalid(f"ensemble input '{io.name}' for ensemble '{config.name}' is not used")
+    ready = _ready(config, sources)
+    outputs = dict.fromkeys(io.name for io in config.output)
+    for name in outputs:
+        if name not in tensors:
+            raise invalid(f"ensemble output '{name}' for ensemble '{config.name}' is not used")
+        if name not in ready:
+            raise _not_written(name, config.name, sources, ready)
+    for tensor in tensors:
+        if tensor not in outputs and (tensor not in ready or tensor not in used):
+            raise invalid(f"ensemble tensor '{tensor}' is unused in ensemble '{config.name}'")
+
+
+def _sources(config: ModelConfig) -> dict[str, list[str]]:
+    """Each tensor that a step writes → the tensors that this step reads."""
+    return {
+        written: sorted(step.input_map.values())
+        for step in config.ensemble_scheduling.step
+        for written in sorted(step.output_map.values())
+    }
+
+
+def _ready(config: ModelConfig, sources: dict[str, list[str]]) -> set[str]:
+    """All tensors that have a value once every step that can run has run."""
+    ready = {io.name for io in config.input}
+    while new := {
+        tensor
+        for tensor, needed in sources.items()
+        if tensor not in ready and ready.issuperset(needed)
+    }:
+        ready |= new
+    return ready
+
+
+def _not_written(
+    output: str, ensemble: str, sources: dict[str, list[str]], ready: set[str]
+) -> CoreError:
+    """The text names the first tensor on the way back that nothing writes."""
+    last, seen = output, set[str]()
+    while missing := [
+        tensor for tensor in sources.get(last, ()) if tensor not in ready and tensor not in seen
+    ]:
+        last = missing[0]
+        seen.add(last)
+    text = f"output '{output}' for ensemble '{ensemble}' is not written"
+    if last != output:
+        text += f": at least one of its depending tensors, '{last}', is not connected"
+    return invalid(text)

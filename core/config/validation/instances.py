@@ -1,0 +1,51 @@
+"""Rules of instance_group, after its kinds, counts and GPUs have been filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.config.messages import ModelConfig, ModelInstanceGroup
+from core.errors import invalid
+
+_TENSORRT = "tensorrt_plan"
+
+
+def check_instance_groups(config: ModelConfig, gpus: Sequence[int]) -> None:
+    if not config.instance_group:
+        raise invalid(f"must specify one or more 'instance group's for {config.name}")
+    for group in config.instance_group:
+        prefix = f"instance group {group.name} of model {config.name}"
+        _check_devices(group, gpus, prefix)
+        _check_profiles(group, config.platform, prefix)
+
+
+def _check_devices(group: ModelInstanceGroup, gpus: Sequence[int], prefix: str) -> None:
+    if group.kind != ModelInstanceGroup.KIND_GPU:
+        if group.gpus:
+            kind = ModelInstanceGroup.Kind.Name(group.kind)
+            raise invalid(f"{prefix} has kind {kind} but specifies one or more GPUs")
+        return
+    if not group.gpus:
+        reason = "specifies no GPUs" if gpus else "no GPUs are available"
+        raise invalid(f"{prefix} has kind KIND_GPU but {reason}")
+    for gpu in group.gpus:
+        if gpu not in gpus:
+            raise invalid(
+                f"{prefix} specifies invalid or unsupported gpu id {gpu}. GPUs with at least the "
+                "minimum required CUDA compute compatibility of 6.000000 are: "
+                + ", ".join(str(known) for known in sorted(gpus))
+            )
+
+
+def _check_profiles(group: ModelInstanceGroup, platform: str, prefix: str) -> None:
+    if not group.profile:
+        return
+    prefix = f"{prefix} and platform {platform + ' ' if platform else ''}specifies"
+    if platform != _TENSORRT:
+        raise invalid(f"{prefix} profile field which is only supported for TensorRT models")
+    for profile in group.profile:
+        if not (profile.isascii() and profile.isdigit()):
+            raise invalid(
+                f"{prefix} invalid profile {profile}. The field should contain the string "
+                "representation of a non-negative integer."
+            )
