@@ -149,6 +149,12 @@ class Batcher:
             self._pool.run(chosen)
         self._set_timer(look_again_ns)
 
+    def close(self) -> None:
+        """Stop looking at the clock; nothing waits any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def _fail_all(self, error: CoreError) -> None:
         for waiting in list(self._queue.in_order()):
             self._queue.remove(waiting)

@@ -18,6 +18,7 @@ from core.pipeline.delivery import BatchDelivery
 from core.pipeline.intake import Handler, Intake
 from core.pipeline.pool import Pool
 from core.pipeline.queue import QueuePolicy, RequestQueue, Waiting
+from core.pipeline.sequence import SequenceScheduler
 from core.telemetry.statistics import Statistics
 
 _KINDS = {1: "GPU", 2: "CPU", 3: "MODEL"}  # ModelInstanceGroup.Kind; AUTO is gone by now
@@ -53,7 +54,18 @@ class Chain:
             scheduled = InOrder(scheduled)
         return self._intake.door(admit, scheduled)
 
-    def _make_scheduler(self, config: ModelConfig) -> Batcher:
+    def _make_scheduler(self, config: ModelConfig) -> Batcher | SequenceScheduler:
+        key = group_key(self.signature) if self.signature.max_batch_size else None
+        if config.HasField("sequence_batching"):
+            return SequenceScheduler(
+                config=config,
+                statistics=self.statistics,
+                loop=self._loop,
+                pool=self._pool,
+                on_final=self._intake.ended,
+                key=key,
+                clock_ns=self._clock_ns,
+            )
         return Batcher(
             queue=request_queue(config),
             limits=batch_limits(config),
@@ -61,7 +73,7 @@ class Chain:
             loop=self._loop,
             pool=self._pool,
             on_final=self._intake.ended,
-            key=group_key(self.signature) if self.signature.max_batch_size else None,
+            key=key,
             clock_ns=self._clock_ns,
         )
 
@@ -102,6 +114,7 @@ class Chain:
     async def close(self) -> None:
         """Close the instances, each where it ran. A second call does nothing."""
         self._intake.close()
+        self._scheduler.close()
         await self._pool.close()
 
 

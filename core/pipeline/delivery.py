@@ -39,7 +39,6 @@ class BatchDelivery:
         "_items",
         "_loop",
         "_on_final",
-        "_open",
         "_scheduled",
         "_signature",
         "_statistics",
@@ -68,7 +67,6 @@ class BatchDelivery:
         self._deferred: set[int] = set()  # written by the instance's thread while it executes
         self._holding = not signature.decoupled
         self._scheduled = False
-        self._open = len(waiting)  # loop thread: requests without their final item
         self.batch = Batch([w.request for w in waiting], signature, self)
 
     # any thread ----------------------------------------------------------
@@ -166,11 +164,11 @@ class BatchDelivery:
         items = self._items
         while items:
             i, item, final, failure = items.popleft()
-            if final:
+            waiting = self._waiting[i]
+            if final and waiting.counts:
                 self._count(i, failure)
-                self._open -= 1
-            self._waiting[i].reply.send(item, final)
-            if final:
+            waiting.reply.send(item, final)
+            if final and waiting.counts:
                 self._on_final()
 
     def _count(self, i: int, failure: bool) -> None:

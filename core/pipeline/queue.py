@@ -35,7 +35,7 @@ class QueuePolicy:
 class Waiting:
     """One request in the queue."""
 
-    __slots__ = ("expiry_ns", "key", "level", "reply", "request", "taken")
+    __slots__ = ("counts", "expiry_ns", "key", "level", "reply", "request", "taken")
 
     def __init__(self, request: InferenceRequest, reply: Reply, key: object = None):
         self.request = request
@@ -43,6 +43,7 @@ class Waiting:
         self.key = key  # requests of one batch share it
         self.level = 0
         self.expiry_ns = 0  # 0: never
+        self.counts = True  # False for a row that only fills a batch: nobody waits for it
         self.taken = False  # has left the queue: for execution, expired or cancelled
 
 

@@ -1,0 +1,244 @@
+"""SequenceScheduler: who gets a place in an instance, who waits for one, who has been idle too long.
+
+What the batcher is for stateless models. Source of the rules: ModelSequenceBatching in Triton's
+model_config.proto and the behaviour of its sequence batcher.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+
+from core.config import ModelConfig
+from core.errors import CoreError, cancelled, invalid, unavailable
+from core.pipeline.admit import request_label
+from core.pipeline.batcher import BatchLimits
+from core.pipeline.pool import Pool
+from core.pipeline.queue import Waiting
+from core.pipeline.sequence.controls import control_writer
+from core.pipeline.sequence.direct import DirectLane
+from core.pipeline.sequence.lane import Id, Lane, Sequence
+from core.pipeline.sequence.oldest import OldestLane
+from core.pipeline.worker import Worker
+from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
+from core.response import Reply
+from core.telemetry.statistics import Statistics
+
+
+class SequenceScheduler:
+    """The scheduler of one version of a stateful model. Loop thread only.
+
+    Invariants:
+    1. `_sequences` has the sequences that still take requests, by id.
+    2. A sequence is in `_backlog` until it has a place; it leaves its place when its END runs.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: ModelConfig,
+        statistics: Statistics,
+        loop: asyncio.AbstractEventLoop,
+        pool: Pool,
+        on_final: Callable[[], None],
+        key: Callable[[InferenceRequest], object] | None = None,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ):
+        self._config = config
+        self._name = config.name
+        self._idle_ns = config.sequence_batching.max_sequence_idle_microseconds * 1000
+        self._controls = control_writer(config)
+        self._statistics = statistics
+        self._loop = loop
+        self._pool = pool
+        self._on_final = on_final
+        self._key = key
+        self._clock_ns = clock_ns
+        self._lanes: list[Lane] = []
+        self._sequences: dict[Id, Sequence] = {}
+        self._backlog: deque[Sequence] = deque()
+        self._pending = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._pumping = False
+
+    @property
+    def pending(self) -> int:
+        """Requests that wait."""
+        return self._pending
+
+    def opened(self) -> None:
+        """The instances are there: each gets a lane of places."""
+        self._lanes = [self._lane(worker) for worker in self._pool.workers]
+
+    def _lane(self, worker: Worker) -> Lane:
+        batching = self._config.sequence_batching
+        rows = max(1, self._config.max_batch_size)
+        if batching.HasField("oldest"):
+            oldest = batching.oldest
+            limits = BatchLimits(
+                most_rows=rows,
+                preferred=tuple(oldest.preferred_batch_size),
+                delay_ns=oldest.max_queue_delay_microseconds * 1000,
+                alone=not self._config.max_batch_size,
+            )
+            return OldestLane(worker, max(1, oldest.max_candidate_sequences), limits)
+        direct = batching.direct
+        return DirectLane(
+            worker,
+            rows,
+            direct.max_queue_delay_microseconds * 1000,
+            direct.minimum_slot_utilization,
+            self._controls,
+        )
+
+    def __call__(self, request: InferenceRequest) -> Reply:
+        """Queue an admitted request of a sequence.
+
+        Raises CoreError(INVALID) for a request that belongs to none.
+        """
+        sequence = self._sequence_of(request)
+        self._controls(request, True)
+        waiting = Waiting(request, Reply(request), self._key(request) if self._key else None)
+        sequence.waiting.append(waiting)
+        sequence.touched_ns = self._clock_ns()
+        self._pending += 1
+        if request.flags & SEQUENCE_END:
+            sequence.ending = True
+            del self._sequences[sequence.id]
+        request.on_cancel(lambda: self._cancelled(sequence, waiting))
+        self.pump()
+        return waiting.reply
+
+    def _sequence_of(self, request: InferenceRequest) -> Sequence:
+        id = request.correlation_id
+        if not id:
+            raise invalid(
+                f"{request_label(request)} inference request to model '{self._name}' must specify a "
+                "non-zero or non-empty correlation ID"
+            )
+        if request.rows > 1:
+            raise invalid(
+                f"{request_label(request)} inference request to model '{self._name}' must specify "
+                "batch-size 1 due to requirements of sequence batcher"
+            )
+        if (sequence := self._sequences.get(id)) is not None:
+            return sequence
+        if not request.flags & SEQUENCE_START:
+            raise invalid(
+                f"{request_label(request)} inference request for sequence {id} to model "
+                f"'{self._name}' must specify the START flag on the first request of the sequence"
+            )
+        sequence = self._sequences[id] = Sequence(id, self._clock_ns())
+        self._backlog.append(sequence)
+        return sequence
+
+    def pump(self) -> None:
+        """Start whatever can start now; called for each new request and each idle instance."""
+        if self._pumping:  # an inline instance became idle again within run: the loop below goes on
+            return
+        if (error := self._pool.broken) is not None:
+            self._fail_all(unavailable(f"no instance of the model is left: {error}"))
+        self._pumping = True
+        try:
+            again_ns = self._pump()
+        finally:
+            self._pumping = False
+        self._set_timer(again_ns)
+
+    def _pump(self) -> int:
+        now_ns = self._clock_ns()
+        again_ns = self._end_idle(now_ns)
+        progress = True
+        while progress:
+            progress = self._give_places()
+            for lane in self._lanes:
+                if lane.worker.broken is not None or not self._pool.is_idle(lane.worker):
+                    continue
+                batch, later_ns = lane.next_batch(now_ns)
+                if batch:
+                    self._pending -= sum(waiting.counts for waiting in batch)
+                    self._pool.run(batch, lane.worker)
+                    progress = True
+                elif later_ns:
+                    again_ns = min(again_ns or later_ns, later_ns)
+        return again_ns
+
+    def _give_places(self) -> bool:
+        """Sequences from the backlog enter free places: low slots first, so that instances share."""
+        given = False
+        while self._backlog:
+            free = [
+                (slot, index)
+                for index, lane in enumerate(self._lanes)
+                if lane.worker.broken is None and (slot := lane.free_slot()) is not None
+            ]
+            if not free:
+                break
+            slot, index = min(free)
+            self._lanes[index].enter(self._backlog.popleft(), slot)
+            given = True
+        return given
+
+    def _end_idle(self, now_ns: int) -> int:
+        """End the sequences that nobody has used for too long; when the next may be so (ns, 0: never).
+
+        Only the time without a waiting request counts: a sequence cannot help waiting in a queue.
+        """
+        next_ns = 0
+        for sequence in list(self._sequences.values()):
+            if sequence.waiting or sequence.lane is None:
+                continue
+            ends_ns = sequence.touched_ns + self._idle_ns
+            if ends_ns <= now_ns:
+                del self._sequences[sequence.id]
+                sequence.lane.leave(sequence)
+            else:
+                next_ns = min(next_ns or ends_ns, ends_ns)
+        return next_ns
+
+    def _cancelled(self, sequence: Sequence, waiting: Waiting) -> None:
+        if waiting.taken:
+            return
+        waiting.taken = True
+        sequence.waiting.remove(waiting)
+        self._refuse(waiting, cancelled(), "CANCELED")
+        if sequence.ending and not sequence.waiting:
+            self._abandon(sequence)
+        self.pump()
+
+    def _abandon(self, sequence: Sequence) -> None:
+        """A sequence whose END will not run gives up its place."""
+        if sequence.lane is not None:
+            sequence.lane.leave(sequence)
+        elif sequence in self._backlog:
+            self._backlog.remove(sequence)
+
+    def _fail_all(self, error: CoreError) -> None:
+        placed = [s for lane in self._lanes for s in lane.slots if s is not None]
+        for sequence in [*placed, *self._backlog]:
+            while sequence.waiting:
+                waiting = sequence.waiting.popleft()
+                waiting.taken = True
+                self._refuse(waiting, error, "OTHER")
+
+    def _refuse(self, waiting: Waiting, error: CoreError, reason: str) -> None:
+        self._pending -= 1
+        self._statistics.failed(reason, self._clock_ns() - waiting.request.arrival_ns)
+        waiting.reply.fail(error)
+        self._on_final()
+
+    def _set_timer(self, again_ns: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if again_ns:
+            delay_s = max(0, again_ns - self._clock_ns()) / 1e9
+            self._timer = self._loop.call_later(delay_s, self.pump)
+
+    def close(self) -> None:
+        """Stop looking for idle sequences."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
