@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from core import plugins
 from core.backend import Backend
 
 logger = logging.getLogger("core")
@@ -24,13 +25,20 @@ class _Opened:
 class BackendPool:
     """The backends in use, counted. Loop thread; open and close run on worker threads.
 
-    run    calls a blocking function on a worker thread
-    find   name → Backend; may import it, so it blocks too
+    run        calls a blocking function on a worker thread
+    find       name → Backend; may import it, so it blocks too
+    settings   what --backend-config gave: name, or "" for all → key → value
     """
 
-    def __init__(self, run: Callable[..., Awaitable[Any]], find: Callable[[str], Backend]):
+    def __init__(
+        self,
+        run: Callable[..., Awaitable[Any]],
+        find: Callable[[str], Backend],
+        settings: Mapping[str, Mapping[str, str]],
+    ):
         self._run = run
         self._find = find
+        self._settings = settings
         # By backend and not by name: "onnx" and "onnxruntime" are one backend.
         self._opened: dict[Backend, _Opened] = {}
         self._importing = asyncio.Lock()
@@ -47,12 +55,19 @@ class BackendPool:
         try:
             async with opened.turn:
                 if not opened.open:
+                    backend.config = self._config(name)
                     await self._run(backend.open)
                     opened.open = True
         except BaseException:
             await self.release(backend)
             raise
         return backend
+
+    def _config(self, name: str) -> dict[str, str]:
+        found = dict(self._settings.get("", {}))
+        for word in plugins.aliases(name):
+            found.update(self._settings.get(word, {}))
+        return found
 
     async def release(self, backend: Backend) -> None:
         """One user less; the last closes the backend. An exception of close() is only logged."""

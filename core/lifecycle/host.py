@@ -44,7 +44,7 @@ class Host:
         self.loop = loop
         self.server = server
         self.gpus = tuple(gpus)
-        self.backends = BackendPool(self.run, find_backend)
+        self.backends = BackendPool(self.run, find_backend, options.backend_config)
         self.loading = asyncio.Semaphore(max(1, options.model_load_thread_count))
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="core-lifecycle")
 
@@ -60,9 +60,9 @@ class Host:
         if directory.let_go():
             await self.run(directory.remove)
 
-    def close(self, wait: bool) -> None:
-        """End the worker threads. wait: until they have ended; else leave those behind that hang."""
-        self._threads.shutdown(wait=wait, cancel_futures=True)
+    def close(self) -> None:
+        """End the worker threads; they must be idle, since this waits for them."""
+        self._threads.shutdown()
 
 
 def _contained(function: Callable[..., T], args: tuple[Any, ...]) -> T:

@@ -55,7 +55,7 @@ async def shut_down(
     No chain refuses anything before every chain is idle: a request of one model may still need
     another (ensembles, models that call models). New requests from outside are the server's to
     refuse. Returns the number of versions and operations that were not gone in time; they are left
-    as they are.
+    as they are, threads included, and a second call can go on.
     """
 
     def busy() -> int:
@@ -85,5 +85,6 @@ async def shut_down(
     left = roster.alive()
     for directory in {version.source.directory for version in left}:
         await host.run(directory.remove)
-    host.close(wait=not left and not operations)
+    if not left and not operations:
+        host.close()
     return len(left) + len(operations)
