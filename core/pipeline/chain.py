@@ -6,12 +6,14 @@ Composed once, at load, in one visible expression (see `_compose`).
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 
 from core.backend import Device, Model, ModelInstance
 from core.config import ModelConfig, Signature
 from core.config.messages import ModelQueuePolicy
+from core.errors import CoreError
 from core.pipeline.admit import admission, group_key
 from core.pipeline.batcher import Batcher, BatchLimits, InOrder
 from core.pipeline.delivery import BatchDelivery
@@ -19,7 +21,13 @@ from core.pipeline.intake import Handler, Intake
 from core.pipeline.pool import Pool
 from core.pipeline.queue import QueuePolicy, RequestQueue, Waiting
 from core.pipeline.sequence import SequenceScheduler
+from core.pipeline.warmup import warmup_batches
+from core.pipeline.worker import Worker
+from core.request import InferenceRequest
+from core.response import Reply
 from core.telemetry.statistics import Statistics
+
+logger = logging.getLogger("core")
 
 _KINDS = {1: "GPU", 2: "CPU", 3: "MODEL"}  # ModelInstanceGroup.Kind; AUTO is gone by now
 
@@ -104,8 +112,40 @@ class Chain:
 
     async def open(self, model: Model) -> None:
         """Open every instance of the model's groups; closes those that opened if one fails."""
+        batches = (
+            await self._loop.run_in_executor(
+                None, warmup_batches, model.config, self.signature, model.directory
+            )
+            if model.config.model_warmup
+            else []
+        )
         await self._pool.open(instances_of(model))
+        for worker in self._pool.workers:
+            await self._warm_up(worker, batches)
         self._scheduler.opened()
+
+    async def _warm_up(
+        self, worker: Worker, batches: list[tuple[str, list[InferenceRequest]]]
+    ) -> None:
+        """Execute every sample on one instance; what goes wrong is logged, not fatal, as in Triton."""
+        for name, requests in batches:
+            batch = [Waiting(request, Reply(request)) for request in requests]
+            for waiting in batch:
+                self._intake.enter()
+                waiting.request.arrival_ns = self._clock_ns()
+            self._pool.run(batch, worker)
+            for waiting in batch:
+                async for answer in waiting.reply:
+                    if isinstance(answer, CoreError):
+                        logger.warning(
+                            "warmup sample '%s' of instance '%s' failed: %s",
+                            name,
+                            worker.instance.name,
+                            answer.message,
+                        )
+            # The last answer may come before the instance has told that it is idle again.
+            while worker.broken is None and not self._pool.is_idle(worker):
+                await asyncio.sleep(0)
 
     async def drain(self) -> None:
         """Refuse new requests and wait for the last answer of those that were accepted."""

@@ -35,7 +35,7 @@ class Intake:
                     "accepting new inference requests"
                 )
             admit(request)
-            self.in_flight += 1
+            self.enter()
             try:
                 return inner(request)
             except CoreError:
@@ -43,6 +43,10 @@ class Intake:
                 raise
 
         return handle
+
+    def enter(self) -> None:
+        """A request is in; `ended` follows."""
+        self.in_flight += 1
 
     def ended(self) -> None:
         """A request has got its last answer."""

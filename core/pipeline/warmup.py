@@ -1,0 +1,95 @@
+"""Warmup: samples that every instance executes before its version serves.
+
+Source of the rules: ModelWarmup in Triton's model_config.proto; files are in <model>/warmup/.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from core import dtypes
+from core.config import ModelConfig, Signature
+from core.config.messages import ModelWarmup
+from core.errors import CoreError, invalid
+from core.native import strings
+from core.pipeline.admit import admission
+from core.request import InferenceRequest
+from core.tensor import Tensor
+
+FOLDER = "warmup"
+
+
+def warmup_batches(
+    config: ModelConfig, signature: Signature, directory: Path
+) -> list[tuple[str, list[InferenceRequest]]]:
+    """(sample name, its requests) in the order in which they run; a sample comes `count` times.
+
+    A sample with a batch size of n is n requests of one row. Reads files: on a worker thread.
+    Raises CoreError(INVALID) for a sample that the model could not be asked.
+    """
+    found = []
+    for sample in config.model_warmup:
+        if not sample.batch_size:
+            continue
+        for _ in range(max(1, sample.count)):
+            requests = [
+                _request(config, signature, sample, directory) for _ in range(sample.batch_size)
+            ]
+            found.append((sample.name, requests if config.max_batch_size else requests[:1]))
+    return found
+
+
+def _request(
+    config: ModelConfig, signature: Signature, sample: ModelWarmup, directory: Path
+) -> InferenceRequest:
+    tensors = {name: _tensor(name, each, config, directory) for name, each in sample.inputs.items()}
+    # Samples may also name control tensors, which are no inputs that a client could send.
+    controls = {name: t for name, t in tensors.items() if name not in signature.inputs}
+    known = {c.name for c in config.sequence_batching.control_input}
+    if unknown := set(controls) - known:
+        raise invalid(
+            f"warmup sample '{sample.name}' of model '{config.name}' has the input "
+            f"'{min(unknown)}', which the model does not have"
+        )
+    request = InferenceRequest(
+        config.name, {name: t for name, t in tensors.items() if name in signature.inputs}
+    )
+    try:
+        admission(signature)(request)
+    except CoreError as error:
+        raise invalid(
+            f"warmup sample '{sample.name}' of model '{config.name}': {error.message}"
+        ) from None
+    request.inputs.update(controls)
+    return request
+
+
+def _tensor(name: str, sample: ModelWarmup.Input, config: ModelConfig, directory: Path) -> Tensor:
+    dtype = dtypes.BY_NUMBER[sample.data_type]
+    shape = (*([1] if config.max_batch_size else []), *sample.dims)
+    count = math.prod(shape)
+    if sample.input_data_file:
+        return Tensor(name, dtype, shape, raw=_file(sample.input_data_file, directory))
+    if dtype is dtypes.BYTES:
+        # Random text is of no use to a model: both kinds are empty strings, as in Triton.
+        return Tensor(name, dtype, shape, raw=strings.encode(np.full(count, b"", object)))
+    size = count * dtype.byte_size
+    if not sample.random_data:
+        return Tensor(name, dtype, shape, raw=bytes(size))
+    if dtype is dtypes.BOOL:
+        return Tensor(name, dtype, shape, array=np.random.default_rng().random(shape) < 0.5)
+    return Tensor(name, dtype, shape, raw=np.random.default_rng().bytes(size))
+
+
+def _file(name: str, directory: Path) -> bytes:
+    folder = (directory / FOLDER).resolve()
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder):
+        raise invalid(f"warmup file '{name}' is outside of the folder '{FOLDER}' of its model")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise invalid(f"warmup file '{path}' cannot be read: {error.strerror}") from None
