@@ -1,4 +1,4 @@
-"""Open an ensemble: check its steps against the models that they name, and chain them.
+"""Open an ensemble: find the models of its steps, and chain them.
 
 ModelVersion ─► [open_ensemble] ─► EnsembleChain.  The steps' models are loaded by then: the roster
 brings them first.
@@ -12,19 +12,19 @@ from dataclasses import replace
 from core.config import ModelConfig, Signature
 from core.errors import CoreError, invalid
 from core.lifecycle.host import Host
+from core.lifecycle.steps import check_steps
 from core.pipeline.ensemble import EnsembleChain, Step, steps_of
 
 
 async def open_ensemble(config: ModelConfig, signature: Signature, host: Host) -> EnsembleChain:
     """The chain of an ensemble. Writes into `config` whether it is decoupled: if a step is.
 
-    Raises CoreError(INVALID) if a step's model does not serve or has no tensor of that name.
+    Raises CoreError(INVALID) if a step's model does not serve, or if the step does not fit it.
     """
     server = host.server
     steps = steps_of(config)
     models = _signatures(config.name, steps, host)
-    for step, model in zip(steps, models, strict=True):
-        _check_step(config.name, step, model)
+    check_steps(signature, steps, models)
     if any(model.decoupled for model in models):
         config.model_transaction_policy.decoupled = True
         signature = replace(signature, decoupled=True)
@@ -52,20 +52,3 @@ def _signatures(ensemble: str, steps: Sequence[Step], host: Host) -> list[Signat
             + ", ".join(dict.fromkeys(missing))
         )
     return found
-
-
-def _check_step(ensemble: str, step: Step, model: Signature) -> None:
-    """Refuse a step that names tensors which its model has not, or leaves out one that it needs."""
-    where = f"in ensemble '{ensemble}', {step}"
-    for kind, mapped, known in (
-        ("input", step.inputs, model.inputs),
-        ("output", step.outputs, model.outputs),
-    ):
-        for name in mapped:
-            if name not in known:
-                raise invalid(
-                    f"{where}: the model has no {kind} '{name}'; it has {', '.join(known) or 'none'}"
-                )
-    needed = [spec.name for spec in model.inputs.values() if not spec.optional]
-    if left_out := [name for name in needed if name not in step.inputs]:
-        raise invalid(f"{where}: input_map leaves out {', '.join(left_out)}, which the model needs")

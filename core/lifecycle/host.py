@@ -27,7 +27,7 @@ class Host:
 
     server         what models call for BLS
     gpus           ids of the GPUs that instances may be placed on
-    find_backend   name → Backend
+    find_backend   name → Backend; None for those that are installed
     backends       those that are open
     loading        held while a version loads: --model-load-thread-count at a time
     """
@@ -38,13 +38,15 @@ class Host:
         loop: asyncio.AbstractEventLoop,
         server: Server,
         gpus: Sequence[int] = (),
-        find_backend: Callable[[str], Backend] = plugins.backend,
+        find_backend: Callable[[str], Backend] | None = None,
     ):
         self.options = options
         self.loop = loop
         self.server = server
         self.gpus = tuple(gpus)
-        self.backends = BackendPool(self.run, find_backend, options.backend_config)
+        self.backends = BackendPool(
+            self.run, find_backend or plugins.backend, options.backend_config
+        )
         self.loading = asyncio.Semaphore(max(1, options.model_load_thread_count))
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="core-lifecycle")
 

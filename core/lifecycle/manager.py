@@ -12,7 +12,6 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from core import plugins
 from core.backend import Backend
 from core.errors import CoreError, Kind, internal, not_found, unavailable, unsupported
 from core.lifecycle import policy, report
@@ -39,7 +38,7 @@ class ModelManager:
     """All models of the server. Loop thread only.
 
     gpus           ids of the GPUs that instances may be placed on
-    find_backend   name → Backend; may block
+    find_backend   name → Backend, may block; None for those that are installed
     sleep          waits that many seconds: between polls, and at the end for what is in flight
     clock          seconds that only grow
     """
@@ -51,7 +50,7 @@ class ModelManager:
         server: Server,
         *,
         gpus: Sequence[int] = (),
-        find_backend: Callable[[str], Backend] = plugins.backend,
+        find_backend: Callable[[str], Backend] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ):

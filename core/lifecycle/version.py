@@ -45,9 +45,9 @@ class ModelVersion:
     name, version   of the model
     source          what it is loaded from
     state, reason   "LOADING", "READY", "UNLOADING" or "UNAVAILABLE", and why not READY
-    config          completed, normalised and validated; there once the version was ready
-    signature       inputs and outputs; like config
-    chain           the way to its instances; like config
+    config          completed, normalised and validated; there from READY on
+    signature       inputs and outputs; there from READY on
+    chain           the way to its instances; there from READY until it is unloaded
     load_seconds    how long the load took
     """
 
@@ -79,7 +79,7 @@ class ModelVersion:
 
     @property
     def statistics(self) -> Statistics:
-        """Counters since the version was loaded."""
+        """Counters since the version was loaded; there as long as its chain."""
         return self.chain.statistics
 
     @property
@@ -120,6 +120,7 @@ class ModelVersion:
             await self._undo.aclose()
         except Exception:
             logger.exception("unloading model '%s' version %d failed", self.name, self.version)
+        del self.chain  # nothing may hold on to the model's memory
         self.state, self.reason = "UNAVAILABLE", UNLOADED
         logger.info("successfully unloaded '%s' version %d", self.name, self.version)
 

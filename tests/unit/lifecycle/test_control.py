@@ -1,7 +1,10 @@
 """Explicit load and unload: what they do, what they answer, what the index says."""
 
 import asyncio
+import gc
 import json
+import threading
+import weakref
 
 import pytest
 
@@ -272,8 +275,6 @@ async def test_a_load_fails_when_every_try_failed(folder, started, config, backe
 
 
 async def test_a_load_goes_on_when_the_client_goes_away(folder, started, config, backend):
-    import threading
-
     backend.gate = threading.Event()
     folder.model("m", config=config, text="2")
     manager = await started()
@@ -641,3 +642,37 @@ async def test_a_step_with_a_wrong_tensor_is_refused_with_the_names_there_are(fo
     error = await refusal(composed.load("wrong", {}))
 
     assert "has no input 'z'; it has x" in error.message
+
+
+async def test_an_unloaded_model_holds_no_memory(folder, started, config, backend, monkeypatch):
+    models = weakref.WeakSet()
+    load = backend.model.load
+
+    def remember(self):
+        models.add(self)
+        load(self)
+
+    monkeypatch.setattr(backend.model, "load", remember)
+    folder.model("m", config=config, text="2")
+    manager = await started(load_model=["m"])
+    await manager.factor()
+    assert len(models) == 1
+
+    await manager.unload("m")
+    await manager.settled()
+    gc.collect()
+
+    assert not models
+
+
+async def test_an_ensemble_with_a_decoupled_step_is_decoupled(folder, started, config):
+    decoupled = "model_transaction_policy { decoupled: true }"
+    folder.model("many", config=config + decoupled, text="2")
+    folder.model("outer", config=ensemble("many"))
+    manager = await started()
+
+    await manager.load("outer", {})
+
+    found = manager.resolve("outer")
+    assert found.signature.decoupled
+    assert found.config.model_transaction_policy.decoupled

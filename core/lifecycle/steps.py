@@ -1,0 +1,115 @@
+"""Whether the steps of an ensemble fit the models that they name. Pure functions over signatures.
+
+core.config has checked what an ensemble's own configuration shows; here the other models are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from core.config import InputSpec, OutputSpec, Signature
+from core.errors import CoreError, invalid
+from core.pipeline.ensemble import Step
+
+
+class _Seen(NamedTuple):
+    """What one model says about an ensemble tensor; the shape has the batch dimension."""
+
+    model: str
+    datatype: str
+    shape: tuple[int, ...]
+
+
+def check_steps(ensemble: Signature, steps: Sequence[Step], models: Sequence[Signature]) -> None:
+    """Raise CoreError(INVALID) for the first step that does not fit its model, or the steps before.
+
+    models   the signature of each step's model
+    """
+    pairs = list(zip(steps, models, strict=True))
+    for step, model in pairs:
+        _check_names(ensemble.name, step, model)
+        if 0 < model.max_batch_size < ensemble.max_batch_size:
+            raise invalid(
+                f"ensemble '{ensemble.name}' allows maximum batch size {ensemble.max_batch_size}, "
+                f"but it contains model '{model.name}' which only allows maximum batch size to be "
+                f"{model.max_batch_size}"
+            )
+    seen: dict[str, _Seen] = {}
+    for specs in (ensemble.inputs, ensemble.outputs):
+        _compare(ensemble.name, seen, ensemble, specs, {name: name for name in specs})
+    for step, model in pairs:
+        _compare(ensemble.name, seen, model, model.inputs, step.inputs)
+        _compare(ensemble.name, seen, model, model.outputs, step.outputs)
+    _check_origins(ensemble, pairs)
+
+
+def _check_names(ensemble: str, step: Step, model: Signature) -> None:
+    """A step maps only tensors that the model has, and every input that the model needs."""
+    where = f"in ensemble '{ensemble}', {step}"
+    for kind, mapped, known in (
+        ("input", step.inputs, model.inputs),
+        ("output", step.outputs, model.outputs),
+    ):
+        for name in mapped:
+            if name not in known:
+                there = ", ".join(known) or "none"
+                raise invalid(f"{where}: the model has no {kind} '{name}'; it has {there}")
+    needed = [spec.name for spec in model.inputs.values() if not spec.optional]
+    if left_out := [name for name in needed if name not in step.inputs]:
+        raise invalid(f"{where}: input_map leaves out {', '.join(left_out)}, which the model needs")
+
+
+def _compare(
+    ensemble: str,
+    seen: dict[str, _Seen],
+    model: Signature,
+    specs: Mapping[str, InputSpec | OutputSpec],
+    names: Mapping[str, str],
+) -> None:
+    """Compare what a model says about its tensors with what was seen; `names`: its → ensemble's."""
+    batch = (-1,) if model.max_batch_size else ()
+    for theirs, tensor in names.items():
+        spec = specs[theirs]
+        new = _Seen(model.name, spec.dtype.name, (*batch, *spec.dims))
+        old = seen.setdefault(tensor, new)
+        if old.datatype != new.datatype:
+            raise _inconsistent(ensemble, tensor, "data type", old, old.datatype, new, new.datatype)
+        if not _fits(old.shape, new.shape):
+            raise _inconsistent(
+                ensemble, tensor, "shape", old, str(list(old.shape)), new, str(list(new.shape))
+            )
+
+
+def _fits(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    return len(one) == len(other) and all(
+        a == b or -1 in (a, b) for a, b in zip(one, other, strict=True)
+    )
+
+
+def _inconsistent(
+    ensemble: str, tensor: str, what: str, old: _Seen, was: str, new: _Seen, found: str
+) -> CoreError:
+    return invalid(
+        f"in ensemble '{ensemble}', ensemble tensor '{tensor}': inconsistent {what}: {was} is "
+        f"inferred from model '{old.model}' while {found} is inferred from model '{new.model}'"
+    )
+
+
+def _check_origins(ensemble: Signature, pairs: Sequence[tuple[Step, Signature]]) -> None:
+    """A step cannot join the answers of two decoupled models: how many there are differs."""
+    origins: dict[str, int | None] = {name: None for name in ensemble.inputs}
+    waiting = list(pairs)
+    while ready := [
+        pair for pair in waiting if all(name in origins for name in pair[0].inputs.values())
+    ]:
+        for step, model in ready:
+            waiting.remove((step, model))
+            found = {origins[name] for name in step.inputs.values()} - {None}
+            if len(found) > 1:
+                raise invalid(
+                    f"in ensemble '{ensemble.name}', step of model '{step.model}' receives inputs "
+                    "originated from different decoupled models"
+                )
+            origin = step.index if model.decoupled else next(iter(found), None)
+            origins.update((name, origin) for name in step.outputs.values())
