@@ -21,6 +21,13 @@ class Kind(enum.Enum):
     ALREADY_EXISTS = 6
     CANCELLED = 7
 
+    @property
+    def title(self) -> str:
+        """The kind as logs and the repository index name it."""
+        if self is Kind.INVALID:
+            return "Invalid argument"
+        return self.name.capitalize().replace("_", " ")
+
 
 class CoreError(Exception):
     """An error with a kind and a text for the caller.

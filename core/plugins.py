@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -31,6 +31,8 @@ HOOKS = "core.plugins"
 _KINDS = {BACKENDS: "backend", FRONTENDS: "frontend", HOOKS: "plugin"}
 # Words of configurations whose distribution has another name.
 _DISTRIBUTIONS = {"onnxruntime": "backend-onnx"}
+
+_imported: dict[str, tuple[Plugin, Backend]] = {}  # written by `backend`
 
 
 @dataclass(frozen=True)
@@ -92,11 +94,16 @@ def backend(name: str) -> Backend:
             f"backend '{name}' of {installed[name].distribution}: "
             f"'{installed[name].entries[0].value}' is a {type(found).__name__}, not a core.Backend"
         )
-    if not found.name:
-        found.name = name
-        if not hooks().is_registered(found):
-            hooks().register(found, name=f"backend {name}")
+    found.name = found.name or name
+    if not hooks().is_registered(found):
+        hooks().register(found, name=f"backend {name}")
+    _imported[name] = installed[name], found
     return found
+
+
+def imported() -> dict[str, tuple[Plugin, Backend]]:
+    """The backends that models have asked for, by the name that they used."""
+    return dict(_imported)
 
 
 def aliases(name: str) -> list[str]:
@@ -154,20 +161,11 @@ def _blocked() -> set[str]:
 
 @cache
 def _scan(group: str) -> Mapping[str, Plugin]:
-    return group_by_name(group, metadata.entry_points(group=group))
-
-
-def group_by_name(
-    group: str,
-    entries: metadata.EntryPoints,
-    named: Callable[[metadata.EntryPoint], str] | None = None,
-) -> Mapping[str, Plugin]:
-    """Plugins of entry points, in the order of their names."""
-    named = named or _distribution
     found: dict[str, dict[str, metadata.EntryPoint]] = {}
-    for entry in entries:
+    for entry in metadata.entry_points(group=group):
         # One distribution may be seen twice, when its folder is on the path and it is installed too.
-        found.setdefault(entry.name, {}).setdefault(named(entry), entry)
+        owner = entry.dist.name if entry.dist is not None else ""
+        found.setdefault(entry.name, {}).setdefault(owner, entry)
     return {name: Plugin(name, group, tuple(each.values())) for name, each in sorted(found.items())}
 
 

@@ -142,6 +142,10 @@ class Server:
         """Every version that is loaded or was, by name and version."""
         return self._manager.versions()
 
+    def table(self) -> list[tuple[str, str, str]]:
+        """(model, version, status) of every model that was tried, for the tables at the start."""
+        return self._manager.table()
+
     def statistics(self, name: str = "", version: int = NEWEST) -> list[dict[str, Any]]:
         """An entry for each ready version: of one model, or of all without a name.
 

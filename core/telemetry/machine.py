@@ -1,0 +1,73 @@
+"""CPU and memory of the machine, from /proc; nothing where there is no /proc."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from core.telemetry.families import Family, Sample
+
+
+class Machine:
+    """The three gauges of the machine. Loop thread only.
+
+    proc    where the kernel tells
+    clock   seconds that only grow
+    """
+
+    def __init__(self, proc: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic):
+        self._proc = proc
+        self._clock = clock
+        self._values: dict[str, float] = {}  # as of the last look
+        self._looked = float("-inf")
+        self._busy, self._total = self._ticks()  # since the machine started
+
+    def families(self, interval_s: float) -> list[Family]:
+        """The gauges, looked at again if the last look is `interval_s` ago."""
+        now = self._clock()
+        if now - self._looked >= interval_s:
+            self._looked = now
+            self._look()
+        return [
+            Family(name, "gauge", text, [Sample({}, self._values[name])])
+            for name, text in (
+                ("nv_cpu_utilization", "CPU utilization rate [0.0 - 1.0]"),
+                ("nv_cpu_memory_total_bytes", "CPU total memory (RAM), in bytes"),
+                ("nv_cpu_memory_used_bytes", "CPU used memory (RAM), in bytes"),
+            )
+            if name in self._values
+        ]
+
+    def _look(self) -> None:
+        busy, total = self._ticks()
+        if total > self._total:
+            share = (busy - self._busy) / (total - self._total)
+            self._values["nv_cpu_utilization"] = min(max(share, 0.0), 1.0)
+            self._busy, self._total = busy, total
+        memory = self._memory()
+        if "MemTotal" in memory and "MemAvailable" in memory:
+            self._values["nv_cpu_memory_total_bytes"] = memory["MemTotal"]
+            self._values["nv_cpu_memory_used_bytes"] = memory["MemTotal"] - memory["MemAvailable"]
+
+    def _ticks(self) -> tuple[int, int]:
+        """Ticks of all cores, (busy, all), since the machine started; (0, 0) if nobody tells."""
+        try:
+            first = (self._proc / "stat").read_text().partition("\n")[0]
+        except OSError:
+            return 0, 0
+        # user nice system idle iowait irq softirq steal; guest time is part of user time
+        ticks = [int(number) for number in first.split()[1:9]]
+        return sum(ticks) - sum(ticks[3:5]), sum(ticks)
+
+    def _memory(self) -> dict[str, int]:
+        """Bytes by the names of /proc/meminfo."""
+        try:
+            lines = (self._proc / "meminfo").read_text().splitlines()
+        except OSError:
+            return {}
+        rows = (line.replace(":", " ").split() for line in lines)
+        return {row[0]: int(row[1]) * 1024 for row in rows if len(row) == 3 and row[2] == "kB"}
+
+
+machine = Machine()

@@ -1,0 +1,177 @@
+"""Metrics that models keep of their own: families of counters, gauges and histograms.
+
+A model makes a family, and from it a metric for each set of labels:
+
+    family = registry.family("items", "Items that were seen", "counter")
+    metric = family.metric({"kind": "a"})
+    metric.increment(1)
+
+Any thread. What is made must be given back: `family.remove(metric)`, `registry.remove(family)`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+
+from core.errors import invalid, unsupported
+from core.telemetry.families import Family, KindOfMetric, Sample
+
+_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
+_OWN = "nv_"  # how the names of the server's families begin
+
+
+class Metric:
+    """One set of labels of a family. Values are floats; not changed but by these methods."""
+
+    def __init__(self, kind: KindOfMetric, buckets: Sequence[float]):
+        self.kind = kind
+        self.buckets = tuple(buckets)  # upper bounds, ascending; histograms only
+        self.users = 0  # how often the family gave it out; under the registry's lock
+        self._lock = threading.Lock()
+        self._value = 0.0  # of a histogram: the sum of what was observed
+        self._counts = [0] * (
+            len(self.buckets) + 1
+        )  # observations of each bucket, the last is +Inf
+
+    def increment(self, value: float) -> None:
+        """Add to a counter or gauge. Raises CoreError(INVALID) for a counter that would fall."""
+        self._refuse("histogram", "increment")
+        if self.kind == "counter" and not value >= 0:
+            raise invalid(f"counter can only be incremented by values of 0 and more, got {value:g}")
+        with self._lock:
+            self._value += value
+
+    def set(self, value: float) -> None:
+        """Give a gauge its value."""
+        self._refuse("histogram", "set")
+        self._refuse("counter", "set")
+        with self._lock:
+            self._value = float(value)
+
+    def observe(self, value: float) -> None:
+        """Count a value into the first bucket whose upper bound is not below it."""
+        self._refuse("counter", "observe")
+        self._refuse("gauge", "observe")
+        with self._lock:
+            self._counts[bisect_left(self.buckets, value)] += 1
+            self._value += value
+
+    def value(self) -> float:
+        """The value of a counter or gauge."""
+        self._refuse("histogram", "value")
+        return self._value
+
+    def samples(self, labels: Mapping[str, str]) -> list[Sample]:
+        """What is told of the metric now."""
+        if self.kind != "histogram":
+            return [Sample(labels, self._value)]
+        with self._lock:
+            counts, total = list(self._counts), self._value
+        samples, below = [], 0
+        for bound, count in zip((*self.buckets, math.inf), counts, strict=True):
+            below += count
+            le = "+Inf" if bound == math.inf else f"{bound:g}"
+            samples.append(Sample({**labels, "le": le}, below, "_bucket"))
+        return [*samples, Sample(labels, total, "_sum"), Sample(labels, below, "_count")]
+
+    def _refuse(self, kind: KindOfMetric, what: str) -> None:
+        if self.kind == kind:
+            raise unsupported(f"{kind} metrics do not support '{what}'")
+
+
+class MetricFamily:
+    """Metrics of one name, by their labels. Made by Registry.family."""
+
+    def __init__(self, name: str, text: str, kind: KindOfMetric, lock: threading.Lock):
+        self.name = name
+        self.help = text
+        self.kind = kind
+        self.users = 0  # how often the registry gave it out; under its lock
+        self._lock = lock
+        self._metrics: dict[tuple[tuple[str, str], ...], Metric] = {}
+
+    def metric(
+        self, labels: Mapping[str, str] | None = None, buckets: Sequence[float] | None = None
+    ) -> Metric:
+        """The metric with these labels; the same one for the same labels.
+
+        buckets   upper bounds, ascending: a histogram needs them, nothing else takes them
+        Raises CoreError(INVALID) for labels or buckets that cannot be.
+        """
+        key = tuple(sorted((labels or {}).items()))
+        for label, _ in key:
+            if not _LABEL.fullmatch(label):
+                raise invalid(f"metric family '{self.name}': '{label}' is no name of a label")
+        buckets = [float(bound) for bound in buckets or ()]
+        if bool(buckets) != (self.kind == "histogram"):
+            need = "needs buckets" if self.kind == "histogram" else "takes no buckets"
+            raise invalid(f"metric family '{self.name}': a {self.kind} {need}")
+        if sorted(set(buckets)) != buckets:
+            raise invalid(f"metric family '{self.name}': buckets {buckets} are not ascending")
+        with self._lock:
+            metric = self._metrics.setdefault(key, Metric(self.kind, buckets))
+            metric.users += 1
+            return metric
+
+    def remove(self, metric: Metric) -> None:
+        """Give a metric back; it is gone when everybody has."""
+        with self._lock:
+            metric.users -= 1
+            for key in [key for key, each in self._metrics.items() if each is metric]:
+                if metric.users <= 0:
+                    del self._metrics[key]
+
+    def family(self) -> Family:
+        """What is told of the family now. Under the registry's lock."""
+        samples = [
+            sample
+            for labels, metric in self._metrics.items()
+            for sample in metric.samples(dict(labels))
+        ]
+        return Family(self.name, self.kind, self.help, samples)
+
+
+class Registry:
+    """The families that models have made."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._families: dict[str, MetricFamily] = {}
+
+    def family(self, name: str, text: str, kind: KindOfMetric) -> MetricFamily:
+        """The family of that name; the same one for the same name, text and kind.
+
+        Raises CoreError(INVALID) for a name that cannot be, is the server's own, or is taken by a
+        family with another text or kind.
+        """
+        if not _NAME.fullmatch(name) or name.startswith(_OWN):
+            raise invalid(f"'{name}' cannot be the name of a metric family of a model")
+        with self._lock:
+            found = self._families.setdefault(name, MetricFamily(name, text, kind, self._lock))
+            if (found.help, found.kind) != (text, kind):
+                raise invalid(
+                    f"metric family '{name}' is there already, as {found.kind} with the "
+                    f"description '{found.help}'"
+                )
+            found.users += 1
+            return found
+
+    def remove(self, family: MetricFamily) -> None:
+        """Give a family back; it is gone when everybody has."""
+        with self._lock:
+            family.users -= 1
+            if family.users <= 0 and self._families.get(family.name) is family:
+                del self._families[family.name]
+
+    def families(self) -> list[Family]:
+        """What is told of all families now, in the order in which they were made."""
+        with self._lock:
+            return [family.family() for family in self._families.values()]
+
+
+registry = Registry()

@@ -1,0 +1,121 @@
+"""The tables that the log shows once all models were tried: agents, backends, models, options."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+
+from core.options import Options
+from core.telemetry import log
+
+Row = Sequence[str]
+
+
+def show(
+    options: Options,
+    identity: Iterable[tuple[str, str]],
+    backends: Iterable[tuple[str, str, dict[str, str]]],
+    models: Iterable[Row],
+) -> None:
+    """Write the tables to the log.
+
+    identity   the first rows of the options: name and version of the server, extensions
+    backends   name, file and settings of each that is in use
+    models     name, version and status of each that was tried
+    """
+    width = _terminal_width(options)
+    config = [(name, path, _cmdline(settings)) for name, path, settings in backends]
+    log.block(table(("Repository Agent", "Path"), [], width))
+    log.block(table(("Backend", "Path", "Config"), config, width))
+    log.block(table(("Model", "Version", "Status"), models, width))
+    log.block(table(("Option", "Value"), [*identity, *option_rows(options)], width))
+
+
+def table(headings: Row, rows: Iterable[Row], width: int | None = None) -> str:
+    """Rows under headings, in a frame.
+
+    width   of the whole; wide columns are broken to fit. None: as wide as it gets
+    """
+    cells = [[log.escaped(cell) for cell in row] for row in (headings, *rows)]
+    needed = [max(len(row[i]) for row in cells) for i in range(len(headings))]
+    if width is not None:
+        needed = shared_out(needed, max(width - 3 * len(needed) - 1, len(needed)))
+    rule = "+" + "+".join("-" * (column + 2) for column in needed) + "+"
+    lines = [rule, *_lines(cells[0], needed), rule]
+    for row in cells[1:]:
+        lines += _lines(row, needed)
+    return "\n".join([*lines, rule])
+
+
+def shared_out(needed: Sequence[int], room: int) -> list[int]:
+    """Widths of columns that fit into `room`: the narrow ones get what they need."""
+    widths = [0] * len(needed)
+    order = sorted(range(len(needed)), key=needed.__getitem__)
+    for done, i in enumerate(order):
+        widths[i] = min(needed[i], max(1, room // (len(order) - done)))
+        room -= widths[i]
+    return widths
+
+
+def option_rows(options: Options) -> list[tuple[str, str]]:
+    """The settings that the table shows, in its words."""
+    rows = [
+        (f"model_repository_path[{i}]", path) for i, path in enumerate(options.model_repository)
+    ]
+    rows.append(("model_control_mode", f"MODE_{options.model_control_mode.upper()}"))
+    rows += [(f"startup_models_{i}", name) for i, name in enumerate(options.load_model)]
+    rows += [
+        ("strict_model_config", str(int(options.disable_auto_complete_config))),
+        ("model_config_name", options.model_config_name),
+        ("rate_limit", "OFF" if options.rate_limit == "off" else "EXEC_COUNT"),
+    ]
+    resources = [
+        (name, count, device)
+        for name, counts in sorted(options.rate_limit_resource.items())
+        for device, count in sorted(counts.items())
+    ]
+    rows += [
+        (f"rate_limit_resource[{i}]", f'{{"name":"{name}", "count":{count} "device":{device}}}')
+        for i, (name, count, device) in enumerate(resources)
+    ]
+    rows.append(("pinned_memory_pool_byte_size", str(options.pinned_memory_pool_byte_size)))
+    rows += [
+        (f"cuda_memory_pool_byte_size{{{gpu}}}", str(size))
+        for gpu, size in sorted(options.cuda_memory_pool_byte_size.items())
+    ]
+    rows += [
+        ("min_supported_compute_capability", f"{options.min_supported_compute_capability:.1f}"),
+        ("strict_readiness", str(int(options.strict_readiness))),
+        ("exit_timeout", str(options.exit_timeout_secs)),
+        ("cache_enabled", "0"),
+    ]
+    return rows
+
+
+def _lines(row: Row, widths: Sequence[int]) -> list[str]:
+    """One row of the table; several lines if a cell is wider than its column."""
+    height = max(
+        1, *(-(-len(cell) // width) for cell, width in zip(row, widths, strict=True) if width)
+    )
+    return [
+        "| "
+        + " | ".join(
+            cell[i * width : (i + 1) * width].ljust(width)
+            for cell, width in zip(row, widths, strict=True)
+        )
+        + " |"
+        for i in range(height)
+    ]
+
+
+def _cmdline(settings: dict[str, str]) -> str:
+    return json.dumps({"cmdline": settings}, separators=(",", ":"))
+
+
+def _terminal_width(options: Options) -> int | None:
+    """Columns of the terminal that the log goes to; None when it goes elsewhere."""
+    if options.log_file or not sys.stderr.isatty():
+        return None
+    return shutil.get_terminal_size().columns

@@ -1,0 +1,50 @@
+"""Metric families to Prometheus' text format.
+
+prometheus_client's own writer is not used: it adds `_total` to the name of every counter, and the
+names that dashboards know have none. The tests read what is written here with its parser.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from core.telemetry.families import Family
+
+CONTENT_TYPE = "text/plain; charset=utf-8"
+
+
+def render(families: Iterable[Family]) -> str:
+    """The text of families; those without samples are left out. Ends with a newline."""
+    lines = []
+    for family in families:
+        if not family.samples:
+            continue
+        lines.append(f"# HELP {family.name} {_escaped(family.help)}")
+        lines.append(f"# TYPE {family.name} {family.kind}")
+        lines += [
+            f"{family.name}{sample.suffix}{_labels(sample.labels)} {_number(sample.value)}"
+            for sample in family.samples
+        ]
+    return "".join(line + "\n" for line in lines)
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    if not labels:
+        return ""
+    quoted = (f'{name}="{_escaped(text, quote=True)}"' for name, text in sorted(labels.items()))
+    return "{" + ",".join(quoted) + "}"
+
+
+def _escaped(text: str, *, quote: bool = False) -> str:
+    text = text.replace("\\", r"\\").replace("\n", r"\n")
+    return text.replace('"', r"\"") if quote else text
+
+
+def _number(value: float) -> str:
+    """Integers without a point, as long as a float tells them apart."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value)
