@@ -8,7 +8,7 @@ Compiled descriptors are committed beside their source; core/config/compile.py m
 
 from __future__ import annotations
 
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -66,4 +66,4 @@ def module_names(file_name: str) -> dict[str, Any]:
     return found
 
 
-add(resources.files(__package__).joinpath("model_config.binpb").read_bytes())
+add(Path(__file__).with_name("model_config.binpb").read_bytes())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -32,23 +31,29 @@ def field_hint(message: str, found: str) -> str:
 
 
 def value_hint(enum: str, found: str) -> str:
-    """The text for a value that an enum does not have. enum is its full name."""
+    """The text for a value that an enum does not have.
+
+    enum    full name, e.g. "inference.DataType"
+    found   as the text has it, perhaps in quotes
+    """
     descriptor = proto.enum_descriptor(enum)
     names = [value.name for value in descriptor.values]
     text = f"{descriptor.name} has no value {found}"
-    if nearest := _nearest(found.strip("\"'"), names):
-        return f"{text}; did you mean {nearest}?"
+    # Most begin alike (TYPE_, KIND_), which would make any two of them look near.
+    prefix = names[0].partition("_")[0] + "_"
+    by_rest = {name.removeprefix(prefix): name for name in names}
+    wanted = found.strip("\"'").upper().removeprefix(prefix)
+    if nearest := _nearest(wanted, list(by_rest)):
+        return f"{text}; did you mean {by_rest[nearest]}?"
     return f"{text}; its values are {', '.join(names)}"
 
 
 def _nearest(found: str, names: list[str]) -> str:
     """The one of `names` that is most like `found`, "" if none is."""
+    import difflib  # slow to import, and only a wrong configuration needs it
+
     by_folded = {name.lower(): name for name in names}
-    folded = found.lower().replace("-", "_")
-    for name in (folded, *(f"{prefix}_{folded}" for prefix in ("type", "kind", "format"))):
-        if name in by_folded:
-            return by_folded[name]
-    close = difflib.get_close_matches(folded, by_folded, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(found.lower(), by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else ""
 
 

@@ -1,0 +1,132 @@
+"""What the files of a model tell about its backend."""
+
+import pytest
+
+from core.config import entries, fill, parse_text
+from core.errors import CoreError, Kind
+
+
+def filled(text="", *files, name="m"):
+    """backend, platform and default_model_filename after filling in."""
+    config = parse_text(text, "test")
+    fill(config, name, files)
+    return config.backend, config.platform, config.default_model_filename
+
+
+ONNX = ("onnxruntime", "onnxruntime_onnx", "model.onnx")
+TORCH = ("pytorch", "pytorch_libtorch", "model.pt")
+AOTI = ("pytorch", "torch_aoti", "model.pt2")
+PLAN = ("tensorrt", "tensorrt_plan", "model.plan")
+PYTHON = ("python", "", "model.py")
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("model.savedmodel/", ("tensorflow", "tensorflow_savedmodel", "model.savedmodel")),
+        ("model.graphdef", ("tensorflow", "tensorflow_graphdef", "model.graphdef")),
+        ("model.plan", PLAN),
+        ("model.onnx", ONNX),
+        ("model.onnx/", ONNX),
+        ("model.xml", ("openvino", "", "model.xml")),
+        ("model.pt", TORCH),
+        ("model.pt2", AOTI),
+        ("model.py", PYTHON),
+    ],
+)
+def test_a_known_file_decides_the_backend(file, expected):
+    assert filled("", "readme.txt", file) == expected
+    assert filled(f'default_model_filename: "{file.rstrip("/")}"') == expected
+
+
+def test_the_first_known_format_wins():
+    assert filled("", "model.py", "model.onnx", "model.plan") == PLAN
+    assert filled("", "model.py", "model.pt", "model.pt2") == TORCH
+
+
+def test_a_folder_is_no_plan_and_a_file_is_no_saved_model():
+    assert filled("", "model.plan/", "model.savedmodel", "model.py") == PYTHON
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('platform: "tensorrt_plan"', PLAN),
+        ('platform: "onnxruntime_onnx"', ONNX),
+        ('platform: "pytorch_libtorch"', TORCH),
+        ('platform: "libtorch"', ("pytorch", "libtorch", "model.pt")),
+        ('platform: "torch_aoti"', AOTI),
+        (
+            'platform: "tensorflow_graphdef"',
+            ("tensorflow", "tensorflow_graphdef", "model.graphdef"),
+        ),
+        ('backend: "onnxruntime"', ONNX),
+        ('backend: "tensorrt"', PLAN),
+        ('backend: "python"', PYTHON),
+        ('backend: "pytorch"', TORCH),
+        ('backend: "pytorch" platform: "torch_aoti"', AOTI),
+        ('backend: "openvino"', ("openvino", "", "model.xml")),
+        ('backend: "fil"', ("fil", "", "")),
+        ('backend: "python" platform: "mine"', ("python", "mine", "model.py")),
+    ],
+)
+def test_legacy_platform_words_and_backends_fill_in_each_other(text, expected):
+    assert filled(text, "model.py", "model.onnx") == expected
+
+
+def test_what_the_configuration_says_stays():
+    assert filled('backend: "onnxruntime" default_model_filename: "big.onnx"') == (
+        "onnxruntime",
+        "onnxruntime_onnx",
+        "big.onnx",
+    )
+
+
+def test_a_pytorch_backend_is_torchscript_whatever_the_file_is_called():
+    assert filled('backend: "pytorch" default_model_filename: "model.pt2"') == (
+        "pytorch",
+        "pytorch_libtorch",
+        "model.pt2",
+    )
+
+
+def test_a_tensorflow_backend_needs_its_files_to_know_the_format():
+    saved_model = ("tensorflow", "tensorflow_savedmodel", "model.savedmodel")
+    assert filled('backend: "tensorflow"', "model.savedmodel/") == saved_model
+    assert filled('backend: "tensorflow"', "other") == ("tensorflow", "", "")
+
+
+def test_a_model_name_may_end_in_its_backend():
+    assert filled("", name="echo.identity") == ("identity", "", "model.identity")
+
+
+def test_a_model_without_any_sign_of_a_backend_is_refused():
+    with pytest.raises(CoreError) as caught:
+        filled("", "weights.bin")
+
+    assert caught.value.kind is Kind.INVALID
+    assert caught.value.message == (
+        "Invalid model name: Could not determine backend for model 'm' with no backend in model "
+        "configuration. Expected model name of the form 'model.<backend_name>'."
+    )
+
+
+@pytest.mark.parametrize("word", ['platform: "ensemble"', 'backend: "ensemble"'])
+def test_an_ensemble_may_be_called_so_by_platform_or_backend(word):
+    assert filled(word + " ensemble_scheduling { }", "model.py") == ("", "ensemble", "")
+
+
+def test_the_name_is_that_of_the_folder_unless_given():
+    config = parse_text('backend: "python"', "test")
+    fill(config, "folder")
+    assert config.name == "folder"
+
+    fill(config, "other")
+    assert config.name == "folder"
+
+
+def test_entries_tell_folders_from_files(tmp_path):
+    (tmp_path / "model.onnx").mkdir()
+    (tmp_path / "model.py").write_text("")
+
+    assert entries(tmp_path) == {"model.onnx/", "model.py"}

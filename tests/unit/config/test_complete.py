@@ -1,0 +1,68 @@
+"""What a backend may change in a configuration."""
+
+import pytest
+
+from core.config import complete, parse_text
+from core.errors import CoreError, Kind
+
+FOUND = """
+name: "other" max_batch_size: 4
+input [ { name: "x" data_type: TYPE_FP32 dims: [ 3 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ 3 ] } ]
+dynamic_batching { max_queue_delay_microseconds: 5 }
+model_transaction_policy { decoupled: true }
+instance_group { count: 9 }
+parameters { key: "k" value { string_value: "v" } }
+"""
+
+
+def completed(before, found=FOUND):
+    config = parse_text(before, "test")
+    complete(config, parse_text(found, "test"))
+    return config
+
+
+def test_tensors_batch_size_scheduler_and_decoupling_are_taken_over():
+    config = completed('name: "m"')
+
+    assert config.max_batch_size == 4
+    assert [io.name for io in config.input] == ["x"]
+    assert [io.name for io in config.output] == ["y"]
+    assert config.dynamic_batching.max_queue_delay_microseconds == 5
+    assert config.model_transaction_policy.decoupled
+
+
+def test_everything_else_is_left_alone():
+    config = completed('name: "m"')
+
+    assert config.name == "m"
+    assert not config.instance_group
+    assert not config.parameters
+
+
+def test_tensors_are_replaced_and_not_added():
+    config = completed('input { name: "old" } input { name: "x" }')
+
+    assert [io.name for io in config.input] == ["x"]
+
+
+def test_a_scheduler_that_the_user_configured_stays_as_it_is():
+    config = completed("dynamic_batching { max_queue_delay_microseconds: 77 }")
+
+    assert config.dynamic_batching.max_queue_delay_microseconds == 77
+
+
+@pytest.mark.parametrize("found", [FOUND, ""])
+def test_another_scheduler_is_refused(found):
+    with pytest.raises(
+        CoreError, match="Cannot update scheduling choice from sequence_batching"
+    ) as caught:
+        completed("sequence_batching { }", found)
+
+    assert caught.value.kind is Kind.INTERNAL
+
+
+def test_a_backend_that_says_nothing_of_decoupling_keeps_it():
+    before = "model_transaction_policy { decoupled: true }"
+
+    assert completed(before, "").model_transaction_policy.decoupled

@@ -1,0 +1,81 @@
+"""config.pbtxt as text: what it may look like, and what is said when it is wrong."""
+
+import pytest
+
+from core.config import parse_text
+from core.errors import CoreError, Kind
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(CoreError) as caught:
+        parse_text(text, "models/m/config.pbtxt")
+    assert caught.value.kind is Kind.INVALID
+    return caught.value.message
+
+
+def test_every_spelling_of_text_format_is_read():
+    config = parse_text(
+        """
+        # a comment
+        name: 'm' backend: "py" "thon";
+        max_batch_size: 0x10
+        input: [ { name: "x", data_type: TYPE_FP32, dims: [ -1, 3 ] },
+                 < name: "y" data_type: 8 dims: 1 dims: 2 > ]
+        parameters: { key: "k" value: { string_value: "v" } }
+        model_transaction_policy { decoupled: True }
+        response_cache { enable: t }
+        """,
+        "test",
+    )
+
+    assert (config.name, config.backend, config.max_batch_size) == ("m", "python", 16)
+    assert [list(io.dims) for io in config.input] == [[-1, 3], [1, 2]]
+    assert config.input[1].data_type == 8
+    assert config.parameters["k"].string_value == "v"
+    assert config.model_transaction_policy.decoupled
+    assert config.response_cache.enable
+
+
+def test_an_error_names_the_file_the_line_and_the_column():
+    assert refusal('name: "m"\n  max_batch_size: many').startswith(
+        "failed to read text proto from models/m/config.pbtxt:2:19: "
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("max_batchsize: 3", "ModelConfig has no field 'max_batchsize'; did you mean 'max_batch_size'?"),
+        ("inputs { }", "ModelConfig has no field 'inputs'; did you mean 'input'?"),
+        ("input { dim: 3 }", "ModelInput has no field 'dim'; did you mean 'dims'?"),
+        ("input { data_type: FP32 }", "DataType has no value FP32; did you mean TYPE_FP32?"),
+        ("input { data_type: TYPE_FP3 }", "DataType has no value TYPE_FP3; did you mean TYPE_FP32?"),
+            ("input { data_type: TYPE_FLOAT }", "its values are TYPE_INVALID, TYPE_BOOL, TYPE_UINT8"),
+        ("input { format: NHWC }", "Format has no value NHWC; did you mean FORMAT_NHWC?"),
+        ("instance_group { kind: cpu }", "Kind has no value cpu; did you mean KIND_CPU?"),
+        ("dims: 3", "ModelConfig has no field 'dims'; it is a field of ModelInput and ModelOutput"),
+        ("response_cache { q: 1 }", "ModelResponseCache has no field 'q'; its fields are enable"),
+    ],
+)  # fmt: skip
+def test_an_unknown_name_comes_with_the_one_that_was_meant(text, expected):
+    assert expected in refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("max_batch_size: 'a'", "1:17: Couldn't parse integer: 'a'"),
+        ("max_batch_size: 99999999999", "1:17: Value out of range: 99999999999"),
+        ("name: 3", "1:7: Expected string but found: '3'"),
+        ("input { name: 'a'", '1:15: Expected "}".'),
+        ("max_batch_size: 1 max_batch_size: 2", "should not have multiple"),
+        ("dynamic_batching {} sequence_batching {}", "another member of oneof"),
+        ("\0", "Expected identifier"),
+    ],
+)
+def test_other_mistakes_are_told_with_what_was_found(text, expected):
+    assert expected in refusal(text)
+
+
+def test_no_text_is_an_empty_configuration():
+    assert parse_text("", "test").ByteSize() == 0
