@@ -1,0 +1,163 @@
+"""Load, reload, unload and the end, through everything that a frontend would call."""
+
+import asyncio
+
+import pytest
+
+from core.errors import CoreError, Kind
+from core.options import Options
+from core.server import Server
+
+
+def y(response):
+    return response.output("y").array.tolist()
+
+
+async def test_a_loaded_model_answers_on_its_own_thread(serve, models, ask):
+    models.write("m", "2")
+    server = await serve(load_model=["m"])
+
+    assert server.ready() and server.model_ready("m")
+    assert y(await ask(server, 3)) == [6]
+    (entry,) = server.statistics("m")
+    assert (entry["version"], entry["inference_count"]) == ("1", 1)
+
+
+async def test_a_server_is_not_ready_before_its_models_are(models, backend):
+    models.write("m", "2")
+    server = Server(Options.defaults(model_repository=[str(models.path)]))
+    starting = asyncio.ensure_future(server.start())
+    await asyncio.sleep(0)
+    assert server.live() and not server.ready()
+
+    await starting
+
+    assert server.ready()
+    await server.stop(30)
+    with pytest.raises(CoreError, match="Server exiting"):
+        server.ready()
+
+
+async def test_a_model_without_a_config_is_completed_by_its_backend(serve, models):
+    models.write("m", "2", config='backend: "scaler"')
+    server = await serve(load_model=["m"])
+
+    assert server.model_metadata("m")["inputs"] == [
+        {"name": "x", "datatype": "FP32", "shape": [-1, -1]}
+    ]
+
+
+async def test_nothing_is_completed_when_the_options_forbid_it(serve, models):
+    models.write("m", "2", config='backend: "scaler"')
+    server = await serve(load_model=["m"], disable_auto_complete_config=True)
+
+    assert server.model_metadata("m")["inputs"] == []
+
+
+async def test_a_backend_that_is_not_installed_is_named_with_what_to_do(serve, models):
+    models.write("m", "2", config='backend: "nowhere"')
+    server = await serve()
+
+    with pytest.raises(CoreError, match="pip install backend-nowhere"):
+        await server.load("m")
+
+
+async def test_reloads_under_traffic_lose_no_request(serve, models, ask):
+    models.write("m", "2")
+    server = await serve(load_model=["m"])
+    done = asyncio.Event()
+    answers = []
+
+    async def client():
+        while not done.is_set():
+            answers.append(y(await ask(server)))
+
+    clients = [asyncio.ensure_future(client()) for _ in range(8)]
+    for factor in ("30", "2", "30", "2", "30"):
+        models.write("m", factor)
+        await server.load("m")
+    done.set()
+    await asyncio.gather(*clients)
+
+    assert {answer[0] for answer in answers} == {2, 30}
+    assert y(await ask(server)) == [30]
+
+
+async def test_unload_waits_for_the_last_reply(serve, models, ask, backend):
+    models.write("m", "2")
+    server = await serve(load_model=["m"])
+    reply = ask(server, -1)
+    while not backend.waiting.is_set():
+        await asyncio.sleep(0.001)
+
+    await server.unload("m")
+    with pytest.raises(CoreError) as error:
+        ask(server)
+    assert error.value.kind is Kind.NOT_FOUND
+    assert server.index()[0]["state"] == "UNLOADING"
+    backend.released.set()
+
+    assert y(await reply) == [-2]
+
+
+async def test_a_failed_reload_keeps_the_old_one_serving(serve, models, ask):
+    models.write("m", "2")
+    server = await serve(load_model=["m"])
+    models.write("m", "no number")
+
+    with pytest.raises(CoreError, match="ValueError"):
+        await server.load("m")
+
+    assert y(await ask(server)) == [2]
+    assert server.ready()
+
+
+async def test_a_stop_in_time_answers_what_it_has_begun(serve, models, ask, backend):
+    models.write("m", "2")
+    server = await serve(load_model=["m"])
+    reply = ask(server, -1)
+    stop = asyncio.ensure_future(server.stop(30))
+    while not backend.waiting.is_set():
+        await asyncio.sleep(0.001)
+    backend.released.set()
+
+    assert y(await reply) == [-2]
+    assert await stop == 0
+
+
+async def test_a_stop_that_runs_out_of_time_says_how_many_are_left(serve, models, ask, backend):
+    models.write("m", "2")
+    server = await serve(load_model=["m"])
+    reply = ask(server, -1)
+
+    assert await server.stop(0) == 1
+
+    backend.released.set()
+    assert y(await reply) == [-2]
+
+
+async def test_models_call_models_that_go_only_after_them(serve, models, ask):
+    for name, factor in (("double", "2"), ("triple", "3")):
+        models.write(name, factor)
+    steps = "".join(
+        f'step {{ model_name: "{model}" model_version: -1 input_map {{ key: "x" value: "{a}" }} '
+        f'output_map {{ key: "y" value: "{b}" }} }} '
+        for model, a, b in (("double", "x", "t"), ("triple", "t", "y"))
+    )
+    models.write(
+        "six",
+        "",
+        config=f"""
+        platform: "ensemble"
+        input [ {{ name: "x" data_type: TYPE_FP32 dims: [ -1 ] }} ]
+        output [ {{ name: "y" data_type: TYPE_FP32 dims: [ -1 ] }} ]
+        ensemble_scheduling {{ {steps} }}
+        """,
+    )
+    server = await serve()
+
+    await server.load("six")
+    assert y(await ask(server, 1, "six")) == [6]
+    await server.unload("six", unload_dependents=True)
+
+    assert server.index(ready_only=True) == []
