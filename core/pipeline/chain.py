@@ -16,6 +16,7 @@ from core.config.messages import ModelQueuePolicy
 from core.errors import CoreError
 from core.pipeline.admit import admission, group_key
 from core.pipeline.batcher import Batcher, BatchLimits, InOrder
+from core.pipeline.cache import Cached, ResponseCache
 from core.pipeline.delivery import BatchDelivery
 from core.pipeline.intake import Handler, Intake
 from core.pipeline.pool import Pool
@@ -45,11 +46,13 @@ class Chain:
         signature: Signature,
         loop: asyncio.AbstractEventLoop,
         clock_ns: Callable[[], int] = time.monotonic_ns,
+        cache: ResponseCache | None = None,
     ):
         self.signature = signature
         self.statistics = Statistics()
         self._loop = loop
         self._clock_ns = clock_ns
+        self._cache = cache
         self._intake = Intake(loop)
         self._pool = Pool(loop, self._deliver, lambda: self._scheduler.pump())
         self._scheduler = self._make_scheduler(config)
@@ -60,6 +63,15 @@ class Chain:
         scheduled: Handler = self._scheduler
         if config.dynamic_batching.preserve_ordering:
             scheduled = InOrder(scheduled)
+        if self._cache is not None and config.response_cache.enable:
+            scheduled = Cached(
+                scheduled,
+                self._cache,
+                self.signature,
+                self.statistics,
+                self._intake.ended,
+                self._clock_ns,
+            )
         return self._intake.door(admit, scheduled)
 
     def _make_scheduler(self, config: ModelConfig) -> Batcher | SequenceScheduler:
@@ -164,12 +176,14 @@ async def open_chain(
     *,
     loop: asyncio.AbstractEventLoop,
     clock_ns: Callable[[], int] = time.monotonic_ns,
+    cache: ResponseCache | None = None,
 ) -> Chain:
     """Open the instances of a loaded model and the chain before them.
 
+    cache   of the server, for models that ask for it
     The exception of an instance's open() is raised as it is, after the other instances have closed.
     """
-    chain = Chain(model.config, signature, loop, clock_ns)
+    chain = Chain(model.config, signature, loop, clock_ns, cache)
     await chain.open(model)
     return chain
 

@@ -59,7 +59,7 @@ class Recorder:
 def serve():
     """Open a chain for a model of one FP32 input `x` and output `y`; see `open_model`."""
 
-    async def open_model(instance, config="", max_batch_size=8, decoupled=False):
+    async def open_model(instance, config="", max_batch_size=8, decoupled=False, cache=None):
         text = f"""
             name: "m" backend: "test" max_batch_size: {max_batch_size}
             input [ {{ name: "x" data_type: TYPE_FP32 dims: [ -1 ] }} ]
@@ -80,7 +80,8 @@ def serve():
             model,
             configuration.signature_of(message, Path(), 1),
             loop=loop,
-            clock_ns=getattr(loop, "time_ns", None),
+            clock_ns=loop.time_ns,
+            cache=cache,
         )
         chain.recorder = model.recorder
         return chain

@@ -1,0 +1,153 @@
+"""The response cache, as a layer before the scheduler."""
+
+import asyncio
+import random
+
+import numpy as np
+import pytest
+
+import core
+from core.errors import CoreError
+from core.options import Options
+from core.pipeline.cache import ResponseCache, cache_of
+from core.request import InferenceRequest, RequestedOutput
+from core.tensor import Tensor
+
+ENABLED = "response_cache { enable: true }"
+
+
+class Count(core.ModelInstance):
+    """y is x plus the number of executions before; fails below zero."""
+
+    async def execute(self, batch):
+        self.model.recorder.batches.append(1)
+        await asyncio.sleep(0.010)
+        if (batch["x"] < 0).any():
+            raise ValueError("below zero")
+        return {"y": batch["x"] + len(self.model.recorder.batches) * 100}
+
+
+def ask(chain, *values, shape=None, **kwargs):
+    array = np.array(values, np.float32).reshape(shape or (1, -1))
+    return chain.handler(InferenceRequest("m", {"x": Tensor.of("x", array)}, **kwargs))
+
+
+async def y(reply):
+    return (await reply).output("y").array.ravel().tolist()
+
+
+async def test_an_equal_request_gets_the_same_answer_without_an_execution(serve):
+    chain = await serve(Count, ENABLED, cache=ResponseCache(10_000))
+
+    first, second = await y(ask(chain, 1, 2)), await y(ask(chain, 1, 2))
+
+    assert first == second
+    found = chain.statistics
+    assert (found.cache_hit.count, found.cache_miss.count) == (1, 1)
+    assert (found.success.count, found.inference_count, found.execution_count) == (2, 1, 1)
+    assert chain.in_flight == 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"values": (1, 3)},
+        {"shape": (2, 1)},
+        {"parameters": {"temperature": 1.0}},
+        {"outputs": (RequestedOutput("y"),)},
+        {"outputs": (RequestedOutput("y", class_count=1),)},
+    ],
+)
+async def test_a_request_that_differs_in_what_may_matter_is_another(serve, other):
+    chain = await serve(Count, ENABLED, cache=ResponseCache(10_000))
+    values = other.pop("values", (1, 2))
+    await ask(chain, 1, 2)
+
+    await ask(chain, *values, **other)
+
+    assert chain.statistics.cache_hit.count == 0
+
+
+async def test_the_id_of_an_answer_is_that_of_its_request(serve):
+    chain = await serve(Count, ENABLED, cache=ResponseCache(10_000))
+    await ask(chain, 1, id="first")
+
+    assert (await ask(chain, 1, id="second", priority=2, timeout_us=9)).id == "second"
+    assert chain.statistics.cache_hit.count == 1
+
+
+async def test_errors_are_not_kept(serve):
+    chain = await serve(Count, ENABLED, cache=ResponseCache(10_000))
+
+    for _ in range(2):
+        with pytest.raises(CoreError, match="below zero"):
+            await ask(chain, -1)
+
+    assert chain.statistics.execution_count == 2
+
+
+@pytest.mark.parametrize("config,cache", [("", ResponseCache(10_000)), (ENABLED, None)])
+async def test_both_the_model_and_the_server_must_want_it(serve, config, cache):
+    chain = await serve(Count, config, cache=cache)
+
+    assert await y(ask(chain, 1)) != await y(ask(chain, 1))
+    assert chain.statistics.cache_miss.count == 0
+
+
+def outputs(size):
+    return [Tensor.of("y", np.zeros(size, np.uint8))]
+
+
+def test_what_was_not_used_for_longest_leaves_first():
+    cache = ResponseCache(3 * (100 + 512))
+    for key in (b"a", b"b", b"c"):
+        cache.insert(key, outputs(100))
+    cache.lookup(b"a")
+
+    cache.insert(b"d", outputs(100))
+
+    assert [cache.lookup(key) is not None for key in (b"a", b"b", b"c", b"d")] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert cache.evictions == 1
+
+
+def test_what_is_larger_than_the_cache_is_not_kept():
+    cache = ResponseCache(1000)
+
+    cache.insert(b"a", outputs(900))
+
+    assert len(cache) == cache.used == 0
+
+
+def test_used_bytes_never_pass_the_size():
+    chance, cache = random.Random(0), ResponseCache(20_000)
+    for number in range(2000):
+        cache.insert(number.to_bytes(2, "big"), outputs(chance.randrange(5000)))
+        assert cache.used <= cache.size
+        assert cache.used == sum(size for _, size in cache._entries.values())
+
+
+def test_kept_outputs_are_copies():
+    cache, array = ResponseCache(10_000), np.zeros(4, np.uint8)
+    cache.insert(b"a", [Tensor.of("y", array)])
+
+    array[:] = 7
+
+    assert cache.lookup(b"a")[0].array.tolist() == [0, 0, 0, 0]
+
+
+def test_the_option_makes_the_cache():
+    assert cache_of(Options.defaults().cache_config) is None
+    assert cache_of({"local": {"size": "1024"}}).size == 1024
+
+
+@pytest.mark.parametrize(
+    "config", [{"redis": {"host": "x"}}, {"local": {}}, {"local": {"size": "x"}}]
+)
+def test_a_wrong_option_says_what_to_write(config):
+    with pytest.raises(CoreError, match="try --cache-config=local,size=N"):
+        cache_of(config)
