@@ -1,0 +1,205 @@
+"""DLPack, both ways, for host memory.
+
+Written with ctypes and not over numpy's own DLPack, which has no BF16, and in older releases no BOOL
+and no read-only arrays. The structures are those of dlpack.h, version 0.x: `DLManagedTensor`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import pythonapi
+from typing import Any
+
+import numpy as np
+
+from backend_python.api import datatypes
+from backend_python.api.errors import TritonModelException
+
+CPU, CUDA_HOST = 1, 3  # DLDeviceType: host memory, pageable and pinned
+
+_INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6  # DLDataTypeCode
+
+_TYPES: dict[int, tuple[int, int]] = {
+    datatypes.BOOL: (_BOOL, 8),
+    datatypes.UINT8: (_UINT, 8),
+    datatypes.UINT16: (_UINT, 16),
+    datatypes.UINT32: (_UINT, 32),
+    datatypes.UINT64: (_UINT, 64),
+    datatypes.INT8: (_INT, 8),
+    datatypes.INT16: (_INT, 16),
+    datatypes.INT32: (_INT, 32),
+    datatypes.INT64: (_INT, 64),
+    datatypes.FP16: (_FLOAT, 16),
+    datatypes.FP32: (_FLOAT, 32),
+    datatypes.FP64: (_FLOAT, 64),
+    datatypes.BF16: (_BFLOAT, 16),
+}
+_NUMBERS = {code: number for number, code in _TYPES.items()}
+
+
+class _Device(ctypes.Structure):
+    _fields_ = [("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32)]
+
+
+class _DataType(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", _Device),
+        ("ndim", ctypes.c_int32),
+        ("dtype", _DataType),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+# The consumer may call the deleter without the GIL: CFUNCTYPE takes it.
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = [
+        ("tensor", _Tensor),
+        ("manager_ctx", ctypes.c_void_p),
+        ("deleter", _Deleter),
+    ]
+
+
+_NAME, _USED = b"dltensor", b"used_dltensor"  # capsule names; CPython keeps only the pointer
+
+_new = pythonapi.PyCapsule_New
+_new.restype = ctypes.py_object
+_new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, _Destructor]
+_is_valid = pythonapi.PyCapsule_IsValid
+_is_valid.restype = ctypes.c_int
+_is_valid.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_pointer = pythonapi.PyCapsule_GetPointer
+_pointer.restype = ctypes.c_void_p
+_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_set_name = pythonapi.PyCapsule_SetName
+_set_name.restype = ctypes.c_int
+_set_name.argtypes = [ctypes.py_object, ctypes.c_char_p]
+# For the destructor, whose capsule has no reference left: by address, so that none is taken.
+_is_valid_at = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", pythonapi)
+)
+_pointer_at = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", pythonapi)
+)
+
+# What a consumer still looks at: address of the _Managed → it, its arrays and the tensor's memory.
+_exported: dict[int, tuple[Any, ...]] = {}
+
+
+def _delete(address: int) -> None:
+    _exported.pop(address, None)
+
+
+def _destroy(capsule: int) -> None:
+    if _is_valid_at(capsule, _NAME):  # nobody took it: its name is still the first
+        _exported.pop(_pointer_at(capsule, _NAME), None)
+
+
+_deleter = _Deleter(_delete)
+_destructor = _Destructor(_destroy)
+
+
+def export(array: np.ndarray[Any, Any], number: int) -> Any:
+    """A capsule of a C-ordered array (BF16 as its bit patterns). It shares the array's memory."""
+    code, bits = _TYPES[number]
+    dims = (ctypes.c_int64 * array.ndim)(*array.shape)
+    item = array.itemsize
+    strides = (ctypes.c_int64 * array.ndim)(*(step // item for step in array.strides))
+    managed = _Managed()
+    managed.tensor.data = array.ctypes.data
+    managed.tensor.device = _Device(CPU, 0)
+    managed.tensor.ndim = array.ndim
+    managed.tensor.dtype = _DataType(code, bits, 1)
+    managed.tensor.shape = ctypes.cast(dims, ctypes.POINTER(ctypes.c_int64))
+    managed.tensor.strides = ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
+    managed.deleter = _deleter
+    address = ctypes.addressof(managed)
+    _exported[address] = (managed, dims, strides, array)
+    return _new(address, _NAME, _destructor)
+
+
+class _Owner:
+    """Keeps a producer's tensor until the last numpy view of it is gone."""
+
+    def __init__(self, managed: _Managed, address: int, shape: tuple[int, ...], dtype: str):
+        self._managed = managed
+        self.__array_interface__ = {
+            "data": (address, False),
+            "shape": shape,
+            "typestr": dtype,
+            "version": 3,
+        }
+
+    def __del__(self) -> None:
+        if self._managed.deleter:
+            self._managed.deleter(ctypes.addressof(self._managed))
+
+
+def is_capsule(value: Any) -> bool:
+    return type(value).__name__ == "PyCapsule"
+
+
+def read(value: Any) -> tuple[np.ndarray[Any, Any], int]:
+    """The array of a capsule, or of an object with `__dlpack__`, and its datatype's number.
+
+    The array shares the producer's memory and keeps it. TritonModelException for what cannot be read.
+    """
+    if not is_capsule(value):
+        if not (hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__")):
+            raise TritonModelException(
+                "Provided tensor is not supported. Tensor must be a DLPack capsule "
+                "or have `__dlpack__` and `__dlpack_device__` attributes"
+            )
+        _refuse_device(int(value.__dlpack_device__()[0]))
+        if isinstance(value, np.ndarray) and not value.flags.writeable:
+            value = value.copy()  # numpy does not lend a read-only array
+        value = value.__dlpack__()
+    if not _is_valid(value, _NAME):
+        raise TritonModelException("DLPack capsule was used before: it can be read only once.")
+    managed = _Managed.from_address(_pointer(value, _NAME))
+    number = _check(managed.tensor)
+    _set_name(value, _USED)
+    shape = tuple(managed.tensor.shape[i] for i in range(managed.tensor.ndim))
+    dtype = datatypes.NUMPY[number]
+    if 0 in shape or not managed.tensor.data:
+        _Owner(managed, 0, (0,), dtype.str)  # gives it back at once
+        return np.empty(shape, dtype), number
+    address = managed.tensor.data + managed.tensor.byte_offset
+    return np.asarray(_Owner(managed, address, shape, dtype.str)), number
+
+
+def _check(tensor: _Tensor) -> int:
+    _refuse_device(tensor.device.device_type)
+    number = _NUMBERS.get((tensor.dtype.code, tensor.dtype.bits), 0)
+    if not number or tensor.dtype.lanes != 1:
+        raise TritonModelException(
+            f"DLPack tensor has a data type that is not supported: code {tensor.dtype.code}, "
+            f"{tensor.dtype.bits} bits, {tensor.dtype.lanes} lanes."
+        )
+    step = 1
+    for i in reversed(range(tensor.ndim if tensor.strides else 0)):
+        if tensor.shape[i] > 1 and tensor.strides[i] != step:
+            raise TritonModelException(
+                "DLPack tensor is not contiguous. Only contiguous DLPack tensors that are stored "
+                "in C-Order are supported."
+            )
+        step *= tensor.shape[i]
+    return number
+
+
+def _refuse_device(device_type: int) -> None:
+    if device_type not in (CPU, CUDA_HOST):
+        raise TritonModelException(
+            f"DLPack tensor is on a device (DLDeviceType {device_type}); copy it to host memory "
+            "first, for example with `.cpu()`."
+        )

@@ -1,0 +1,72 @@
+"""Host: what the classes of this interface need from outside.
+
+In a child it is the channel to the server, in the server's own process the server itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from backend_python.api.errors import TritonModelException
+from backend_python.api.response import InferenceResponse
+
+Key = tuple[Any, int]  # the batch (a number in a child) and the request's place in it
+
+
+class Host(Protocol):
+    """All methods may be called from any thread of the model."""
+
+    model_directory: str  # what get_model_dir() answers
+
+    def log(self, level: int, file: str, line: int, text: str) -> None:
+        """A line for the server's log; level is a LogLevel."""
+
+    def send(
+        self, key: Key, wanted: frozenset[str], response: InferenceResponse | None, flags: int
+    ) -> None:
+        """An answer to a request before, or after, execute has returned; only `wanted` outputs."""
+
+    def is_cancelled(self, key: Key) -> bool:
+        """Whether nobody waits for that request any more."""
+
+    def call(self, operation: str, arguments: dict[str, Any]) -> Any:
+        """Ask the server and wait for its answer. TritonModelException with its text if it refuses."""
+
+    def drop(self, what: str, number: int) -> None:
+        """The object of that number (of a call's answer) is gone here. Must not block."""
+
+
+_process: Host | None = None  # of a child: the only one
+_current: ContextVar[Host] = ContextVar("host")  # in the server's process: of the model that runs
+
+
+def current() -> Host:
+    """The host of the model that calls. TritonModelException outside of a model."""
+    if _process is not None:
+        return _process
+    try:
+        return _current.get()
+    except LookupError:
+        raise TritonModelException(
+            "triton_python_backend_utils can only be used by a model that the server runs; in "
+            "EXECUTION_MODE thread and inline, only within its initialize, execute and finalize."
+        ) from None
+
+
+def set_process_host(host: Host | None) -> None:
+    """This process runs one model: `host` is what all its threads use."""
+    global _process
+    _process = host
+
+
+@contextmanager
+def running(host: Host) -> Iterator[None]:
+    """This thread, or task, runs a model of `host` for a while."""
+    token = _current.set(host)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -1,0 +1,47 @@
+"""Find a tensor or a configuration entry by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from backend_python.api.request import InferenceRequest
+from backend_python.api.response import InferenceResponse
+from backend_python.api.tensor import Tensor
+
+
+def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> Tensor | None:
+    """The input of that name; None if the request has none."""
+    return _tensor(inference_request.inputs(), name)
+
+
+def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> Tensor | None:
+    """The output of that name; None if the response has none."""
+    return _tensor(inference_response.output_tensors(), name)
+
+
+def get_input_config_by_name(model_config: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """The entry of that name in `input` of a configuration; None if there is none."""
+    return _entry(model_config.get("input", ()), name)
+
+
+def get_output_config_by_name(model_config: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """The entry of that name in `output` of a configuration; None if there is none."""
+    return _entry(model_config.get("output", ()), name)
+
+
+def using_decoupled_model_transaction_policy(model_config: dict[str, Any]) -> bool:
+    """Whether the configuration makes the model a decoupled one."""
+    policy: dict[str, bool] = model_config.get("model_transaction_policy", {})
+    return policy.get("decoupled", False)
+
+
+def _tensor(tensors: Iterable[Tensor], name: str) -> Tensor | None:
+    for tensor in tensors:
+        if tensor.name() == name:
+            return tensor
+    return None
+
+
+def _entry(entries: Iterable[dict[str, Any]], name: str) -> dict[str, Any] | None:
+    return next((entry for entry in entries if entry["name"] == name), None)

@@ -1,0 +1,119 @@
+"""MetricFamily and Metric: a model's own metrics, on the server's metrics endpoint."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from backend_python.api.errors import TritonModelException
+from backend_python.api.host import Host, current
+
+
+class MetricKind(enum.IntEnum):
+    COUNTER = 0
+    GAUGE = 1
+    HISTOGRAM = 2
+
+
+class MetricFamily:
+    """A named metric with its kind. Its metrics must not outlive it. Any thread.
+
+    TritonModelException if the name is there with another kind.
+    """
+
+    COUNTER: ClassVar = MetricKind.COUNTER
+    GAUGE: ClassVar = MetricKind.GAUGE
+    HISTOGRAM: ClassVar = MetricKind.HISTOGRAM
+
+    def __init__(self, name: str, description: str, kind: MetricKind):
+        self._host: Host | None = None  # none yet: nothing to give back in __del__
+        if not isinstance(kind, MetricKind):
+            raise TypeError(
+                f"MetricFamily: kind must be MetricFamily.COUNTER, GAUGE or HISTOGRAM, "
+                f"found {kind!r}"
+            )
+        self._kind = kind
+        host = current()
+        self._number: int = _ask(
+            host,
+            "creating MetricFamily",
+            "metric_family",
+            {"name": name, "description": description, "kind": kind.name.lower()},
+            prefix="Error when ",
+        )
+        self._host = host
+
+    def Metric(
+        self, labels: dict[str, str] | None = None, buckets: Sequence[float] | None = None
+    ) -> Metric:
+        """The metric with these labels; made if it is new.
+
+        buckets   upper bounds, rising; for a histogram, and needed there
+        """
+        if self._kind is MetricKind.HISTOGRAM and buckets is None:
+            raise TritonModelException("Failed to create metric. Missing required buckets.")
+        if self._kind is not MetricKind.HISTOGRAM and buckets is not None:
+            raise TritonModelException(
+                "Failed to create metric. Unexpected buckets found: only a histogram has them."
+            )
+        return Metric(self, labels or {}, list(buckets or ()))
+
+    def __del__(self) -> None:
+        if self._host is not None:
+            self._host.drop("metric_family", self._number)
+
+
+class Metric:
+    """One metric of a family; `family.Metric(labels)` makes it. Any thread."""
+
+    def __init__(self, family: MetricFamily, labels: dict[str, str], buckets: list[float]):
+        self._host: Host | None = None
+        host = family._host
+        assert host is not None
+        self._number: int = _ask(
+            host,
+            "creating Metric",
+            "metric",
+            {"family": family._number, "labels": labels, "buckets": buckets},
+            prefix="Error when ",
+        )
+        self._host = host
+
+    def increment(self, value: float) -> None:
+        """Add to a counter (value >= 0) or a gauge."""
+        self._operate("increment", float(value))
+
+    def set(self, value: float) -> None:
+        """Set a gauge."""
+        self._operate("set", float(value))
+
+    def observe(self, value: float) -> None:
+        """Count a value in a histogram."""
+        self._operate("observe", float(value))
+
+    def value(self) -> float:
+        """What a counter or a gauge shows."""
+        answer = self._operate("value", 0.0)
+        return float(answer)
+
+    def _operate(self, operation: str, value: float) -> Any:
+        assert self._host is not None
+        return _ask(
+            self._host,
+            f"{operation} metric value",
+            "metric_operate",
+            {"metric": self._number, "operation": operation, "value": value},
+            prefix="Failed to ",
+        )
+
+    def __del__(self) -> None:
+        if self._host is not None:
+            self._host.drop("metric", self._number)
+
+
+def _ask(host: Host, doing: str, operation: str, arguments: dict[str, Any], prefix: str) -> Any:
+    try:
+        return host.call(operation, arguments)
+    except TritonModelException as error:
+        raise TritonModelException(f"{prefix}{doing}: {error}") from None

@@ -1,0 +1,226 @@
+"""InferenceRequest: what a model gets, and what it makes to call other models."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+from backend_python.api.host import Host, Key, current
+from backend_python.api.response import Parameters, parameters_json
+from backend_python.api.sender import InferenceResponseSender
+from backend_python.api.tensor import Tensor
+
+TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
+TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2
+TRITONSERVER_REQUEST_RELEASE_ALL = 1
+TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = 2
+
+
+class MemoryType(enum.IntEnum):
+    """Where the outputs of a called model should be."""
+
+    TRITONSERVER_MEMORY_GPU = 0
+    TRITONSERVER_MEMORY_CPU = 1
+
+
+class PreferredMemory:
+    """The caller's wish for the outputs of a called model."""
+
+    __slots__ = ("device_id", "memory_type")
+
+    def __init__(self, preferred_memory_type: MemoryType, preferred_device_id: int = 0):
+        self.memory_type = MemoryType(preferred_memory_type)
+        self.device_id = preferred_device_id
+
+
+class InferenceTrace:
+    """The trace that a request belongs to; a call that carries it becomes part of it."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: str | None = None):
+        self._context = context
+
+    def get_context(self) -> str | None:
+        """The OpenTelemetry carrier (traceparent, tracestate) as JSON; None if there is none."""
+        return self._context
+
+
+class InferenceRequest:
+    """A request of a client (in execute), or one that the model makes to call another model.
+
+    correlation_id   int or str; 0 for none
+    timeout          of the client, µs; 0 for none
+    parameters       {str: bool | int | float | str}
+    """
+
+    __slots__ = (
+        "_correlation_id",
+        "_decoupled",
+        "_flags",
+        "_host",
+        "_inputs",
+        "_key",
+        "_outputs",
+        "_parameters",
+        "_release_flags",
+        "_request_id",
+        "_sender",
+        "_timeout",
+        "_trace",
+        "model_name",
+        "model_version",
+        "preferred_memory",
+    )
+
+    _host: Host | None  # of a client's request; None in one that the model made
+    _key: Key
+    _sender: InferenceResponseSender | None
+    _trace: InferenceTrace | str | None  # the context alone until somebody asks
+
+    def __init__(
+        self,
+        request_id: str = "",
+        correlation_id: int | str = 0,
+        inputs: Sequence[Tensor] | None = None,
+        requested_output_names: Sequence[str] | None = None,
+        model_name: str | None = None,
+        model_version: int = -1,
+        flags: int = 0,
+        timeout: int = 0,
+        preferred_memory: PreferredMemory | None = None,
+        trace: InferenceTrace | None = None,
+        parameters: Parameters | None = None,
+    ):
+        for name, value in (
+            ("inputs", inputs),
+            ("requested_output_names", requested_output_names),
+            ("model_name", model_name),
+        ):
+            if value is None:
+                raise TypeError(f"InferenceRequest: {name} is missing")
+        assert inputs is not None and requested_output_names is not None
+        assert model_name is not None
+        for tensor in inputs:
+            if not isinstance(tensor, Tensor):
+                raise TypeError(
+                    f"InferenceRequest: inputs must be a list of Tensor, found {type(tensor)} in it"
+                )
+        if isinstance(correlation_id, bool) or not isinstance(correlation_id, (int, str)):
+            raise TypeError(
+                f"InferenceRequest: correlation_id must be an int or a str, "
+                f"found {type(correlation_id)}"
+            )
+        if isinstance(correlation_id, int) and not 0 <= correlation_id < 2**64:
+            raise TypeError(
+                f"InferenceRequest: correlation_id must be within 0 and 2^64-1, "
+                f"found {correlation_id}"
+            )
+        self._host = None
+        self._key = (None, 0)
+        self._sender = None
+        self._decoupled = False
+        self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
+        self._request_id = request_id
+        self._correlation_id = correlation_id
+        self._inputs = list(inputs)
+        self._outputs = frozenset(requested_output_names)
+        self._flags = flags
+        self._timeout = timeout
+        self._trace = trace or InferenceTrace()
+        self._parameters = "" if parameters is None else parameters_json(parameters)
+        self.model_name = model_name
+        self.model_version = model_version
+        self.preferred_memory = preferred_memory
+
+    @classmethod
+    def _received(
+        cls,
+        host: Host,
+        key: Key,
+        inputs: list[Tensor],
+        outputs: frozenset[str],
+        *,
+        decoupled: bool,
+        request_id: str = "",
+        correlation_id: int | str = 0,
+        flags: int = 0,
+        timeout: int = 0,
+        parameters: str = "",
+        trace: str | None = None,
+    ) -> InferenceRequest:
+        """A request that came from the server."""
+        request = cls.__new__(cls)
+        request._host = host
+        request._key = key
+        request._sender = None
+        request._decoupled = decoupled
+        request._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
+        request._inputs = inputs
+        request._outputs = outputs
+        request._request_id = request_id
+        request._correlation_id = correlation_id
+        request._flags = flags
+        request._timeout = timeout
+        request._parameters = parameters
+        request._trace = trace
+        return request
+
+    def inputs(self) -> list[Tensor]:
+        return self._inputs
+
+    def request_id(self) -> str:
+        return self._request_id
+
+    def correlation_id(self) -> int | str:
+        return self._correlation_id
+
+    def flags(self) -> int:
+        """TRITONSERVER_REQUEST_FLAG_SEQUENCE_START and _END."""
+        return self._flags
+
+    def set_flags(self, flags: int) -> None:
+        self._flags = int(flags)
+
+    def timeout(self) -> int:
+        return self._timeout
+
+    def parameters(self) -> str:
+        """The parameters as a JSON object."""
+        return self._parameters or "{}"
+
+    def trace(self) -> InferenceTrace:
+        trace = self._trace
+        if not isinstance(trace, InferenceTrace):
+            trace = self._trace = InferenceTrace(trace)
+        return trace
+
+    def requested_output_names(self) -> set[str]:
+        """The outputs that the client wants; all of the model's if it named none."""
+        return set(self._outputs)
+
+    def is_cancelled(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+        return self._host is not None and self._host.is_cancelled(self._key)
+
+    def get_response_sender(self) -> InferenceResponseSender | None:
+        """What answers this request from any thread; None for a request that the model made."""
+        if self._sender is None and self._host is not None:
+            self._sender = InferenceResponseSender(
+                self._host, self._key, self._outputs, self._decoupled
+            )
+        return self._sender
+
+    def set_release_flags(self, flags: int) -> None:
+        """What happens to the request after execute: TRITONSERVER_REQUEST_RELEASE_ALL, or
+        …_RESCHEDULE, with which it comes again in a later execute."""
+        self._release_flags = int(flags)
+
+    def exec(self, decoupled: bool = False) -> Any:
+        """Call the model and wait: its InferenceResponse, or with `decoupled` an iterator of them."""
+        return current().call("infer", {"request": self, "decoupled": decoupled})
+
+    async def async_exec(self, decoupled: bool = False) -> Any:
+        """The same as exec, to be awaited."""
+        return current().call("infer", {"request": self, "decoupled": decoupled})

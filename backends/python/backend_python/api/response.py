@@ -1,0 +1,76 @@
+"""InferenceResponse: the answer to one request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from backend_python.api.errors import TritonError, TritonModelException
+from backend_python.api.tensor import Tensor
+
+Parameters = dict[str, Any]
+
+
+class InferenceResponse:
+    """Output tensors, or an error; with both the client gets the error.
+
+    parameters   {str: bool | int | float | str}, sent with the outputs
+    """
+
+    __slots__ = ("_error", "_outputs", "_parameters")
+
+    def __init__(
+        self,
+        output_tensors: Sequence[Tensor] = (),
+        error: TritonError | None = None,
+        parameters: Parameters | None = None,
+    ):
+        if not isinstance(output_tensors, (list, tuple)):
+            raise TypeError(
+                f"InferenceResponse: output_tensors must be a list, found {type(output_tensors)}"
+            )
+        for tensor in output_tensors:
+            if not isinstance(tensor, Tensor):
+                raise TypeError(
+                    "InferenceResponse: output_tensors must be a list of Tensor, "
+                    f"found {type(tensor)} in it"
+                )
+        if error is not None and not isinstance(error, TritonError):
+            raise TypeError(f"InferenceResponse: error must be a TritonError, found {type(error)}")
+        self._outputs = list(output_tensors)
+        self._error = error
+        self._parameters = parameters_json(parameters) if parameters is not None else ""
+
+    def output_tensors(self) -> list[Tensor]:
+        return self._outputs
+
+    def has_error(self) -> bool:
+        return self._error is not None
+
+    def error(self) -> TritonError | None:
+        return self._error
+
+    def parameters(self) -> str:
+        """The parameters as a JSON object."""
+        return self._parameters or "{}"
+
+
+def parameters_json(parameters: Any) -> str:
+    """Parameters of a request or a response as JSON; "" for none.
+
+    TritonModelException for a key or a value of a type that the protocol does not have.
+    """
+    if not isinstance(parameters, dict):
+        raise TritonModelException(f"Expect parameters to be a dict, found {type(parameters)}")
+    for name, value in parameters.items():
+        if not isinstance(name, str):
+            raise TritonModelException(
+                f"Expect parameters keys to have type str, found type {type(name)}"
+            )
+        if not isinstance(value, (bool, int, float, str)):
+            raise TritonModelException(
+                "Expect parameters values to have type bool/int/float/str, "
+                f"found type {type(value)}"
+            )
+    return json.dumps(parameters) if parameters else ""

@@ -1,0 +1,172 @@
+"""Tensor: a named array of a request or a response."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from backend_python import strings
+from backend_python.api import datatypes
+from backend_python.api.errors import TritonModelException
+
+Array = np.ndarray[Any, Any]
+Buffer = Any  # an object with the buffer protocol
+
+
+class Tensor:
+    """A named tensor in host memory, in C order.
+
+    Of a numpy array (shared, not copied, if it is contiguous), of a DLPack tensor, or of bytes that
+    came over the channel; these become an array when somebody asks for it.
+    BYTES are object arrays of `bytes` (str is written as UTF-8) or numpy `S` arrays; BF16 has no
+    numpy form.
+    """
+
+    __slots__ = ("_array", "_buffer", "_name", "_number", "_shape", "_size", "_start")
+
+    _array: Array | None  # BF16 as uint16
+    _buffer: Buffer  # wire form: bytes _start to _start + _size of it; None if it came as an array
+    _number: int  # of the datatype
+    _shape: tuple[int, ...]
+    _size: int
+    _start: int
+
+    def __init__(self, name: str, numpy_array: Array, /):
+        if not isinstance(name, str) or not isinstance(numpy_array, np.ndarray):
+            raise TypeError(
+                "Tensor() takes the name (str) and a numpy.ndarray, "
+                f"found {type(name)} and {type(numpy_array)}"
+            )
+        if not name:
+            raise TritonModelException("Tensor name cannot be an empty string.")
+        number = datatypes.number_of(numpy_array.dtype)
+        if not number:
+            raise TritonModelException("NumPy dtype is not supported.")
+        if number == datatypes.BF16:
+            numpy_array = numpy_array.view(np.uint16)
+        if not numpy_array.flags.c_contiguous:
+            numpy_array = np.ascontiguousarray(numpy_array)
+        self._name = name
+        self._number = number
+        self._array = numpy_array
+        self._shape = numpy_array.shape
+        self._buffer = None
+
+    @classmethod
+    def _received(
+        cls,
+        name: str,
+        number: int,
+        shape: tuple[int, ...],
+        buffer: Buffer,
+        start: int = 0,
+        size: int = -1,
+    ) -> Tensor:
+        """A tensor of wire bytes: `size` bytes of `buffer` from `start` on (-1: to its end)."""
+        tensor = cls.__new__(cls)
+        tensor._name = name
+        tensor._number = number
+        tensor._shape = shape
+        tensor._array = None
+        tensor._buffer = buffer
+        tensor._start = start
+        tensor._size = size if size >= 0 else memoryview(buffer).nbytes - start
+        return tensor
+
+    @classmethod
+    def _shared(cls, name: str, number: int, array: Array) -> Tensor:
+        """A tensor of an array as `as_numpy` gives it (BF16 as uint16), C order, unchecked."""
+        tensor = cls.__new__(cls)
+        tensor._name = name
+        tensor._number = number
+        tensor._shape = array.shape
+        tensor._array = array
+        tensor._buffer = None
+        return tensor
+
+    @staticmethod
+    def from_dlpack(name: str, tensor: Any, /) -> Tensor:
+        """A tensor that shares the memory of a DLPack capsule or an object with `__dlpack__`."""
+        if not isinstance(name, str):
+            raise TypeError(f"from_dlpack() takes the name as a str, found {type(name)}")
+        if not name:
+            raise TritonModelException("Tensor name cannot be an empty string.")
+        if isinstance(tensor, Tensor):
+            return tensor._renamed(name)
+        from backend_python.api import dlpack  # ctypes: only models that use DLPack pay for it
+
+        array, number = dlpack.read(tensor)
+        return Tensor._shared(name, number, array)
+
+    def name(self) -> str:
+        return self._name
+
+    def shape(self) -> list[int]:
+        """The dimensions, the batch dimension included."""
+        return list(self._shape)
+
+    def triton_dtype(self) -> int:
+        """The number of the datatype: 1 for BOOL … 13 for BYTES, 14 for BF16."""
+        return self._number
+
+    def is_cpu(self) -> bool:
+        """Whether the tensor is in host memory."""
+        return True
+
+    def as_numpy(self) -> Array:
+        """The tensor as a numpy array; the model may write to it."""
+        if self._number == datatypes.BF16:
+            raise TritonModelException(
+                "Tensor dtype is BF16 and cannot be converted to NumPy. "
+                "Use to_dlpack() and from_dlpack() instead."
+            )
+        return self._values()
+
+    def to_dlpack(self) -> Any:
+        """A DLPack capsule that shares the tensor's memory."""
+        if self._number == datatypes.BYTES:
+            raise TritonModelException("DLPack does not have support for string tensors.")
+        from backend_python.api import dlpack
+
+        return dlpack.export(self._values(), self._number)
+
+    def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
+        return self.to_dlpack()  # host memory: there is no stream to wait for
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def _values(self) -> Array:
+        if self._array is None:
+            if self._number == datatypes.BYTES:
+                flat = strings.decode(self._wire(), math.prod(self._shape))
+                self._array = flat.reshape(self._shape)
+            else:
+                dtype = datatypes.NUMPY[self._number]
+                self._array = np.ndarray(self._shape, dtype, self._buffer, self._start)
+        return self._array
+
+    def _wire(self) -> Buffer:
+        """The wire form, flat and contiguous: what the sender writes into its arena."""
+        if self._buffer is not None and (self._array is None or self._number != datatypes.BYTES):
+            return memoryview(self._buffer)[self._start : self._start + self._size]
+        array = self._array
+        assert array is not None
+        if self._number == datatypes.BYTES:
+            return strings.encode(array)
+        if array.ndim == 0 or array.size == 0:  # these have no byte view
+            return array.tobytes()
+        return memoryview(array).cast("B")  # type: ignore[arg-type]  # numpy 1.x has no stub for it
+
+    def _renamed(self, name: str) -> Tensor:
+        other = Tensor.__new__(Tensor)
+        for slot in Tensor.__slots__:
+            if hasattr(self, slot):
+                setattr(other, slot, getattr(self, slot))
+        other._name = name
+        return other
+
+    def __repr__(self) -> str:
+        return f"Tensor({self._name!r}, datatype {self._number}, shape {self.shape()})"

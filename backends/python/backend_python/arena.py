@@ -1,0 +1,205 @@
+"""Shared memory for the tensors of one direction: written by one side, read by the other.
+
+An arena is a memfd, handed to the child by inheritance: it has no name, nobody else can open it, and
+it is gone with its last mapping. It can grow and is sealed against shrinking, so no side can pull
+pages from under the other.
+
+A *region* holds the tensors of one message. The sender allocates it; from the moment the message is
+sent it belongs to the receiver, until the receiver names its offset as released.
+"""
+
+from __future__ import annotations
+
+import bisect
+import fcntl
+import mmap
+import os
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from backend_python.protocol import ProtocolError
+
+ALIGNMENT = 64  # of regions and of the tensors in them
+COPIED_BELOW = 1 << 16  # bytes; a smaller region is copied and released at once
+_TRIM_EVERY = 256  # allocations between two looks at pages that nobody needs any more
+_KEPT = 1 << 22  # bytes that are never given back
+
+
+def aligned(size: int) -> int:
+    return (size + ALIGNMENT - 1) & -ALIGNMENT
+
+
+def create(name: str, size: int) -> int:
+    """A new arena; the caller closes the file descriptor."""
+    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
+    return fd
+
+
+class Sender:
+    """The side that writes. Not locked: the owner calls from one thread, or under its own lock.
+
+    memory   the whole arena, writable; a new object after it has grown
+    """
+
+    def __init__(self, fd: int, growth: int = 1 << 20):
+        self._fd = fd
+        self._growth = max(growth, mmap.PAGESIZE)
+        self._size = os.fstat(fd).st_size
+        self._used: dict[int, int] = {}  # offset → size
+        self._holes: list[tuple[int, int]] = [(0, self._size)]  # offset, size; by offset
+        self._allocations = 0
+        self._touched = 0  # end of the pages that may be in memory
+        self._peak = 0  # end of the regions since the last trim
+        self._map()
+
+    def _map(self) -> None:
+        self._mmap = mmap.mmap(self._fd, self._size)
+        self.memory = memoryview(self._mmap)
+
+    def allocate(self, size: int) -> int:
+        """The offset of a new region of at least `size` bytes."""
+        size = aligned(size) or ALIGNMENT
+        for i, (offset, hole) in enumerate(self._holes):
+            if hole >= size:
+                if hole == size:
+                    del self._holes[i]
+                else:
+                    self._holes[i] = (offset + size, hole - size)
+                break
+        else:
+            self._grow(size)
+            return self.allocate(size)
+        self._used[offset] = size
+        self._allocations += 1
+        if offset + size > self._peak:
+            self._peak = offset + size
+        return offset
+
+    def free(self, offsets: Iterable[int]) -> None:
+        """The receiver has released these regions. ProtocolError for one that it does not hold."""
+        for offset in offsets:
+            size = self._used.pop(offset, 0)
+            if not size:
+                raise ProtocolError(f"region {offset} was released, but is not in use")
+            self._add_hole(offset, size)
+        if not self._used and self._allocations >= _TRIM_EVERY:
+            self._trim()
+
+    @property
+    def used(self) -> int:
+        """Regions that the receiver still holds."""
+        return len(self._used)
+
+    def close(self) -> None:
+        """Forget the mapping; views of it stay valid."""
+        self.memory = memoryview(b"")
+        del self._mmap
+
+    def _add_hole(self, offset: int, size: int) -> None:
+        holes = self._holes
+        i = bisect.bisect(holes, (offset,))
+        if i < len(holes) and holes[i][0] == offset + size:
+            size += holes.pop(i)[1]
+        if i and sum(holes[i - 1]) == offset:
+            i -= 1
+            offset, before = holes.pop(i)
+            size += before
+        holes.insert(i, (offset, size))
+
+    def _grow(self, size: int) -> None:
+        """Double, or more: pages take no memory before they are written."""
+        wanted = self._size + max(size, self._size)
+        wanted += -wanted % self._growth
+        os.ftruncate(self._fd, wanted)
+        start, self._size = self._size, wanted
+        self._map()
+        self._add_hole(start, wanted - start)
+
+    def _trim(self) -> None:
+        """The arena is empty: give back pages beyond twice of what was needed of late."""
+        self._touched = max(self._touched, self._peak)
+        keep = max(2 * self._peak, _KEPT)
+        keep += -keep % mmap.PAGESIZE
+        end = self._touched + -self._touched % mmap.PAGESIZE
+        if end > keep:
+            self._mmap.madvise(mmap.MADV_REMOVE, keep, end - keep)
+            self._touched = keep
+        self._allocations = 0
+        self._peak = 0
+
+
+class _Region:
+    """Released when the last array that views it is gone."""
+
+    __slots__ = ("__array_interface__", "_mmap", "_offset", "_released")
+
+    def __init__(self, receiver: Receiver, offset: int, size: int):
+        self._mmap = receiver._mmap
+        self._offset = offset
+        self._released = receiver.released
+        self.__array_interface__ = {
+            "data": (receiver._address + offset, not receiver._writable),
+            "shape": (size,),
+            "typestr": "|u1",
+            "version": 3,
+        }
+
+    def __del__(self) -> None:
+        self._released.append(self._offset)
+
+
+class Receiver:
+    """The side that reads. One thread at a time, but regions may end on any.
+
+    released   offsets to be told to the sender with the next message; append and popleft only
+    """
+
+    def __init__(self, fd: int, *, writable: bool):
+        self._fd = fd
+        self._writable = writable
+        self._size = 0
+        self.released: deque[int] = deque()
+        self._map()
+
+    def _map(self) -> None:
+        self._size = os.fstat(self._fd).st_size
+        access = mmap.ACCESS_WRITE if self._writable else mmap.ACCESS_READ
+        self._mmap = mmap.mmap(self._fd, self._size, access=access)
+        self._memory = memoryview(self._mmap)
+        whole: np.ndarray[Any, Any] = np.frombuffer(self._mmap, np.uint8)
+        self._address: int = whole.__array_interface__["data"][0]
+
+    def take(self, offset: int, size: int) -> Any:
+        """The bytes of a region: a copy if it is small, else a view that holds it.
+
+        Both have the buffer protocol; a writable arena gives writable ones.
+        ProtocolError if the region is not within the arena.
+        """
+        end = offset + size
+        if end > self._size:
+            self._map()
+            if end > self._size:
+                raise ProtocolError(f"region of {size} bytes at {offset} is outside of the arena")
+        if size >= COPIED_BELOW:
+            return np.asarray(_Region(self, offset, size))
+        part = self._memory[offset:end]
+        found = bytearray(part) if self._writable else bytes(part)
+        self.released.append(offset)
+        return found
+
+    def drain_released(self, most: int) -> tuple[int, ...]:
+        """At most `most` released offsets, to be sent now."""
+        released = self.released
+        if not released:
+            return ()
+        return tuple(released.popleft() for _ in range(min(most, len(released))))
+
+    def close(self) -> None:
+        """Forget the mapping; views of it stay valid."""
+        self._memory = memoryview(b"")
+        del self._mmap

@@ -1,0 +1,101 @@
+"""What a model may ask of the server while it runs, initializes or finalizes: its own metrics.
+
+model ─► api.Host.call ─► CALL ─► [Calls] ─► REPLY, or without a child straight to here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from core.errors import CoreError, unsupported
+from core.telemetry.registry import Metric, MetricFamily, registry
+
+
+class Calls:
+    """The calls of one instance, and what they made: it is given back with the instance.
+
+    One thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._numbers = 0
+        self._families: dict[int, MetricFamily] = {}
+        self._metrics: dict[int, tuple[int, Metric]] = {}  # with the number of its family
+        self._operations: dict[str, Callable[..., Any]] = {
+            "metric_family": self._metric_family,
+            "metric": self._metric,
+            "metric_operate": self._metric_operate,
+        }
+
+    def answer(self, operation: str, arguments: dict[str, Any]) -> Any:
+        """The value of a call, which JSON has. CoreError if it is refused."""
+        if (function := self._operations.get(operation)) is None:
+            raise unsupported(_refusal(operation))
+        return function(**arguments)
+
+    def drop(self, dropped: Iterable[tuple[str, int]]) -> None:
+        """The model has no more use for these families and metrics."""
+        for what, number in dropped:
+            if what == "metric" and (known := self._metrics.pop(number, None)) is not None:
+                self._families[known[0]].remove(known[1])
+            elif what == "metric_family":
+                self._drop_family(number)
+
+    def close(self) -> None:
+        """The instance is gone, or its child has died: give everything back."""
+        for number in list(self._families):
+            self._drop_family(number)
+
+    def _drop_family(self, number: int) -> None:
+        if (family := self._families.pop(number, None)) is None:
+            return
+        for each, (owner, metric) in list(self._metrics.items()):
+            if owner == number:
+                del self._metrics[each]
+                family.remove(metric)
+        registry.remove(family)
+
+    def _metric_family(self, name: str, description: str, kind: Any) -> int:
+        return self._keep(self._families, registry.family(name, description, kind))
+
+    def _metric(self, family: int, labels: dict[str, str], buckets: list[float]) -> int:
+        return self._keep(self._metrics, (family, self._families[family].metric(labels, buckets)))
+
+    def _metric_operate(self, metric: int, operation: str, value: float) -> float:
+        if metric not in self._metrics:
+            raise unsupported(
+                "Invalid metric operation as the corresponding 'MetricFamily' has been deleted. "
+                "The 'MetricFamily' object should be deleted AFTER its corresponding 'Metric' "
+                "objects have been deleted."
+            )
+        found = self._metrics[metric][1]
+        if operation == "value":
+            return found.value()
+        if operation not in ("increment", "set", "observe"):
+            raise unsupported(f"metrics do not support '{operation}'")
+        getattr(found, operation)(value)
+        return 0.0
+
+    def _keep(self, kept: dict[int, Any], made: Any) -> int:
+        self._numbers += 1
+        kept[self._numbers] = made
+        return self._numbers
+
+
+def replied(calls: Calls, content: Any) -> dict[str, Any]:
+    """The content of REPLY to the content of CALL: [operation, arguments, dropped objects]."""
+    operation, arguments, dropped = content
+    calls.drop(dropped)
+    try:
+        return {"value": calls.answer(operation, arguments)}
+    except CoreError as error:
+        return {"error": error.message}
+    except Exception as error:  # arguments of the wrong type: the model's mistake
+        return {"error": f"{operation}: {type(error).__name__}: {error}"}
+
+
+def _refusal(operation: str) -> str:
+    if operation == "infer":
+        return "calling other models (BLS) is not available to Python models of this server"
+    return f"'{operation}' is not available to Python models of this server"

@@ -1,0 +1,185 @@
+"""Main loop of a child: `python -m backend_python.child CHANNEL INPUTS OUTPUTS`, file descriptors.
+
+Imports numpy and the standard library only, and as little of that as possible: every instance of
+every model pays for it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+from backend_python import arena, protocol, runner
+from backend_python.api import host as api_host
+from backend_python.api.request import InferenceRequest
+from backend_python.child import messages
+from backend_python.child.connection import Closed, Connection
+from backend_python.child.host import ChildHost
+from backend_python.protocol import Frame
+
+
+class Child:
+    """The model and its channel. Main thread, but for what says otherwise."""
+
+    def __init__(self, channel: int, inputs: int, outputs: int):
+        sock = socket.socket(fileno=channel)
+        self._in = arena.Receiver(inputs, writable=True)
+        self._connection = Connection(sock, self._in, arena.Sender(outputs))
+        self._host = ChildHost(self._connection)
+        self._runner: runner.ModelRunner | None = None
+        self._decoder: messages.RequestDecoder
+        self._encoder = messages.AnswerEncoder()
+        self._decoupled = False
+        api_host.set_process_host(self._host)
+
+    def serve(self) -> None:
+        """Answer messages until FINALIZE, or until the server has gone."""
+        self._connection.watch()
+        self._connection.send(protocol.READY)
+        try:
+            while self._handle(self._connection.next_work()):
+                pass
+        except Closed:
+            self._finalize()
+
+    def _handle(self, frame: Frame) -> bool:
+        if frame.kind == protocol.EXECUTE:
+            self._execute(frame)
+        elif frame.kind == protocol.INITIALIZE:
+            self._answer(protocol.INITIALIZED, self._initialize, frame)
+        elif frame.kind == protocol.COMPLETE:
+            self._answer(protocol.COMPLETED, self._complete, frame)
+        elif frame.kind == protocol.FINALIZE:
+            error = self._finalize()
+            answer = {} if error is None else {"error": runner.described(error)}
+            self._connection.send(protocol.FINALIZED, 0, protocol.to_json(answer))
+            return False
+        return True
+
+    def _answer(self, kind: int, work: Any, frame: Frame) -> None:
+        try:
+            answer = work(json.loads(frame.content))
+        except BaseException as error:  # SystemExit too: the load has failed, and says why
+            answer = {"error": runner.described(error)}
+        self._connection.send(kind, 0, protocol.to_json(answer))
+
+    def _initialize(self, what: dict[str, Any]) -> dict[str, Any]:
+        self._decoupled = what["decoupled"]
+        self._host.model_directory = what["directory"]
+        self._decoder = messages.RequestDecoder(
+            self._host, self._in, what["outputs"], self._decoupled
+        )
+        model = runner.ModelRunner(what["file"], what["module"], self._decoupled)
+        model.initialize(what["arguments"])
+        self._runner = model
+        return {}
+
+    def _complete(self, what: dict[str, Any]) -> dict[str, Any]:
+        self._host.model_directory = what["directory"]
+        return {
+            "config": runner.complete(what["file"], what["module"], what["model"], what["config"])
+        }
+
+    def _finalize(self) -> BaseException | None:
+        model, self._runner = self._runner, None
+        if model is not None:
+            try:
+                model.finalize()
+            except BaseException as error:
+                return error
+        return None
+
+    def _execute(self, frame: Frame) -> None:
+        requests: list[InferenceRequest] = []
+        start = time.monotonic_ns()
+        try:
+            assert self._runner is not None
+            requests = self._decoder.requests(frame)
+            start = time.monotonic_ns()
+            returned = self._runner.call(requests)
+            if runner.is_coroutine(returned):
+                returned = self._coroutine(frame.number, requests, returned)
+            responses = self._runner.checked(requests, returned)
+            end = time.monotonic_ns()
+            layout, pieces, size = self._encoder.batch(requests, responses)
+        except Closed:
+            raise
+        except BaseException as error:  # SystemExit too: it is the batch that failed
+            self._failed(frame.number, start, error)
+            return
+        finally:
+            # What the model did not keep is gone now, and its regions are released with the answer.
+            requests = returned = responses = []
+
+        def fill(memory: memoryview, offset: int, size: int) -> bytes:
+            messages.write(memory, offset, pieces)
+            pieces.clear()
+            return protocol.DONE.pack(offset, size, start, end) + layout
+
+        self._connection.send(protocol.EXECUTED, frame.number, size=size, fill=fill)
+
+    def _coroutine(self, batch: int, requests: list[InferenceRequest], coroutine: Any) -> Any:
+        """Run an async execute: to its end, or of a decoupled model beside the batches to come."""
+        assert self._runner is not None
+        if not self._decoupled:
+            return self._runner.run(coroutine)
+
+        def ended(error: BaseException | None) -> None:  # the loop's thread
+            if error is not None:
+                self._failed(batch, time.monotonic_ns(), error)
+
+        for request in requests:
+            request.get_response_sender()
+        self._runner.start(coroutine, ended)
+        return None
+
+    def _failed(self, batch: int, start: int, error: BaseException) -> None:
+        """The batch's open requests fail. Any thread."""
+        text = runner.described(error).encode("utf-8", "replace")
+        times = protocol.DONE.pack(0, 0, start, time.monotonic_ns())
+        self._connection.send(protocol.FAILED, batch, times + text)
+
+
+def main() -> None:
+    _leave_ending_to_the_server()
+    channel, inputs, outputs = map(int, sys.argv[1:4])
+    for fd in (channel, inputs, outputs):
+        os.set_inheritable(fd, False)  # not for what the model starts
+    sys.argv[:] = [""]
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(line_buffering=True)  # what the model prints is seen at once
+    try:
+        Child(channel, inputs, outputs).serve()
+    except Closed:
+        pass
+    # Not sys.exit: threads that a model left running would be waited for.
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _leave_ending_to_the_server() -> None:
+    """Ctrl-C and a service manager's SIGTERM reach the whole process group; the server drains first.
+
+    A handler that does nothing, and not SIG_IGN, which programs that the model starts would inherit;
+    processes that it forks get the defaults back.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    os.register_at_fork(after_in_child=_default_signals)
+
+
+def _default_signals() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""auto_complete_config, in a child that lives for that call."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+from backend_python import process, protocol
+from backend_python.errors import unhealthy
+from backend_python.model import DEFAULT_FILE, check_file
+from backend_python.process import Died, Settings
+from backend_python.runner import CLASS
+from core import config as configuration
+from core.backend import Backend
+from core.config import ModelConfig
+from core.errors import internal
+
+FUNCTION = "auto_complete_config"
+
+
+def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
+    """Let the model complete its configuration, in place. On a worker thread.
+
+    path   of the version directory
+    CoreError with the model's own text and traceback if its function raises.
+    """
+    file = path / (config.default_model_filename or DEFAULT_FILE)
+    check_file(file)
+    if cannot_complete(file.read_bytes()):
+        return
+    name = f"{config.name}_auto_complete"
+    child = process.start(name, Settings(backend.config))
+    question = {
+        "file": str(file),
+        "module": f"{path.name}.{file.stem}",
+        "directory": str(path),
+        "model": config.name,
+        "config": json.dumps(configuration.to_json(config)),
+    }
+    try:
+        answer = child.ask(protocol.COMPLETE, question, protocol.COMPLETED, None)
+    except Died:
+        raise unhealthy(name) from None
+    finally:
+        child.kill()
+    if "error" in answer:
+        raise internal(answer["error"])
+    if answer["config"] is not None:
+        origin = f"{FUNCTION} of model '{config.name}'"
+        updated = configuration.parse_json(json.dumps(answer["config"]), origin)
+        configuration.complete(config, updated)
+
+
+def cannot_complete(source: bytes) -> bool:
+    """Whether the file surely has no auto_complete_config, so that no child need be started.
+
+    True only for a plain class TritonPythonModel without bases and decorators, at the top of a file
+    that nowhere has that word.
+    """
+    if FUNCTION.encode() in source or b"setattr" in source:
+        return False
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return False  # the child tells what is wrong, with Triton's text
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == CLASS:
+            return not (node.bases or node.keywords or node.decorator_list)
+    return False

@@ -1,0 +1,311 @@
+"""The server's end of a channel once the model runs. Loop thread only.
+
+A batch costs one send and one wake-up: `execute` writes EXECUTE itself, and the reader callback hands
+the answers of EXECUTED to the batch before it lets `execute` go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import orjson
+
+from backend_python import layout, protocol
+from backend_python.errors import failed, not_rescheduled, unhealthy
+from backend_python.process import Process
+from backend_python.protocol import Frame, ProtocolError
+from backend_python.requests import Parts, write
+from core import dtypes
+from core.batch import Batch
+from core.errors import CoreError, Kind
+from core.request import Parameter
+from core.tensor import Tensor
+
+logger = logging.getLogger("core")
+
+_RELEASES = 64  # regions that the child's arena may be short of before it is told on its own
+_COPIED_ON_THE_LOOP = 1 << 20  # bytes; more are copied on a thread
+
+
+class Active:
+    """A batch whose requests have not all had their last answer."""
+
+    __slots__ = ("batch", "done", "open")
+
+    def __init__(self, batch: Batch, done: asyncio.Future[None]):
+        self.batch = batch
+        self.done = done  # the execution is over
+        self.open = set(range(len(batch.requests)))  # requests without their last answer
+
+
+class Connection:
+    """Sends batches and hands out answers until the child dies or `detach` is called."""
+
+    def __init__(
+        self,
+        process: Process,
+        loop: asyncio.AbstractEventLoop,
+        decoupled: bool,
+        died: Callable[[], None],
+    ):
+        self._process = process
+        self._loop = loop
+        self._decoupled = decoupled
+        self._died = died
+        self._number = 0
+        self._active: dict[int, Active] = {}
+        self._unsent: deque[memoryview] = deque()  # what the socket would not take yet
+        self._layouts = layout.Memory()
+        self.alive = True
+        process.sock.setblocking(False)
+        loop.add_reader(process.sock.fileno(), self._readable)
+        loop.add_reader(process.pidfd, self._ended)
+
+    @property
+    def busy(self) -> bool:
+        """Whether the child executes a batch now."""
+        return any(not active.done.done() for active in self._active.values())
+
+    async def execute(self, batch: Batch, parts: Parts) -> None:
+        """Run a batch; returns when the child's execute has returned, or the child has died."""
+        process = self._process
+        offset = process.inputs.allocate(parts.size) if parts.size else 0
+        if parts.size > _COPIED_ON_THE_LOOP:
+            memory = process.inputs.memory
+            await self._loop.run_in_executor(None, write, memory, offset, parts)
+        else:
+            write(process.inputs.memory, offset, parts)
+        self._number += 1
+        number = self._number
+        active = Active(batch, self._loop.create_future())
+        self._active[number] = active
+        if not self.alive:  # it died while we were copying
+            self._fail_all()
+            return
+        region = protocol.REGION.pack(offset, parts.size, len(parts.layout))
+        self._send(protocol.EXECUTE, number, region + parts.layout + parts.fields)
+        for i, request in enumerate(batch.requests):
+            request.on_cancel(partial(self._cancel, number, i))
+        await active.done
+
+    def detach(self) -> None:
+        """Stop listening: the channel goes back to a thread that may block."""
+        if self.alive:
+            self.alive = False
+            self._stop_listening()
+            self._process.sock.setblocking(True)
+
+    def _stop_listening(self) -> None:
+        self._loop.remove_reader(self._process.sock.fileno())
+        self._loop.remove_writer(self._process.sock.fileno())
+
+    def fail_all(self) -> None:
+        """The child is about to end: whoever waits for it gets an error."""
+        self._fail_all()
+
+    # sending -----------------------------------------------------------------
+
+    def _send(self, kind: int, number: int = 0, content: bytes = b"") -> None:
+        released = self._process.outputs.drain_released(protocol.MOST_RELEASED)
+        self._write(protocol.frame(kind, number, content, released))
+
+    def _write(self, message: bytes) -> None:
+        data = memoryview(message)
+        if not self._unsent:
+            try:
+                data = data[self._process.sock.send(data) :]
+            except BlockingIOError:
+                pass
+            except OSError:
+                return  # the child has died: the reader finds out
+            if not data:
+                return
+            self._loop.add_writer(self._process.sock.fileno(), self._writable)
+        self._unsent.append(data)
+
+    def _writable(self) -> None:
+        try:
+            while self._unsent:
+                sent = self._process.sock.send(self._unsent[0])
+                if sent < len(self._unsent[0]):
+                    self._unsent[0] = self._unsent[0][sent:]
+                    return
+                self._unsent.popleft()
+        except BlockingIOError:
+            return
+        except OSError:
+            self._unsent.clear()
+        self._loop.remove_writer(self._process.sock.fileno())
+
+    def _cancel(self, number: int, i: int) -> None:
+        active = self._active.get(number)
+        if self.alive and active is not None and i in active.open:
+            self._send(protocol.CANCEL, number, protocol.INDEX.pack(i))
+
+    # receiving ---------------------------------------------------------------
+
+    def _readable(self) -> None:
+        try:
+            if not self._process.reader.receive():
+                self._lost()
+                return
+            for frame in self._process.reader.frames():
+                self._process.inputs.free(frame.released)
+                self._handle(frame)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._lost()
+        except Exception as error:  # nothing that a child sends may harm the server
+            logger.error("'%s' sent what is no message: %r", self._process.name, error)
+            self._lost()
+
+    def _handle(self, frame: Frame) -> None:
+        if frame.kind == protocol.EXECUTED:
+            self._executed(frame)
+        elif frame.kind == protocol.RESPOND:
+            self._respond(frame)
+        elif frame.kind == protocol.FAILED:
+            self._failed(frame)
+        elif frame.kind == protocol.LOG:
+            self._process.log(frame)
+        elif frame.kind == protocol.CALL:
+            self._write(self._process.reply(frame))
+        else:
+            raise ProtocolError(f"message of kind {frame.kind}")
+
+    def _executed(self, frame: Frame) -> None:
+        """The answers of a batch, or of a decoupled model only that execute has returned."""
+        active = self._active[frame.number]
+        offset, size, start, end = protocol.DONE.unpack_from(frame.content)
+        described = frame.content[protocol.DONE.size :]
+        answers = self._layouts.of(
+            (described, size),
+            len(described),
+            lambda: layout.answers(orjson.loads(described), size),
+        )
+        region = self._process.outputs.take(offset, size) if size else b""
+        batch = active.batch
+        batch.compute_start_ns = start
+        batch.compute_end_ns = end
+        if len(answers) != len(batch.requests):
+            raise ProtocolError(f"{len(answers)} answers to {len(batch.requests)} requests")
+        for i, answer in enumerate(answers):
+            if isinstance(answer, layout.Answer):
+                self._answer(active, i, answer, region, True)
+            elif answer is True:
+                self._reschedule(active, i)
+            elif answer is False and i in active.open:
+                batch.defer(i)  # its sender answers later
+        self._over(frame.number, active)
+
+    def _respond(self, frame: Frame) -> None:
+        """One answer of a response sender."""
+        offset, size, i, flags = protocol.ANSWER.unpack_from(frame.content)
+        region = self._process.outputs.take(offset, size) if size else b""
+        if len(self._process.outputs.released) >= _RELEASES:
+            self._send(protocol.RELEASE)
+        active = self._active.get(frame.number)
+        if active is None or i not in active.open:
+            return  # it has had its last answer, as a failure of its batch
+        described = orjson.loads(frame.content[protocol.ANSWER.size :])
+        (answer,) = layout.answers(described, size)
+        final = bool(flags & protocol.FINAL) or not self._decoupled
+        if isinstance(answer, layout.Answer):
+            self._answer(active, i, answer, region, final)
+        else:
+            active.open.discard(i)
+            active.batch.finish(i)
+        self._forget_if_over(frame.number, active)
+
+    def _answer(
+        self, active: Active, i: int, answer: layout.Answer, region: Any, final: bool
+    ) -> None:
+        if i not in active.open:
+            return  # a response sender was first
+        if final:
+            active.open.discard(i)
+        if answer.error is not None:
+            code, text = answer.error
+            active.batch.fail(i, CoreError(Kind(code), text), final=final)
+            return
+        parameters: dict[str, Parameter] | None = (
+            json.loads(answer.parameters) if answer.parameters else None
+        )
+        view = memoryview(region)
+        tensors = [
+            Tensor(
+                place.name,
+                dtypes.BY_NUMBER[place.number],
+                place.shape,
+                view[place.start : place.start + place.size],
+            )
+            for place in answer.places
+        ]
+        active.batch.respond(i, tensors, parameters, final=final)
+
+    def _reschedule(self, active: Active, i: int) -> None:
+        active.open.discard(i)
+        active.batch.fail(i, not_rescheduled(self._process.name), failure=True)
+
+    def _failed(self, frame: Frame) -> None:
+        """execute has raised, or returned what is no answer."""
+        active = self._active.get(frame.number)
+        if active is None:
+            return
+        _, _, start, end = protocol.DONE.unpack_from(frame.content)
+        if not active.done.done():
+            active.batch.compute_start_ns = start
+            active.batch.compute_end_ns = end
+        text = frame.content[protocol.DONE.size :].decode("utf-8", "replace")
+        self._fail(active, failed(self._process.name, text))
+        self._over(frame.number, active)
+
+    def _over(self, number: int, active: Active) -> None:
+        """The execution of a batch is over."""
+        if not active.done.done():
+            active.done.set_result(None)
+        self._forget_if_over(number, active)
+
+    def _forget_if_over(self, number: int, active: Active) -> None:
+        if active.done.done() and not active.open:
+            self._active.pop(number, None)
+
+    @staticmethod
+    def _fail(active: Active, error: CoreError) -> None:
+        for i in sorted(active.open):
+            active.batch.fail(i, error, failure=True)
+        active.open.clear()
+
+    # the end -----------------------------------------------------------------
+
+    def _lost(self) -> None:
+        """The channel is closed, or what comes through it is nonsense: the child must go."""
+        if not self.alive:
+            return
+        self.alive = False
+        self._stop_listening()
+        self._process.kill_soon()
+        self._fail_all()
+        self._died()
+
+    def _ended(self) -> None:
+        """The process has ended, whether or not something it started holds the channel open."""
+        self._loop.remove_reader(self._process.pidfd)
+        self._lost()
+        logger.error("%s (%s)", unhealthy(self._process.name).message, self._process.ending)
+        self._process.close()
+
+    def _fail_all(self) -> None:
+        error = unhealthy(self._process.name)
+        active, self._active = list(self._active.values()), {}
+        for one in active:
+            self._fail(one, error)
+            if not one.done.done():
+                one.done.set_result(None)

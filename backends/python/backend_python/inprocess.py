@@ -1,0 +1,204 @@
+"""EXECUTION_MODE thread and inline: model.py in the server's own process.
+
+The same classes and texts as in a child, without its isolation: the model shares the interpreter
+with the server, and inputs are read-only views of what the client sent.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from backend_python.api import host as api_host
+from backend_python.api.datatypes import BYTES
+from backend_python.api.errors import TritonModelException
+from backend_python.api.host import Key
+from backend_python.api.request import (
+    TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
+    InferenceRequest,
+)
+from backend_python.api.response import InferenceResponse
+from backend_python.api.sender import TRITONSERVER_RESPONSE_COMPLETE_FINAL
+from backend_python.api.tensor import Tensor
+from backend_python.calls import Calls, replied
+from backend_python.errors import failed, not_rescheduled
+from backend_python.process import write_log
+from backend_python.runner import ModelRunner, described, is_coroutine
+from core import dtypes
+from core import tensor as core_tensor
+from core.batch import Batch
+from core.errors import CoreError, Kind, internal, invalid
+
+if TYPE_CHECKING:
+    from backend_python.instance import PythonInstance
+
+
+class LocalHost:
+    """What the calls of a model become: calls of the server's own objects. Any thread."""
+
+    def __init__(self, name: str, model_directory: str, decoupled: bool):
+        self.model_directory = model_directory
+        self._name = name
+        self._decoupled = decoupled
+        self._calls = Calls()
+        self._dropped: deque[tuple[str, int]] = deque()
+        self._calling = threading.Lock()
+
+    def log(self, level: int, file: str, line: int, text: str) -> None:
+        write_log(level, file, line, text)
+
+    def send(
+        self, key: Key, wanted: frozenset[str], response: InferenceResponse | None, flags: int
+    ) -> None:
+        batch, index = key
+        final = bool(flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL) or not self._decoupled
+        if response is None:
+            batch.finish(index)
+        else:
+            answer(batch, index, response, wanted, final)
+
+    def is_cancelled(self, key: Key) -> bool:
+        batch, index = key
+        cancelled: bool = batch.requests[index].cancelled
+        return cancelled
+
+    def call(self, operation: str, arguments: dict[str, Any]) -> Any:
+        with self._calling:
+            dropped = [self._dropped.popleft() for _ in range(len(self._dropped))]
+            answer = replied(self._calls, (operation, arguments, dropped))
+        if "error" in answer:
+            raise TritonModelException(answer["error"])
+        return answer["value"]
+
+    def drop(self, what: str, number: int) -> None:
+        self._dropped.append((what, number))  # goes with the next call: destructors do not wait
+
+    def close(self) -> None:
+        """The instance is gone."""
+        with self._calling:
+            self._calls.close()
+
+
+class InProcess:
+    """One instance. open, execute and close come from one thread, or from the loop."""
+
+    def __init__(self, instance: PythonInstance):
+        self._instance = instance
+        self._runner: ModelRunner | None = None
+        self._host = LocalHost("", "", False)
+        self._outputs: frozenset[str] = frozenset()
+
+    def open(self) -> None:
+        instance, model = self._instance, self._instance.model
+        self._host = LocalHost(instance.name, str(model.path), model.decoupled)
+        self._outputs = frozenset(output.name for output in model.config.output)
+        # Every model of this process needs a name of its own in sys.modules.
+        name = f"python_model_{model.name}_{model.module_name}_{id(self):x}"
+        with api_host.running(self._host):
+            try:
+                runner = ModelRunner(str(model.python_file), name, model.decoupled)
+                runner.initialize(instance.arguments())
+            except Exception as error:
+                raise internal(described(error)) from error
+        if model.mode == "inline" and runner.is_async:
+            raise invalid(
+                f"model '{model.name}': EXECUTION_MODE inline needs a plain `def execute`; "
+                "an `async def` runs with EXECUTION_MODE thread or process"
+            )
+        self._runner = runner
+
+    def ready(self) -> bool:
+        return self._runner is not None
+
+    def execute(self, batch: Batch) -> None:
+        assert self._runner is not None
+        requests = [self._request(batch, i) for i in range(len(batch.requests))]
+        with api_host.running(self._host):
+            try:
+                returned = self._runner.call(requests)
+                if is_coroutine(returned):
+                    returned = self._coroutine(batch, requests, returned)
+                responses = self._runner.checked(requests, returned)
+            except Exception as error:
+                self._fail(batch, error)
+                return
+        batch.outputs_ready()
+        for i, (request, response) in enumerate(zip(requests, responses, strict=True)):
+            if response is not None:
+                answer(batch, i, response, request._outputs, True)
+            elif request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
+                batch.fail(i, not_rescheduled(self._instance.name), failure=True)
+            elif request._sender is not None:
+                batch.defer(i)
+
+    def close(self) -> None:
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            try:
+                with api_host.running(self._host):
+                    runner.finalize()
+            finally:
+                self._host.close()
+
+    def _coroutine(self, batch: Batch, requests: list[InferenceRequest], coroutine: Any) -> Any:
+        assert self._runner is not None
+        if not self._instance.model.decoupled:
+            return self._runner.run(coroutine)
+
+        def ended(error: BaseException | None) -> None:  # the loop's thread
+            if error is not None:
+                self._fail(batch, error)
+
+        for request in requests:
+            request.get_response_sender()
+        self._runner.start(coroutine, ended)
+        return None
+
+    def _fail(self, batch: Batch, error: BaseException) -> None:
+        problem = failed(self._instance.name, described(error))
+        for i in range(len(batch.requests)):
+            batch.fail(i, problem, failure=True)
+
+    def _request(self, batch: Batch, i: int) -> InferenceRequest:
+        request = batch.requests[i]
+        wanted = frozenset(output.name for output in request.outputs)
+        return InferenceRequest._received(
+            self._host,
+            (batch, i),
+            [_model_tensor(tensor) for tensor in request.inputs.values()],
+            wanted or self._outputs,
+            decoupled=self._instance.model.decoupled,
+            request_id=request.id,
+            correlation_id=request.correlation_id,
+            flags=request.flags,
+            timeout=request.timeout_us,
+            parameters=json.dumps(request.parameters) if request.parameters else "",
+        )
+
+
+def answer(
+    batch: Batch, i: int, response: InferenceResponse, wanted: frozenset[str], final: bool
+) -> None:
+    """Hand a model's response to the batch."""
+    error = response.error()
+    if error is not None:
+        batch.fail(i, CoreError(Kind(int(error.code())), error.message()), final=final)
+        return
+    tensors = [_core_tensor(t) for t in response.output_tensors() if t.name() in wanted]
+    parameters = json.loads(response.parameters()) or None
+    batch.respond(i, tensors, parameters, final=final)
+
+
+def _model_tensor(tensor: core_tensor.Tensor) -> Tensor:
+    number = tensor.dtype.number
+    if number == BYTES:
+        return Tensor._shared(tensor.name, number, tensor.array)
+    return Tensor._received(tensor.name, number, tensor.shape, tensor.raw)
+
+
+def _core_tensor(tensor: Tensor) -> core_tensor.Tensor:
+    dtype = dtypes.BY_NUMBER[tensor.triton_dtype()]
+    values = tensor._values()
+    return core_tensor.Tensor(tensor.name(), dtype, values.shape, array=values)

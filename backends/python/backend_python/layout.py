@@ -1,0 +1,100 @@
+"""How the tensors of a message lie in its region, told as JSON.
+
+A layout is a list with one item for each request; an item with tensors is a list of
+[name, number of the datatype, shape, bytes]. They lie one after another, each aligned; where, both
+sides compute by the same rule, so layouts of equal batches are equal bytes and are parsed once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from backend_python.api.datatypes import BYTES, ITEM_SIZE
+from backend_python.arena import aligned
+from backend_python.protocol import ProtocolError
+
+_REMEMBERED = 256  # layouts
+_REMEMBERED_BELOW = 1 << 13  # bytes of one layout
+
+
+class Place(NamedTuple):
+    """One tensor in a region."""
+
+    name: str
+    number: int  # of the datatype
+    shape: tuple[int, ...]
+    start: int
+    size: int  # bytes
+
+
+class Answer(NamedTuple):
+    """One response in a region."""
+
+    places: list[Place]
+    error: tuple[int, str] | None  # code and text
+    parameters: str  # JSON, or ""
+
+
+Entry = tuple[str, int, tuple[int, ...], int]  # name, number, shape, bytes
+
+
+def places(entries: Sequence[Sequence[Any]], start: int, region: int) -> tuple[list[Place], int]:
+    """Where the tensors of one item lie, and where the next item begins.
+
+    ProtocolError if one is not wholly within the region's `region` bytes, or has not the bytes of
+    its shape.
+    """
+    found = []
+    for name, number, shape, size in entries:
+        item = ITEM_SIZE.get(number)
+        dims = tuple(shape)
+        if item is None or min(dims, default=0) < 0 or size < 0 or start + size > region:
+            raise ProtocolError(f"tensor '{name}' of {size} bytes does not fit its region")
+        if number != BYTES and math.prod(dims) * item != size:
+            raise ProtocolError(f"tensor '{name}' has {size} bytes for shape {list(dims)}")
+        found.append(Place(name, number, dims, start, size))
+        start += aligned(size)
+    return found, start
+
+
+def request_places(layout: Any, region: int) -> list[list[Place]]:
+    """The inputs of each request of EXECUTE."""
+    start = 0
+    found = []
+    for entries in layout:
+        these, start = places(entries, start, region)
+        found.append(these)
+    return found
+
+
+def answers(layout: Any, region: int) -> list[Answer | bool | None]:
+    """The items of EXECUTED: an answer, or None, False, True as PROTOCOL.md has them."""
+    start = 0
+    found: list[Answer | bool | None] = []
+    for item in layout:
+        if item is None or isinstance(item, bool):
+            found.append(item)
+            continue
+        entries, error, parameters = item
+        these, start = places(entries, start, region)
+        found.append(Answer(these, None if error is None else (error[0], error[1]), parameters))
+    return found
+
+
+class Memory:
+    """Remembers what was computed of the last layouts. One thread at a time."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Any] = {}
+
+    def of(self, key: Any, size: int, compute: Callable[[], Any]) -> Any:
+        """`compute()`, or what it gave for an equal key. `size` is that of the key in bytes."""
+        if (found := self._known.get(key)) is None:
+            found = compute()
+            if size < _REMEMBERED_BELOW:
+                if len(self._known) >= _REMEMBERED:
+                    self._known.clear()
+                self._known[key] = found
+        return found

@@ -1,0 +1,63 @@
+"""PythonModel: one version of a model with a model.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import core
+from backend_python.process import Settings
+from core.errors import invalid
+
+DEFAULT_FILE = "model.py"
+MODES = ("process", "thread", "inline")
+
+
+class PythonModel(core.Model):
+    """Checks at load that there is something to run.
+
+    mode       where execute runs: "process", "thread" or "inline"
+    decoupled  whether a request may have any number of answers
+    """
+
+    mode: str = "process"
+
+    @property
+    def python_file(self) -> Path:
+        return self.file(DEFAULT_FILE)
+
+    @property
+    def decoupled(self) -> bool:
+        return bool(self.config.model_transaction_policy.decoupled)
+
+    @property
+    def module_name(self) -> str:
+        """The name that the model's file is imported as: "1.model" in a child, as in Triton."""
+        return f"{self.version}.{self.python_file.stem}"
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(self.backend.config)
+
+    def load(self) -> None:
+        """Raises CoreError(INVALID) for a missing file or an unknown EXECUTION_MODE."""
+        check_file(self.python_file)
+        mode = self.parameter("EXECUTION_MODE", "process").lower()
+        if mode not in MODES:
+            raise invalid(
+                f"model '{self.name}': parameter EXECUTION_MODE is '{mode}', "
+                f"expected one of {', '.join(MODES)}"
+            )
+        self.mode = mode
+        _ = self.settings  # says now what is wrong with them
+
+
+def check_file(file: Path) -> None:
+    """CoreError(INVALID) that names the file if it is missing, and what is there instead."""
+    if file.is_file():
+        return
+    beside = sorted(entry.name for entry in file.parent.glob("*.py"))
+    hint = f"; the folder has {', '.join(beside)}" if beside else ""
+    raise invalid(
+        f"Python model file not found in '{file}'{hint}. A Python model needs "
+        f"{file.name} in its version folder, or default_model_filename in config.pbtxt"
+    )

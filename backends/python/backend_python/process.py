@@ -1,0 +1,229 @@
+"""A child process, from the server's side: start it, talk to it while it loads, end it.
+
+Everything here blocks and runs on a worker thread; `connection.py` takes over on the loop once the
+model is initialized.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from typing import Any
+
+import orjson
+
+from backend_python import arena, protocol
+from backend_python.calls import Calls, replied
+from backend_python.errors import unhealthy
+from backend_python.protocol import Frame
+from core.errors import invalid, unavailable
+
+logger = logging.getLogger("core")
+
+LEVELS = {0: logging.INFO, 1: logging.WARNING, 2: logging.ERROR, 3: logging.DEBUG}
+EXIT_S = 5.0  # from the end of finalize, or from SIGKILL, to the end of the process
+_SEND_BUFFER = 1 << 18
+
+
+class Died(Exception):
+    """The child has ended, or closed its end of the channel."""
+
+
+class Settings:
+    """What --backend-config=python,… says."""
+
+    def __init__(self, given: dict[str, str]):
+        self.arena_bytes = _number(given, "shm-default-byte-size", 1 << 20)
+        self.growth_bytes = _number(given, "shm-growth-byte-size", 1 << 20)
+        self.timeout_s = _number(given, "stub-timeout-seconds", 30)
+
+
+class Process:
+    """One child with its channel and its two arenas.
+
+    name       of the instance, for the log and for errors
+    sock       the server's end of the channel
+    inputs     the arena that requests are written to
+    outputs    the arena that answers are read from
+    calls      what the model asks of the server
+    pidfd      readable when the process has ended, also if something else still holds the channel
+    """
+
+    def __init__(self, name: str, settings: Settings):
+        self.name = name
+        self._settings = settings
+        self._answers: deque[Frame] = deque()
+        request_fd = arena.create("requests", _pages(settings.arena_bytes))
+        response_fd = arena.create("responses", _pages(settings.arena_bytes))
+        self._fds: tuple[int, ...] = (request_fd, response_fd)
+        self.sock, theirs = socket.socketpair()
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+        fds = (theirs.fileno(), request_fd, response_fd)
+        with theirs:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-m", "backend_python.child", *map(str, fds)],
+                stdin=subprocess.DEVNULL,
+                pass_fds=fds,
+            )
+        self.pidfd = os.pidfd_open(self._popen.pid)
+        self.reader = protocol.Reader(self.sock)
+        self.calls = Calls()
+        self.inputs = arena.Sender(request_fd, settings.growth_bytes)
+        self.outputs = arena.Receiver(response_fd, writable=False)
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    def ask(self, kind: int, question: Any, answer: int, timeout_s: float | None) -> dict[str, Any]:
+        """Send a message and wait for the one that answers it, as its JSON.
+
+        Died if the child ends instead; TimeoutError.
+        """
+        try:
+            self.sock.sendall(protocol.frame(kind, 0, protocol.to_json(question)))
+        except OSError:
+            raise Died from None
+        found: dict[str, Any] = orjson.loads(self._wait(answer, timeout_s).content)
+        return found
+
+    def wait_ready(self) -> None:
+        """Wait until the child runs. CoreError if it takes longer than stub-timeout-seconds."""
+        try:
+            self._wait(protocol.READY, self._settings.timeout_s)
+        except TimeoutError:
+            raise unavailable(
+                f"Stub process '{self.name}' did not start within {self._settings.timeout_s} "
+                "seconds; --backend-config=python,stub-timeout-seconds=N allows more"
+            ) from None
+
+    def finalize(self) -> None:
+        """Let the model finalize, within stub-timeout-seconds, and end the process."""
+        try:
+            answer = self.ask(protocol.FINALIZE, {}, protocol.FINALIZED, self._settings.timeout_s)
+            if "error" in answer:
+                logger.error("finalize of '%s' failed: %s", self.name, answer["error"])
+            self._popen.wait(EXIT_S)
+        except Died:
+            pass
+        except (TimeoutError, subprocess.TimeoutExpired):
+            logger.warning("'%s' does not end; it is killed", self.name)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process at once and close everything. A second call does nothing."""
+        if not self._fds:
+            return
+        self._popen.kill()
+        self._popen.wait()
+        self.close()
+
+    def kill_soon(self) -> None:
+        """End the process; `close` is to follow when pidfd tells its end."""
+        self._popen.kill()
+
+    def close(self) -> None:
+        """The process has ended: reap it and close everything."""
+        if not self._fds:
+            return
+        self._popen.wait()
+        self.calls.close()
+        self.sock.close()
+        self.inputs.close()
+        self.outputs.close()
+        protocol.close_fds(self.pidfd, *self._fds)
+        self._fds = ()
+
+    @property
+    def ending(self) -> str:
+        """How the process ended, in words."""
+        status = self._popen.poll()
+        if status is None:
+            return "it closed its channel"
+        return f"signal {-status}" if status < 0 else f"exit status {status}"
+
+    def log(self, frame: Frame) -> None:
+        """Write a LOG frame to the server's log."""
+        level, file, line, text = orjson.loads(frame.content)
+        write_log(level, file, line, text)
+
+    def _wait(self, kind: int, timeout_s: float | None) -> Frame:
+        """The next frame of that kind; what comes before it is handled on the way."""
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            for frame in self.reader.frames():
+                self.inputs.free(frame.released)
+                if frame.kind == protocol.LOG:
+                    self.log(frame)
+                elif frame.kind == protocol.CALL:
+                    self.sock.sendall(self.reply(frame))
+                elif frame.kind == kind:
+                    return frame
+            self._receive(end)
+
+    def reply(self, call: Frame) -> bytes:
+        """The REPLY to a CALL."""
+        answer = replied(self.calls, orjson.loads(call.content))
+        return protocol.frame(protocol.REPLY, call.number, protocol.to_json(answer))
+
+    def _receive(self, end: float | None) -> None:
+        poll = select.poll()
+        poll.register(self.sock, select.POLLIN)
+        poll.register(self.pidfd, select.POLLIN)
+        left = None if end is None else max(0.0, end - time.monotonic())
+        ready = poll.poll(None if left is None else left * 1000)
+        if not ready:
+            raise TimeoutError
+        if not any(fd == self.sock.fileno() for fd, _ in ready):
+            raise Died
+        try:
+            if not self.reader.receive():
+                raise Died
+        except OSError:
+            raise Died from None
+
+
+def start(name: str, settings: Settings) -> Process:
+    """A child that runs and waits for its first message."""
+    process = Process(name, settings)
+    try:
+        process.wait_ready()
+    except Died:
+        process.kill()
+        raise unhealthy(name) from None
+    except BaseException:
+        process.kill()
+        raise
+    return process
+
+
+def write_log(level: int, file: str, line: int, text: str) -> None:
+    """A line of a model, with the model's file and line as its place."""
+    number = LEVELS.get(level, logging.INFO)
+    if logger.isEnabledFor(number):
+        logger.handle(logger.makeRecord("core", number, file, line, "%s", (text,), None))
+
+
+def _pages(size: int) -> int:
+    return max(1 << 16, size + -size % (1 << 12))
+
+
+def _number(given: dict[str, str], name: str, default: int) -> int:
+    text = given.get(name, "")
+    if not text:
+        return default
+    try:
+        value = int(text)
+        if value <= 0:
+            raise ValueError
+    except ValueError:
+        raise invalid(
+            f"--backend-config=python,{name}={text}: expected a positive number"
+        ) from None
+    return value

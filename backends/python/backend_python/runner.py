@@ -1,0 +1,204 @@
+"""Load a model.py and call its TritonPythonModel; in a child, or in the server's own process."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from types import CoroutineType, ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from backend_python.api.errors import TritonModelException
+from backend_python.api.model_config import ModelConfig
+from backend_python.api.request import TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, InferenceRequest
+from backend_python.api.response import InferenceResponse
+
+if TYPE_CHECKING:
+    import asyncio  # at run time only for models with a coroutine: it takes longer than numpy
+
+CLASS = "TritonPythonModel"
+CO_COROUTINE = 0x80  # inspect.CO_COROUTINE, without importing inspect
+
+
+def load_module(file: str, name: str) -> ModuleType:
+    """Import a model's file as module `name`.
+
+    The version directory and the model's directory go to the end of sys.path, so that the model
+    finds modules beside it. Raises what the file raises.
+    """
+    import triton_python_backend_utils  # noqa: F401  the model imports it by this name
+
+    version_directory = os.path.dirname(file)
+    for directory in (version_directory, os.path.dirname(version_directory)):
+        if directory not in sys.path:
+            sys.path.append(directory)
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"'{file}' is no Python file: its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # classes of the model are found by it, for example by pickle
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return module
+
+
+def complete(file: str, module_name: str, model_name: str, config: str) -> dict[str, Any] | None:
+    """What the model's auto_complete_config makes of `config` (JSON); None if it has no such function."""
+    model = getattr(load_module(file, module_name), CLASS)
+    if not hasattr(model, "auto_complete_config"):
+        return None
+    completed = model.auto_complete_config(ModelConfig(config))
+    if not isinstance(completed, ModelConfig):
+        raise TritonModelException(
+            f"auto_complete_config function in model '{model_name}' must return a valid "
+            "pb.ModelConfig object."
+        )
+    return completed.as_dict()
+
+
+class ModelRunner:
+    """One TritonPythonModel object. Its methods are called by one thread at a time.
+
+    Raises whatever the model raises; `described` gives the text that Triton gives.
+    """
+
+    def __init__(self, file: str, module_name: str, decoupled: bool):
+        self._file = file
+        self._decoupled = decoupled
+        self._model = getattr(load_module(file, module_name), CLASS)()
+        self._execute = getattr(self._model, "execute", None)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop_runs = False  # on a thread of its own
+
+    @property
+    def is_async(self) -> bool:
+        """Whether execute is an `async def`."""
+        flags: int = getattr(getattr(self._execute, "__code__", None), "co_flags", 0)
+        return bool(flags & CO_COROUTINE)
+
+    def initialize(self, arguments: dict[str, str]) -> None:
+        if hasattr(self._model, "initialize"):
+            self._model.initialize(arguments)
+
+    def call(self, requests: list[InferenceRequest]) -> Any:
+        """What the model's execute returns: a coroutine, or what `checked` looks at."""
+        if self._execute is None:
+            raise TritonModelException(
+                f"Python model {self._file} does not implement `execute` method."
+            )
+        return self._execute(requests)
+
+    def execute(self, requests: list[InferenceRequest]) -> list[Any]:
+        """Call execute, run its coroutine to the end if it is one, and check the answers."""
+        returned = self.call(requests)
+        if is_coroutine(returned):
+            returned = self.run(returned)
+        return self.checked(requests, returned)
+
+    def checked(self, requests: list[InferenceRequest], returned: Any) -> list[Any]:
+        """What execute returned, as a list. TritonModelException for what it must not return."""
+        if returned is None and self._decoupled:
+            return [None] * len(requests)
+        if not isinstance(returned, list):
+            raise Refused(f"Expected a list in the execute return, found type '{type(returned)}'.")
+        if len(returned) != len(requests):
+            raise Refused(
+                "Number of InferenceResponse objects do not match the number of InferenceRequest "
+                f"objects. InferenceRequest(s) size is:{len(requests)}, and InferenceResponse(s) "
+                f"size is:{len(returned)}\n"
+            )
+        for request, response in zip(requests, returned, strict=True):
+            if response is None:
+                continue
+            if request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
+                raise Refused(
+                    "Expected a None object in the execute function return list for reschduled "
+                    f"request, found type '{type(response)}'."
+                )
+            if not isinstance(response, InferenceResponse):
+                raise Refused(
+                    "Expected an 'InferenceResponse' object in the execute function return list, "
+                    f"found type '{type(response)}'."
+                )
+        return returned
+
+    def finalize(self) -> None:
+        try:
+            if hasattr(self._model, "finalize"):
+                self._model.finalize()
+        finally:
+            self._model = self._execute = None
+            if self._loop is not None and self._loop_runs:
+                self._loop.call_soon_threadsafe(self._loop.stop)
+            elif self._loop is not None:
+                self._loop.close()
+
+    def start(self, coroutine: Any, ended: Callable[[BaseException | None], None]) -> None:
+        """Run a coroutine beside the caller; `ended` gets its exception, on the loop's thread."""
+        import asyncio
+        import threading
+
+        if not self._loop_runs:
+            self._loop = asyncio.new_event_loop()
+            self._loop_runs = True
+            threading.Thread(target=self._loop.run_forever, name="execute", daemon=True).start()
+        assert self._loop is not None
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        future.add_done_callback(lambda done: ended(done.exception()))
+
+    def run(self, coroutine: Any) -> Any:
+        """Run a coroutine to its end."""
+        # One loop for all batches: what a model keeps between them, such as a session, is tied to it.
+        if self._loop is None:
+            import asyncio
+
+            self._loop = asyncio.new_event_loop()
+        return self._loop.run_until_complete(coroutine)
+
+
+def is_coroutine(returned: Any) -> bool:
+    """Whether execute was an `async def`."""
+    return isinstance(returned, CoroutineType)
+
+
+class Refused(Exception):
+    """What execute returned is no answer; the text stands alone, without the type's name."""
+
+
+def described(error: BaseException) -> str:
+    """An exception of a model as Triton writes it: `Type: text`, then where, innermost first."""
+    if isinstance(error, Refused):
+        return str(error)
+    text = f"{type(error).__name__}: {_text(error)}"
+    if isinstance(error, TritonModelException) and error.__traceback__ is not None:
+        frames = _frames(error.__traceback__)
+        if not frames:  # raised by this package about the model
+            return str(error)
+        return text + "\n\nAt:\n" + frames
+    frames = _frames(error.__traceback__)
+    return f"{text}\n\nAt:\n{frames}" if frames else text
+
+
+def _text(error: BaseException) -> str:
+    try:
+        text = str(error) or "<EMPTY MESSAGE>"
+    except Exception as broken:
+        text = f"<MESSAGE UNAVAILABLE: {type(broken).__name__}>"
+    return text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text on the wire
+
+
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def _frames(traceback: TracebackType | None) -> str:
+    lines = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not code.co_filename.startswith(_OURS) and "importlib" not in code.co_filename:
+            lines.append(f"  {code.co_filename}({traceback.tb_lineno}): {code.co_name}\n")
+        traceback = traceback.tb_next
+    return "".join(reversed(lines))

@@ -1,0 +1,110 @@
+"""Models of a few lines, opened behind the real pipeline."""
+
+import asyncio
+import textwrap
+
+import numpy as np
+import pytest
+
+from backend_python import backend
+from backend_python.model import PythonModel
+from core import config as configuration
+from core.pipeline import open_chain
+from core.request import InferenceRequest
+from core.tensor import Tensor
+
+IMPORTS = """
+import json, os, sys, threading, time
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+"""
+INPUT_OUTPUT = """
+    input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
+    output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
+"""
+
+
+def class_of(body):
+    """A model.py whose TritonPythonModel has this body."""
+    body = textwrap.indent(textwrap.dedent(body), "    ")
+    return f"{IMPORTS}\nclass TritonPythonModel:\n{body}\n"
+
+
+class Served:
+    """A loaded model and the chain before it."""
+
+    def __init__(self, model, chain):
+        self.model = model
+        self.chain = chain
+        self.statistics = chain.statistics
+
+    @property
+    def instances(self):
+        return [worker.instance for worker in self.chain._workers]
+
+    @property
+    def children(self):
+        """Process ids of the children that run now."""
+        ways = [instance._way for instance in self.instances]
+        return [way._process.pid for way in ways if way._process is not None]
+
+    def ask(self, inputs=None, /, **fields):
+        """Send a request; `inputs`: name → array or Tensor. Returns the Reply."""
+        tensors = {
+            name: value if isinstance(value, Tensor) else Tensor.of(name, value)
+            for name, value in (inputs or {}).items()
+        }
+        return self.chain.handler(InferenceRequest(self.model.name, tensors, **fields))
+
+    async def y(self, *values, **fields):
+        """The answer to FP32 values, of a model with the default input and output."""
+        response = await self.ask({"x": np.array(values, np.float32)}, **fields)
+        return response.output("y").array.tolist()
+
+
+def write_model(folder, source, *, version="1", file="model.py"):
+    directory = folder / version
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / file).write_text(source)
+    return directory
+
+
+def loaded_model(folder, config, name="m", version="1"):
+    message = configuration.parse_text(f'name: "{name}" backend: "python"\n{config}', "test")
+    configuration.normalise(message, {}, [])
+    model = PythonModel()
+    model.config, model.name, model.version = message, name, int(version)
+    model.path, model.directory = folder / version, folder
+    model.backend = backend
+    model.load()
+    return model
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "m"
+
+
+@pytest.fixture
+async def serve(folder):
+    """Serve a model: `source` is the body of its class, or a whole file that has the class."""
+    opened = []
+
+    async def start(source, config=INPUT_OUTPUT, *, decoupled=False, mode="", name="m"):
+        if decoupled:
+            config += " model_transaction_policy { decoupled: true }"
+        if mode:
+            config += (
+                f' parameters {{ key: "EXECUTION_MODE" value {{ string_value: "{mode}" }} }}'
+            )
+        write_model(folder, source if "TritonPythonModel" in source else class_of(source))
+        model = loaded_model(folder, config, name)
+        signature = configuration.signature_of(model.config, model.directory, 1)
+        chain = await open_chain(model, signature, loop=asyncio.get_running_loop())
+        opened.append(chain)
+        return Served(model, chain)
+
+    yield start
+    for chain in opened:
+        await chain.close()
