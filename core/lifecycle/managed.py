@@ -101,11 +101,11 @@ class ManagedModel:
 
     async def _load(self, source: ModelSource, new: list[ModelVersion]) -> None:
         """Load versions, all or none."""
+        await self._host.run(source.directory.fetch)
         for version in new:
             shown = self.versions.get(version.version)
             if shown is None or shown.state != "READY":
                 self.versions[version.version] = version
-        await self._host.run(source.directory.fetch)
         loaded = await asyncio.gather(*(version.load(self._host) for version in new))
         good = [version for version, could in zip(new, loaded, strict=True) if could]
         for _ in good:

@@ -9,7 +9,7 @@ from core import config as configuration
 from core.config import ModelConfig
 from core.errors import CoreError, internal, invalid, unsupported
 from core.repository.folder import FolderRepository
-from core.repository.names import checked_name
+from core.repository.names import is_folder_name
 from core.repository.override import Override
 from core.repository.source import (
     Listing,
@@ -72,7 +72,8 @@ class Catalog:
         CoreError(INTERNAL) when the repositories hold no such model or one that cannot be read.
         The caller of an override with files owns the source's directory.
         """
-        name = checked_name(name)
+        if not is_folder_name(name):
+            raise invalid(f"'{name}' is no name of a model")
         if override is not None and override.files:
             return self._survey_files(name, override)
         holders = [

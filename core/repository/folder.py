@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from core.errors import internal
+from core.repository.names import is_folder_name
 from core.repository.source import Listing, ModelDirectory
 
 
@@ -33,7 +34,7 @@ class FolderRepository:
     def names(self) -> set[str]:
         """Names of all models. Raises OSError while the folder is away (a mount being replaced)."""
         with os.scandir(self._path) as entries:
-            return {entry.name for entry in entries if _is_folder(entry)}
+            return {each.name for each in entries if is_folder_name(each.name) and _is_folder(each)}
 
     def listing(self, name: str) -> Listing | None:
         """Every file of the model with its time of change (ns) and size; None without the folder.

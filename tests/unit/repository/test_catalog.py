@@ -31,6 +31,14 @@ def test_every_folder_is_a_model_and_a_file_is_none(folder, catalog):
     assert list(catalog.names()) == [".hidden", "a", "link"]
 
 
+def test_a_folder_whose_name_is_no_text_is_no_model(folder, catalog):
+    os.mkdir(os.fsencode(folder.path) + b"/\xff")
+    folder.model("v1..2")
+
+    assert list(catalog.names()) == ["v1..2"]
+    assert catalog.survey("v1..2").name == "v1..2"
+
+
 def test_versions_are_folders_of_digits_without_a_leading_zero(folder, catalog):
     folder.model(
         "m",
