@@ -12,7 +12,7 @@ normalise.py             normalise: defaults written out, instance groups resolv
 validation/              validate: one file for each area of rules
 signature.py labels.py   signature_of: inputs and outputs for the rooms of a request
 proto.py messages.py     the message classes, in a descriptor pool of our own
-model_config.proto       their source, with its compiled form model_config.binpb
+model_config.proto       their source; compile.py makes model_config.binpb and messages.pyi of it
 """
 
 from core.config.autofill import entries, fill

@@ -42,7 +42,7 @@ def message_class(full_name: str) -> type[Message]:
 
     Raises KeyError for a name that no added file has.
     """
-    return message_factory.GetMessageClass(_pool.FindMessageTypeByName(full_name))
+    return _class_of(_pool.FindMessageTypeByName(full_name))
 
 
 def enum_descriptor(full_name: str) -> Any:
@@ -59,10 +59,18 @@ def module_names(file_name: str) -> dict[str, Any]:
     file = _pool.FindFileByName(file_name)
     found: dict[str, Any] = {"DESCRIPTOR": file}
     for name, message in file.message_types_by_name.items():
-        found[name] = message_factory.GetMessageClass(message)
+        found[name] = _class_of(message)
     for name, enum in file.enum_types_by_name.items():
         found[name] = EnumTypeWrapper(enum)
         found.update((value.name, value.number) for value in enum.values)
+    return found
+
+
+def _class_of(descriptor: Any) -> type[Message]:
+    found = message_factory.GetMessageClass(descriptor)
+    for nested in descriptor.nested_types:
+        if not hasattr(found, nested.name):  # protobuf without its C part leaves this to us
+            setattr(found, nested.name, _class_of(nested))
     return found
 
 

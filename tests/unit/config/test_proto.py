@@ -1,5 +1,6 @@
 """Our messages live beside those of a Triton client, and speak the same bytes."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -89,4 +90,9 @@ def test_the_committed_files_are_those_of_the_proto():
 
     parse = descriptor_pb2.FileDescriptorSet.FromString
     assert parse((folder / "model_config.binpb").read_bytes()) == parse(descriptors)
-    assert (folder / "messages.pyi").read_text() == stub
+    assert declared((folder / "messages.pyi").read_text()) == declared(stub)
+
+
+def declared(stub: str) -> list[str]:
+    """Classes, fields and enum values of a stub; how types are written differs between compilers."""
+    return re.findall(r"^ *(?:class \w+|\w+):?", stub, re.MULTILINE)
