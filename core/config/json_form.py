@@ -135,9 +135,9 @@ def _number(value: float, single: bool) -> int | float | str:
     """Shortest number that gives the same float; JSON has no names for infinities and NaN."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
-    if value.is_integer() and abs(value) < 2**53:
-        return int(value)
-    return float(str(np.float32(value))) if single else value
+    shortest = float(str(np.float32(value))) if single else value
+    whole = shortest.is_integer() and abs(shortest) < 2**53 and repr(shortest) != "-0.0"
+    return int(shortest) if whole else shortest
 
 
 def _is_repeated(field: Field) -> bool:
