@@ -139,14 +139,15 @@ class Batcher:
         for waiting in self._queue.expire(now_ns):
             self._refuse(waiting, unavailable("Request timeout expired"), "REJECTED")
         look_again_ns = 0
-        while len(self._queue) and self._pool.has_idle:
+        while len(self._queue) and (worker := self._pool.claim()) is not None:
             entries = self._front()
             count, look_again_ns = choose(entries, self._limits, now_ns)
             if not count:
+                self._pool.unclaim(worker)
                 break
             chosen = entries[:count]
             self._queue.take(chosen)
-            self._pool.run(chosen)
+            self._pool.run(chosen, worker)
         self._set_timer(look_again_ns)
 
     def close(self) -> None:

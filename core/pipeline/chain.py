@@ -19,6 +19,7 @@ from core.pipeline.batcher import Batcher, BatchLimits, InOrder
 from core.pipeline.cache import Cached, ResponseCache
 from core.pipeline.delivery import BatchDelivery
 from core.pipeline.intake import Handler, Intake
+from core.pipeline.limit import Demand, RateLimiter, demand_of
 from core.pipeline.pool import Pool
 from core.pipeline.queue import QueuePolicy, RequestQueue, Waiting
 from core.pipeline.sequence import SequenceScheduler
@@ -47,6 +48,7 @@ class Chain:
         loop: asyncio.AbstractEventLoop,
         clock_ns: Callable[[], int] = time.monotonic_ns,
         cache: ResponseCache | None = None,
+        limiter: RateLimiter | None = None,
     ):
         self.signature = signature
         self.statistics = Statistics()
@@ -54,7 +56,7 @@ class Chain:
         self._clock_ns = clock_ns
         self._cache = cache
         self._intake = Intake(loop)
-        self._pool = Pool(loop, self._deliver, lambda: self._scheduler.pump())
+        self._pool = Pool(loop, self._deliver, lambda: self._scheduler.pump(), limiter)
         self._scheduler = self._make_scheduler(config)
         self.handler = self._compose(config)
 
@@ -145,6 +147,7 @@ class Chain:
             for waiting in batch:
                 self._intake.enter()
                 waiting.request.arrival_ns = self._clock_ns()
+            # A rate limit does not hold yet: the instance is no part of the traffic.
             self._pool.run(batch, worker)
             for waiting in batch:
                 async for answer in waiting.reply:
@@ -177,19 +180,21 @@ async def open_chain(
     loop: asyncio.AbstractEventLoop,
     clock_ns: Callable[[], int] = time.monotonic_ns,
     cache: ResponseCache | None = None,
+    limiter: RateLimiter | None = None,
 ) -> Chain:
     """Open the instances of a loaded model and the chain before them.
 
-    cache   of the server, for models that ask for it
+    cache     of the server, for models that ask for it
+    limiter   of the server, None without a rate limit
     The exception of an instance's open() is raised as it is, after the other instances have closed.
     """
-    chain = Chain(model.config, signature, loop, clock_ns, cache)
+    chain = Chain(model.config, signature, loop, clock_ns, cache, limiter)
     await chain.open(model)
     return chain
 
 
-def instances_of(model: Model) -> list[ModelInstance]:
-    """The instances that the configuration's groups ask for, not yet opened.
+def instances_of(model: Model) -> list[tuple[ModelInstance, Demand]]:
+    """The instances that the configuration's groups ask for, not yet opened, and what they demand.
 
     Expects a normalised configuration: counts, kinds and GPUs are filled in.
     """
@@ -204,7 +209,7 @@ def instances_of(model: Model) -> list[ModelInstance]:
                 instance.model = model
                 instance.device = device
                 instance.name = f"{group.name}_{index}"
-                found.append(instance)
+                found.append((instance, demand_of(group, device.id)))
     return found
 
 

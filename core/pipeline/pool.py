@@ -7,7 +7,9 @@ from collections import deque
 from collections.abc import Callable
 
 from core.backend import ModelInstance
+from core.errors import CoreError
 from core.pipeline.delivery import BatchDelivery
+from core.pipeline.limit import Demand, RateLimiter, Turn
 from core.pipeline.queue import Waiting
 from core.pipeline.worker import Worker, worker_for
 
@@ -18,21 +20,24 @@ class Pool:
     """Loop thread only.
 
     deliver    makes the delivery of a batch
-    on_idle    called when an instance has become idle, and when the last one has broken
+    on_idle    called when an instance has become idle or may go on, and when the last one has broken
+    limiter    of the server, None without a rate limit
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, deliver: Deliver, on_idle: Callable[[], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        deliver: Deliver,
+        on_idle: Callable[[], None],
+        limiter: RateLimiter | None = None,
     ):
         self.workers: list[Worker] = []
         self._loop = loop
         self._deliver = deliver
         self._on_idle = on_idle
         self._idle: deque[Worker] = deque()
-
-    @property
-    def has_idle(self) -> bool:
-        return bool(self._idle)
+        self._limiter = limiter
+        self._turns: dict[Worker, Turn] = {}
 
     @property
     def broken(self) -> BaseException | None:
@@ -48,31 +53,74 @@ class Pool:
     def is_idle(self, worker: Worker) -> bool:
         return worker in self._idle
 
-    def run(self, waiting: list[Waiting], worker: Worker | None = None) -> None:
-        """Execute a batch on an idle worker: the given one, or the one that is idle for longest."""
-        if worker is None:
-            worker = self._idle.popleft()
-        else:
-            self._idle.remove(worker)
+    def claim(self, worker: Worker | None = None) -> Worker | None:
+        """An idle worker that may execute now: the given one, or the one that is idle for longest.
+
+        None if there is none; `on_idle` is called when there may be. Follow it with `run`, or with
+        `unclaim` if there is nothing to run after all.
+        """
+        for idle in [worker] if worker is not None else list(self._idle):
+            if idle not in self._idle:
+                continue
+            if self._limiter is None or self._limiter.take(self._turns[idle]):
+                return idle
+        return None
+
+    def unclaim(self, worker: Worker) -> None:
+        """A claimed worker has nothing to execute."""
+        if self._limiter is not None:
+            self._limiter.let_pass(self._turns[worker])
+
+    def run(self, waiting: list[Waiting], worker: Worker) -> None:
+        """Execute a batch on a claimed worker."""
+        self._idle.remove(worker)
         worker.run(self._deliver(waiting))
 
-    async def open(self, instances: list[ModelInstance]) -> None:
-        """Open every instance; if one fails, close the others and raise its exception."""
+    async def open(self, wanted: list[tuple[ModelInstance, Demand]]) -> None:
+        """Open every instance; if one fails, close the others and raise its exception.
+
+        Raises CoreError(INVALID) if one demands more resources than the rate limiter has.
+        """
+        instances = [instance for instance, _ in wanted]
         workers = [worker_for(instance, self._loop, self._became_idle) for instance in instances]
         results = await asyncio.gather(*(w.open() for w in workers), return_exceptions=True)
         self.workers = [w for w, r in zip(workers, results, strict=True) if r is None]
         if failure := next((r for r in results if r is not None), None):
             await self.close()
             raise failure
+        if self._limiter is not None:
+            try:
+                for worker, (_, demand) in zip(self.workers, wanted, strict=True):
+                    self._register(worker, demand, self._limiter)
+            except CoreError:
+                await self.close()
+                raise
         self._idle.extend(self.workers)
+
+    def _register(self, worker: Worker, demand: Demand, limiter: RateLimiter) -> None:
+        def woken() -> None:
+            self._on_idle()
+            if worker in self._idle:
+                limiter.let_pass(turn)
+
+        turn = self._turns[worker] = limiter.register(demand, woken)
 
     async def close(self) -> None:
         """Close the instances, each where it ran. A second call does nothing."""
         workers, self.workers = self.workers, []
         self._idle.clear()
+        if self._limiter is not None:
+            for turn in self._turns.values():
+                self._limiter.forget(turn)
+        self._turns.clear()
         await asyncio.gather(*(worker.close() for worker in workers))
 
     def _became_idle(self, worker: Worker, delivery: BatchDelivery) -> None:
         if worker.broken is None and worker in self.workers:
             self._idle.append(worker)
-        self._on_idle()
+        if self._limiter is not None and worker in self._turns:
+            self._limiter.executed(self._turns[worker])
+            self._on_idle()
+            self._limiter.settle()
+        else:
+            self._on_idle()

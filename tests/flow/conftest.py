@@ -59,7 +59,9 @@ class Recorder:
 def serve():
     """Open a chain for a model of one FP32 input `x` and output `y`; see `open_model`."""
 
-    async def open_model(instance, config="", max_batch_size=8, decoupled=False, cache=None):
+    async def open_model(
+        instance, config="", max_batch_size=8, decoupled=False, cache=None, limiter=None
+    ):
         text = f"""
             name: "m" backend: "test" max_batch_size: {max_batch_size}
             input [ {{ name: "x" data_type: TYPE_FP32 dims: [ -1 ] }} ]
@@ -82,6 +84,7 @@ def serve():
             loop=loop,
             clock_ns=loop.time_ns,
             cache=cache,
+            limiter=limiter,
         )
         chain.recorder = model.recorder
         return chain

@@ -41,6 +41,11 @@ class Lane:
         self.worker = worker
         self.slots: list[Sequence | None] = [None] * places
 
+    @property
+    def has_work(self) -> bool:
+        """Whether a sequence with a place has a request that waits."""
+        return any(sequence is not None and sequence.waiting for sequence in self.slots)
+
     def free_slot(self) -> int | None:
         """The first free place."""
         for slot, sequence in enumerate(self.slots):

@@ -154,9 +154,11 @@ class SequenceScheduler:
         while progress:
             progress = self._give_places()
             for lane in self._lanes:
-                if lane.worker.broken is not None or not self._pool.is_idle(lane.worker):
+                if not lane.has_work or self._pool.claim(lane.worker) is None:
                     continue
                 batch, later_ns = lane.next_batch(now_ns)
+                if not batch:
+                    self._pool.unclaim(lane.worker)
                 if batch:
                     self._pending -= sum(waiting.counts for waiting in batch)
                     self._pool.run(batch, lane.worker)

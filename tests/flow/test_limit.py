@@ -1,0 +1,156 @@
+"""The rate limiter: instances compete for resources, over virtual time."""
+
+import asyncio
+import random
+
+import numpy as np
+import pytest
+
+import core
+from core.errors import CoreError
+from core.pipeline.limit import GLOBAL, Demand, RateLimiter
+from core.request import InferenceRequest
+from core.tensor import Tensor
+
+
+class Take(core.ModelInstance):
+    """Takes 10 ms."""
+
+    async def execute(self, batch):
+        self.model.recorder.batches.append(batch.rows)
+        await asyncio.sleep(0.010)
+        return {"y": batch["x"]}
+
+
+def needs(count, name="R", priority=0, instances=1):
+    return (
+        f"instance_group [ {{ count: {instances} kind: KIND_CPU rate_limiter {{ resources [ "
+        f'{{ name: "{name}" count: {count} }} ] priority: {priority} }} }} ]'
+    )
+
+
+def ask(chain):
+    x = Tensor.of("x", np.zeros((1, 1), np.float32))
+    return chain.handler(InferenceRequest("m", {"x": x}))
+
+
+async def duration(*replies):
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    for reply in replies:
+        await reply
+    return loop.time() - start
+
+
+async def test_what_fits_runs_at_the_same_time(serve):
+    limiter = RateLimiter({"R": {GLOBAL: 4}})
+    one, other = (
+        await serve(Take, needs(2), limiter=limiter),
+        await serve(Take, needs(2), limiter=limiter),
+    )
+
+    assert await duration(ask(one), ask(other)) == pytest.approx(0.010, abs=0.001)
+
+
+async def test_what_does_not_fit_runs_after_each_other(serve):
+    limiter = RateLimiter({"r": {GLOBAL: 4}})
+    wide, narrow = (
+        await serve(Take, needs(4), limiter=limiter),
+        await serve(Take, needs(2), limiter=limiter),
+    )
+
+    assert await duration(ask(wide), ask(narrow)) == pytest.approx(0.020, abs=0.001)
+
+
+async def test_a_resource_that_is_not_given_is_as_large_as_the_largest_demand(serve):
+    limiter = RateLimiter({})
+    wide = await serve(Take, needs(4), limiter=limiter)
+    narrow = await serve(Take, needs(2, instances=2), limiter=limiter)
+
+    assert await duration(ask(narrow), ask(narrow)) == pytest.approx(0.010, abs=0.001)
+    assert await duration(ask(wide), ask(narrow)) == pytest.approx(0.020, abs=0.001)
+
+
+async def test_a_demand_that_can_never_be_met_fails_the_load(serve):
+    closed = []
+
+    class Closing(Take):
+        def close(self):
+            closed.append(self.name)
+
+    with pytest.raises(CoreError, match='Resource count for "r" is limited to 2'):
+        await serve(Closing, needs(3), limiter=RateLimiter({"R": {GLOBAL: 2}}))
+    assert closed == ["m_0_0"]
+
+
+async def test_a_priority_of_two_gets_half_the_turns(serve):
+    limiter = RateLimiter({"R": {GLOBAL: 1}})
+    first = await serve(Take, needs(1, priority=1), limiter=limiter)
+    last = await serve(Take, needs(1, priority=2), limiter=limiter)
+    replies = [ask(chain) for _ in range(20) for chain in (first, last)]
+
+    await asyncio.sleep(0.155)
+
+    assert len(first.recorder.batches) / len(last.recorder.batches) == pytest.approx(2, abs=0.3)
+    for reply in replies:
+        await reply
+
+
+async def test_an_unloaded_model_gives_back_what_it_held(serve):
+    limiter = RateLimiter({"R": {GLOBAL: 1}})
+    gone, stays = (
+        await serve(Take, needs(1), limiter=limiter),
+        await serve(Take, needs(1), limiter=limiter),
+    )
+    await ask(gone)
+    await gone.drain()
+    await gone.close()
+
+    assert await duration(ask(stays)) == pytest.approx(0.010, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    "batching", ["", "dynamic_batching { max_queue_delay_microseconds: 2000 }"]
+)
+async def test_everybody_is_answered_whatever_they_demand(serve, batching):
+    limiter = RateLimiter({"R": {GLOBAL: 4}})
+    chains = [
+        await serve(Take, needs(count, instances=2) + batching, limiter=limiter)
+        for count in (1, 2, 3, 4)
+    ]
+    chance = random.Random(1)
+
+    async def client():
+        await asyncio.sleep(chance.random() * 0.5)
+        await ask(chance.choice(chains))
+
+    await asyncio.gather(*(client() for _ in range(300)))
+
+    assert sum(chain.statistics.success.count for chain in chains) == 300
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_granted_demands_never_exceed_what_there_is(seed):
+    chance = random.Random(seed)
+    limiter = RateLimiter({"a": {GLOBAL: 5}, "b": {0: 3, 1: 1}})
+    turns, granted = [], []
+    for _ in range(12):
+        demand = Demand(
+            {("a", GLOBAL): chance.randint(1, 5), ("b", chance.choice([0, 0, 1])): 1},
+            chance.randint(1, 3),
+        )
+        turns.append(limiter.register(demand, lambda: None))
+    for _ in range(2000):
+        turn = chance.choice(turns)
+        if turn.granted:
+            if chance.random() < 0.8:
+                limiter.executed(turn)
+                limiter.settle()
+            else:
+                limiter.let_pass(turn)
+        else:
+            limiter.take(turn)
+        granted = [each for each in turns if each.granted]
+        for key, most in ((("a", GLOBAL), 5), (("b", 0), 3), (("b", 1), 1)):
+            assert sum(each.demand.resources.get(key, 0) for each in granted) <= most
+    assert all(turn.executions for turn in turns)
