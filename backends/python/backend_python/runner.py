@@ -13,6 +13,7 @@ from backend_python.api.errors import TritonModelException
 from backend_python.api.model_config import ModelConfig
 from backend_python.api.request import TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, InferenceRequest
 from backend_python.api.response import InferenceResponse
+from backend_python.strings import speakable
 
 if TYPE_CHECKING:
     import asyncio  # at run time only for models with a coroutine: it takes longer than numpy
@@ -171,15 +172,16 @@ class Refused(Exception):
 
 def described(error: BaseException) -> str:
     """An exception of a model as Triton writes it: `Type: text`, then where, innermost first."""
+    return speakable(_described(error))
+
+
+def _described(error: BaseException) -> str:
     if isinstance(error, Refused):
         return str(error)
-    text = f"{type(error).__name__}: {_text(error)}"
-    if isinstance(error, TritonModelException) and error.__traceback__ is not None:
-        frames = _frames(error.__traceback__)
-        if not frames:  # raised by this package about the model
-            return str(error)
-        return text + "\n\nAt:\n" + frames
     frames = _frames(error.__traceback__)
+    if isinstance(error, TritonModelException) and not frames:
+        return str(error)  # raised by this package about the model
+    text = f"{type(error).__name__}: {_text(error)}"
     return f"{text}\n\nAt:\n{frames}" if frames else text
 
 
@@ -188,7 +190,7 @@ def _text(error: BaseException) -> str:
         text = str(error) or "<EMPTY MESSAGE>"
     except Exception as broken:
         text = f"<MESSAGE UNAVAILABLE: {type(broken).__name__}>"
-    return text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text on the wire
+    return text
 
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep

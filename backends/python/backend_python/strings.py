@@ -52,6 +52,11 @@ def as_bytes(item: Any) -> bytes:
     return str(item).encode()
 
 
+def speakable(text: str) -> str:
+    """The text with `?` for halves of surrogate pairs, which no encoding of Unicode can carry."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def serialize_byte_tensor(input_tensor: np.ndarray[Any, Any]) -> bytes | tuple[()] | None:
     """Elements of an object or bytes array as one bytes object, as Triton's helper of that name.
 

@@ -5,9 +5,9 @@ import textwrap
 
 import numpy as np
 import pytest
-
 from backend_python import backend
-from backend_python.model import PythonModel
+from backend_python.server.model import PythonModel
+
 from core import config as configuration
 from core.pipeline import open_chain
 from core.request import InferenceRequest
@@ -95,9 +95,7 @@ async def serve(folder):
         if decoupled:
             config += " model_transaction_policy { decoupled: true }"
         if mode:
-            config += (
-                f' parameters {{ key: "EXECUTION_MODE" value {{ string_value: "{mode}" }} }}'
-            )
+            config += f' parameters {{ key: "EXECUTION_MODE" value {{ string_value: "{mode}" }} }}'
         write_model(folder, source if "TritonPythonModel" in source else class_of(source))
         model = loaded_model(folder, config, name)
         signature = configuration.signature_of(model.config, model.directory, 1)

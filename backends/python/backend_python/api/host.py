@@ -20,6 +20,7 @@ class Host(Protocol):
     """All methods may be called from any thread of the model."""
 
     model_directory: str  # what get_model_dir() answers
+    serving: bool  # initialize has returned, finalize has not begun
 
     def log(self, level: int, file: str, line: int, text: str) -> None:
         """A line for the server's log; level is a LogLevel."""
@@ -34,6 +35,9 @@ class Host(Protocol):
 
     def call(self, operation: str, arguments: dict[str, Any]) -> Any:
         """Ask the server and wait for its answer. TritonModelException with its text if it refuses."""
+
+    def infer(self, request: Any, decoupled: bool) -> Any:
+        """Call another model: its response, or an iterator of them. TritonModelException."""
 
     def drop(self, what: str, number: int) -> None:
         """The object of that number (of a call's answer) is gone here. Must not block."""
@@ -60,6 +64,13 @@ def set_process_host(host: Host | None) -> None:
     """This process runs one model: `host` is what all its threads use."""
     global _process
     _process = host
+
+
+def no_inference(serving: bool) -> str:
+    """Why a call of another model is refused."""
+    if not serving:
+        return "BLS is only supported during the 'execute' function."
+    return "calling other models (BLS) is not available to Python models of this server"
 
 
 @contextmanager

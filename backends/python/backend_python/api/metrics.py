@@ -57,7 +57,10 @@ class MetricFamily:
             raise TritonModelException(
                 "Failed to create metric. Unexpected buckets found: only a histogram has them."
             )
-        return Metric(self, labels or {}, list(buckets or ()))
+        labels = labels or {}
+        if not all(isinstance(text, str) for pair in labels.items() for text in pair):
+            raise TritonModelException("Failed to create metric. Labels must be str for str.")
+        return Metric(self, labels, list(buckets or ()))
 
     def __del__(self) -> None:
         if self._host is not None:
@@ -101,7 +104,7 @@ class Metric:
         assert self._host is not None
         return _ask(
             self._host,
-            f"{operation} metric value",
+            f"{'get' if operation == 'value' else operation} metric value",
             "metric_operate",
             {"metric": self._number, "operation": operation, "value": value},
             prefix="Failed to ",

@@ -219,8 +219,8 @@ class InferenceRequest:
 
     def exec(self, decoupled: bool = False) -> Any:
         """Call the model and wait: its InferenceResponse, or with `decoupled` an iterator of them."""
-        return current().call("infer", {"request": self, "decoupled": decoupled})
+        return current().infer(self, decoupled)
 
     async def async_exec(self, decoupled: bool = False) -> Any:
         """The same as exec, to be awaited."""
-        return current().call("infer", {"request": self, "decoupled": decoupled})
+        return current().infer(self, decoupled)

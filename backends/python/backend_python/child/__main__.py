@@ -78,6 +78,7 @@ class Child:
         model = runner.ModelRunner(what["file"], what["module"], self._decoupled)
         model.initialize(what["arguments"])
         self._runner = model
+        self._host.serving = True
         return {}
 
     def _complete(self, what: dict[str, Any]) -> dict[str, Any]:
@@ -88,6 +89,7 @@ class Child:
 
     def _finalize(self) -> BaseException | None:
         model, self._runner = self._runner, None
+        self._host.serving = False
         if model is not None:
             try:
                 model.finalize()

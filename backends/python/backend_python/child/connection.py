@@ -40,7 +40,8 @@ class Connection:
         self._reader = protocol.Reader(sock)
         self._in = inputs
         self._out = outputs
-        self._sending = threading.Lock()
+        # Reentrant: a collected object of the model may log from its __del__ while we send.
+        self._sending = threading.RLock()
         self._turn = threading.Condition()  # guards the fields below
         self._reading = False
         self._work: deque[Frame] = deque()

@@ -8,10 +8,12 @@ from typing import Any
 
 from backend_python import protocol
 from backend_python.api.errors import TritonModelException
-from backend_python.api.host import Key
+from backend_python.api.host import Key, no_inference
+from backend_python.api.request import InferenceRequest
 from backend_python.api.response import InferenceResponse
 from backend_python.child import messages
 from backend_python.child.connection import Connection
+from backend_python.strings import speakable
 
 
 class ChildHost:
@@ -19,12 +21,13 @@ class ChildHost:
 
     def __init__(self, connection: Connection):
         self.model_directory = ""
+        self.serving = False
         self._connection = connection
         self._dropped: deque[tuple[str, int]] = deque()  # objects that no longer exist here
 
     def log(self, level: int, file: str, line: int, text: str) -> None:
-        text = text.encode("utf-8", "replace").decode()
-        self._connection.send(protocol.LOG, 0, protocol.to_json([level, file, line, text]))
+        content = protocol.to_json([level, speakable(file), line, speakable(text)])
+        self._connection.send(protocol.LOG, 0, content)
 
     def send(
         self, key: Key, wanted: frozenset[str], response: InferenceResponse | None, flags: int
@@ -50,6 +53,9 @@ class ChildHost:
         if "error" in answer:
             raise TritonModelException(answer["error"])
         return answer["value"]
+
+    def infer(self, request: InferenceRequest, decoupled: bool) -> Any:
+        raise TritonModelException(no_inference(self.serving))
 
     def drop(self, what: str, number: int) -> None:
         self._dropped.append((what, number))  # goes with the next call: destructors do not wait

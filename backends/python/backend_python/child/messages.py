@@ -16,6 +16,7 @@ from backend_python.api.response import InferenceResponse
 from backend_python.api.tensor import Tensor
 from backend_python.arena import Receiver, aligned
 from backend_python.protocol import Frame
+from backend_python.strings import speakable
 
 Pieces = list[tuple[int, Any]]  # offset in the region, bytes to write there
 
@@ -119,8 +120,7 @@ def _item(
     """One answer as it stands in a layout; its tensors go to `pieces` from `start` on."""
     error = response._error
     if error is not None:
-        text = error._message.encode("utf-8", "replace").decode()
-        return ((), (int(error._code), text), ""), start
+        return ((), (int(error._code), speakable(error._message)), ""), start
     entries: list[layout.Entry] = []
     for tensor in response._outputs:
         if tensor._name in wanted:

@@ -6,11 +6,12 @@ import ast
 import json
 from pathlib import Path
 
-from backend_python import process, protocol
-from backend_python.errors import unhealthy
-from backend_python.model import DEFAULT_FILE, check_file
-from backend_python.process import Died, Settings
+from backend_python import protocol
 from backend_python.runner import CLASS
+from backend_python.server import process
+from backend_python.server.errors import unhealthy
+from backend_python.server.model import DEFAULT_FILE, check_file
+from backend_python.server.process import Died, Settings
 from core import config as configuration
 from core.backend import Backend
 from core.config import ModelConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import core
-from backend_python.process import Settings
+from backend_python.server.process import Settings
 from core.errors import invalid
 
 DEFAULT_FILE = "model.py"

@@ -6,6 +6,7 @@ model is initialized.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import select
@@ -19,9 +20,9 @@ from typing import Any
 import orjson
 
 from backend_python import arena, protocol
-from backend_python.calls import Calls, replied
-from backend_python.errors import unhealthy
 from backend_python.protocol import Frame
+from backend_python.server.calls import Calls, replied
+from backend_python.server.errors import unhealthy
 from core.errors import invalid, unavailable
 
 logger = logging.getLogger("core")
@@ -90,7 +91,7 @@ class Process:
             self.sock.sendall(protocol.frame(kind, 0, protocol.to_json(question)))
         except OSError:
             raise Died from None
-        found: dict[str, Any] = orjson.loads(self._wait(answer, timeout_s).content)
+        found: dict[str, Any] = json.loads(self._wait(answer, timeout_s).content)
         return found
 
     def wait_ready(self) -> None:

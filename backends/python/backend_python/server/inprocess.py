@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from backend_python.api import host as api_host
 from backend_python.api.datatypes import BYTES
 from backend_python.api.errors import TritonModelException
-from backend_python.api.host import Key
+from backend_python.api.host import Key, no_inference
 from backend_python.api.request import (
     TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
     InferenceRequest,
@@ -22,17 +22,17 @@ from backend_python.api.request import (
 from backend_python.api.response import InferenceResponse
 from backend_python.api.sender import TRITONSERVER_RESPONSE_COMPLETE_FINAL
 from backend_python.api.tensor import Tensor
-from backend_python.calls import Calls, replied
-from backend_python.errors import failed, not_rescheduled
-from backend_python.process import write_log
 from backend_python.runner import ModelRunner, described, is_coroutine
+from backend_python.server.calls import Calls, replied
+from backend_python.server.errors import failed, not_rescheduled
+from backend_python.server.process import write_log
 from core import dtypes
 from core import tensor as core_tensor
 from core.batch import Batch
 from core.errors import CoreError, Kind, internal, invalid
 
 if TYPE_CHECKING:
-    from backend_python.instance import PythonInstance
+    from backend_python.server.instance import PythonInstance
 
 
 class LocalHost:
@@ -40,6 +40,7 @@ class LocalHost:
 
     def __init__(self, name: str, model_directory: str, decoupled: bool):
         self.model_directory = model_directory
+        self.serving = False
         self._name = name
         self._decoupled = decoupled
         self._calls = Calls()
@@ -71,6 +72,9 @@ class LocalHost:
         if "error" in answer:
             raise TritonModelException(answer["error"])
         return answer["value"]
+
+    def infer(self, request: InferenceRequest, decoupled: bool) -> Any:
+        raise TritonModelException(no_inference(self.serving))
 
     def drop(self, what: str, number: int) -> None:
         self._dropped.append((what, number))  # goes with the next call: destructors do not wait
@@ -108,6 +112,7 @@ class InProcess:
                 "an `async def` runs with EXECUTION_MODE thread or process"
             )
         self._runner = runner
+        self._host.serving = True
 
     def ready(self) -> bool:
         return self._runner is not None
@@ -135,6 +140,7 @@ class InProcess:
 
     def close(self) -> None:
         runner, self._runner = self._runner, None
+        self._host.serving = False
         if runner is not None:
             try:
                 with api_host.running(self._host):

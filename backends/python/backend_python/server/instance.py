@@ -10,13 +10,14 @@ from functools import cached_property
 from typing import Any
 
 import core
-from backend_python import process, protocol
-from backend_python.connection import Connection
-from backend_python.errors import unhealthy
-from backend_python.inprocess import InProcess
-from backend_python.model import PythonModel
-from backend_python.process import Died, Process
-from backend_python.requests import parts_of
+from backend_python import protocol
+from backend_python.server import process
+from backend_python.server.connection import Connection
+from backend_python.server.errors import unhealthy
+from backend_python.server.inprocess import InProcess
+from backend_python.server.model import PythonModel
+from backend_python.server.process import Died, Process
+from backend_python.server.requests import parts_of
 from core.batch import Batch
 from core.config import to_json
 from core.errors import internal

@@ -31,7 +31,7 @@ class Calls:
     def answer(self, operation: str, arguments: dict[str, Any]) -> Any:
         """The value of a call, which JSON has. CoreError if it is refused."""
         if (function := self._operations.get(operation)) is None:
-            raise unsupported(_refusal(operation))
+            raise unsupported(f"'{operation}' is not available to Python models of this server")
         return function(**arguments)
 
     def drop(self, dropped: Iterable[tuple[str, int]]) -> None:
@@ -93,9 +93,3 @@ def replied(calls: Calls, content: Any) -> dict[str, Any]:
         return {"error": error.message}
     except Exception as error:  # arguments of the wrong type: the model's mistake
         return {"error": f"{operation}: {type(error).__name__}: {error}"}
-
-
-def _refusal(operation: str) -> str:
-    if operation == "infer":
-        return "calling other models (BLS) is not available to Python models of this server"
-    return f"'{operation}' is not available to Python models of this server"

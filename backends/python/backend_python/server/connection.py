@@ -17,10 +17,10 @@ from typing import Any
 import orjson
 
 from backend_python import layout, protocol
-from backend_python.errors import failed, not_rescheduled, unhealthy
-from backend_python.process import Process
 from backend_python.protocol import Frame, ProtocolError
-from backend_python.requests import Parts, write
+from backend_python.server.errors import failed, not_rescheduled, unhealthy
+from backend_python.server.process import Process
+from backend_python.server.requests import Parts, write
 from core import dtypes
 from core.batch import Batch
 from core.errors import CoreError, Kind
@@ -99,6 +99,7 @@ class Connection:
         if self.alive:
             self.alive = False
             self._stop_listening()
+            self._loop.remove_reader(self._process.pidfd)
             self._process.sock.setblocking(True)
 
     def _stop_listening(self) -> None:

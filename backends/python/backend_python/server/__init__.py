@@ -1,0 +1,11 @@
+"""The server's side. Everything here may import core.
+
+model.py       Model: is there something to run, and how
+complete.py    auto_complete_config, in a short-lived child
+instance.py    ModelInstance: a child that is started, replaced when it died, and ended
+process.py     one child, from a thread that may block: start, initialize, finalize, kill
+connection.py  the same child from the loop, once it runs: batches out, answers in
+requests.py    a batch as a message
+inprocess.py   without a child: EXECUTION_MODE thread and inline
+calls.py       what a model may ask of the server · errors.py  its errors in Triton's words
+"""
