@@ -57,19 +57,20 @@ async def serve(options: Options) -> int:
         return _creation_failed(error)
     plugins.hooks().hook.core_server_starting(server=server)
     frontends: list[Frontend] = []
+    failure: CoreError | None = None
     try:
         frontends = frontends_of(server)
-        status = await _open(frontends) or await _load(server, end)
-        if not status:
-            await end.wait()
+        await _open(frontends)
+        await _load(server, end)
+        await end.wait()
     except CoreError as error:
-        status = _creation_failed(error)
+        failure = error
     if not await _stop(server, frontends, options.exit_timeout_secs):
         _leave_at_once(
             "failed to stop server: Internal - Exit timeout expired. Exiting immediately."
         )
     plugins.hooks().hook.core_server_stopping(server=server)
-    return status
+    return _creation_failed(failure) if failure else 0
 
 
 def frontends_of(server: Server) -> list[Frontend]:
@@ -83,8 +84,8 @@ def frontends_of(server: Server) -> list[Frontend]:
     return [frontend for frontend in made if frontend.enabled]
 
 
-async def _open(frontends: Sequence[Frontend]) -> int:
-    """Let all frontends listen; the exit status, 0 if they do."""
+async def _open(frontends: Sequence[Frontend]) -> None:
+    """Let all frontends listen. Raises the CoreError of one that cannot."""
     for frontend in frontends:
         try:
             await frontend.start()
@@ -95,12 +96,11 @@ async def _open(frontends: Sequence[Frontend]) -> int:
                 error.kind.title,
                 error.message,
             )
-            return 1
-    return 0
+            raise
 
 
-async def _load(server: Server, end: asyncio.Event) -> int:
-    """Load the models and show the tables; the exit status, 0 if the server serves.
+async def _load(server: Server, end: asyncio.Event) -> None:
+    """Load the models and show the tables. Raises CoreError when the server cannot serve.
 
     Returns before the models are loaded if the end comes first: stopping the server waits for them.
     """
@@ -108,15 +108,11 @@ async def _load(server: Server, end: asyncio.Event) -> int:
     ending = asyncio.ensure_future(end.wait())
     await asyncio.wait((loading, ending), return_when=asyncio.FIRST_COMPLETED)
     ending.cancel()
-    if not loading.done():
-        loading.add_done_callback(lambda task: task.cancelled() or task.exception())
-        return 0
-    _show_tables(server)
-    try:
+    if loading.done():
+        _show_tables(server)
         loading.result()
-    except CoreError as error:
-        return _creation_failed(error)
-    return 0
+    else:
+        loading.add_done_callback(lambda task: task.cancelled() or task.exception())
 
 
 async def _stop(server: Server, frontends: Sequence[Frontend], timeout_s: float) -> bool:
@@ -166,6 +162,8 @@ def _say_what_is_idle(options: Options) -> None:
 
 def _show_tables(server: Server) -> None:
     identity = server.metadata()
+    complete = not server.options.disable_auto_complete_config
+    defaults = {"auto-complete-config": str(complete).lower(), "default-max-batch-size": "4"}
     tables.show(
         server.options,
         [
@@ -174,7 +172,7 @@ def _show_tables(server: Server) -> None:
             ("server_extensions", " ".join(identity["extensions"])),
         ],
         [
-            (name, _file_of(plugin), found.config)
+            (name, _file_of(plugin), {**defaults, **found.config})
             for name, (plugin, found) in sorted(plugins.imported().items())
         ],
         server.table(),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
@@ -259,16 +259,6 @@ class Options:
     def defaults(cls, **changes: Any) -> Options:
         """Every option at its default but for `changes`, named with underscores."""
         return cls(**changes)
-
-    def for_backend(self, names: Iterable[str]) -> dict[str, str]:
-        """What a backend with these names is told: the global settings, then those under its names."""
-        found = {
-            "auto-complete-config": str(not self.disable_auto_complete_config).lower(),
-            "default-max-batch-size": "4",
-        }
-        for name in ("", *names):
-            found.update(self.backend_config.get(name, {}))
-        return found
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,79 @@
+"""The metrics frontend over a real socket."""
+
+from types import SimpleNamespace
+
+import aiohttp
+import pytest
+
+from core.errors import CoreError, Kind
+from core.options import Options
+from core.telemetry.families import Family, Sample
+from frontends.metrics import MetricsFrontend
+
+
+def server(**options):
+    return SimpleNamespace(
+        options=Options.defaults(metrics_address="127.0.0.1", metrics_port=0, **options),
+        metrics=lambda: [Family("nv_x", "gauge", "Help", [Sample({}, 1)])],
+    )
+
+
+@pytest.fixture
+async def frontend():
+    found = MetricsFrontend(server())
+    await found.start()
+    yield found
+    await found.stop(1.0)
+
+
+async def ask(frontend, method, path):
+    url = f"http://127.0.0.1:{frontend.port}{path}"
+    async with aiohttp.ClientSession() as client, client.request(method, url) as answer:
+        return answer.status, answer.headers["Content-Type"], await answer.text()
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/metrics?x=1"])
+async def test_metrics_are_plain_text(frontend, path):
+    status, content_type, text = await ask(frontend, "GET", path)
+
+    assert (status, content_type) == (200, "text/plain; charset=utf-8")
+    assert text.endswith("nv_x 1\n")
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics/", "/v2"])
+async def test_other_paths_are_empty(frontend, path):
+    assert await ask(frontend, "GET", path) == (200, "text/plain; charset=utf-8", "")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+async def test_other_methods_are_refused(frontend, method):
+    status, _, text = await ask(frontend, method, "/metrics")
+
+    assert (status, text) == (405, '{"error":"Method Not Allowed"}')
+
+
+async def test_a_port_in_use_is_named(frontend):
+    second = server()
+    second.options.metrics_port = frontend.port
+
+    with pytest.raises(
+        CoreError, match=f"Socket '127.0.0.1:{frontend.port}' already in use"
+    ) as error:
+        await MetricsFrontend(second).start()
+
+    assert error.value.kind is Kind.UNAVAILABLE
+
+
+async def test_it_can_be_turned_off():
+    assert MetricsFrontend(server()).enabled
+    assert not MetricsFrontend(server(allow_metrics=False)).enabled
+
+
+async def test_nothing_listens_after_the_end(frontend):
+    port = frontend.port
+
+    await frontend.stop(1.0)
+    await frontend.stop(1.0)
+
+    with pytest.raises(aiohttp.ClientConnectionError):
+        await ask(SimpleNamespace(port=port), "GET", "/metrics")

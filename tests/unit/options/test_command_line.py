@@ -1,0 +1,135 @@
+"""Flags as people type them."""
+
+import pytest
+
+from core.options import FLAGS, HelpWanted, Options, UsageError, parse, usage
+
+
+def parsed(*arguments):
+    return parse(arguments, warn=lambda text: None)
+
+
+def refused(*arguments):
+    with pytest.raises(UsageError) as error:
+        parsed(*arguments)
+    return str(error.value)
+
+
+def test_a_value_follows_an_equals_sign_or_a_space():
+    assert parsed("--http-port=1234").http_port == 1234
+    assert parsed("--http-port", "1234").http_port == 1234
+
+
+def test_a_value_may_hold_equals_signs_and_dashes():
+    assert parsed("--id=a=b").id == "a=b"
+    assert parsed("--id", "--x").id == "--x"
+
+
+@pytest.mark.parametrize("word", ["true", "TRUE", "on", "On", "1"])
+def test_words_for_yes(word):
+    assert parsed(f"--model-namespacing={word}").model_namespacing is True
+
+
+@pytest.mark.parametrize("word", ["false", "False", "off", "OFF", "0"])
+def test_words_for_no(word):
+    assert parsed(f"--allow-http={word}").allow_http is False
+
+
+def test_another_word_is_neither():
+    assert refused("--allow-http=maybe") == (
+        'Bad option: "--allow-http".\ninvalid value for bool option: maybe'
+    )
+
+
+def test_the_last_of_two_values_counts():
+    assert parsed("--http-port=1", "--http-port=2").http_port == 2
+
+
+def test_repositories_add_up_sorted_and_once():
+    options = parsed("--model-repository=b", "--model-store=a", "--model-repository=b")
+    assert options.model_repository == ["a", "b"]
+
+
+def test_the_beginning_of_a_name_is_enough_when_only_one_begins_so():
+    assert parsed("--model-rep=x").model_repository == ["x"]
+
+
+def test_an_ambiguous_beginning_is_refused_with_what_it_may_mean():
+    text = refused("--http-p=1", "--http=2")
+    assert "option '--http=2' is ambiguous" in text
+    assert "'--http-address' '--http-header-forward-pattern'" in text
+
+
+def test_an_unknown_flag_is_refused_with_the_nearest_one():
+    text = refused("--http-prot=1")
+    assert text == "unrecognized option '--http-prot=1'; did you mean '--http-port'?"
+
+
+def test_a_word_without_dashes_is_refused():
+    assert refused("models/") == "Unexpected argument: models/"
+    assert refused("--", "--id=x") == "Unexpected argument: --id=x"
+
+
+def test_a_missing_value_is_refused():
+    assert refused("--id") == "option '--id' requires an argument"
+
+
+def test_a_switch_takes_no_value():
+    assert parsed("--disable-auto-complete-config").disable_auto_complete_config
+    assert "doesn't allow an argument" in refused("--disable-auto-complete-config=true")
+
+
+def test_help_is_no_error_of_the_command_line():
+    with pytest.raises(HelpWanted):
+        parsed("--id=x", "--help")
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "--http-port=abc",
+        "--http-port=8x",
+        "--http-port=65536",
+        "--exit-timeout-secs=-1",
+        "--grpc-infer-thread-count=1",
+        "--http-max-input-size=0",
+        "--metrics-interval-ms=soon",
+    ],
+)
+def test_a_number_that_cannot_be_is_refused_with_its_text(argument):
+    flag, _, text = argument.partition("=")
+    assert refused(argument).startswith(f'Bad option: "{flag}".\nInvalid option value. Got {text}')
+
+
+def test_a_word_that_is_no_choice_is_refused_with_the_choices():
+    text = refused("--model-control-mode=sometimes")
+    assert text.startswith(
+        'Bad option: "--model-control-mode".\ninvalid argument for --model-control-mode'
+    )
+    assert "none, poll, explicit" in text
+
+
+def test_verbosity_is_a_number_or_a_word():
+    assert parsed("--log-verbose=3").log_verbose == 3
+    assert parsed("--log-verbose=true").log_verbose == 1
+
+
+def test_a_pattern_that_is_no_regular_expression_is_refused():
+    assert "invalid regular expression '('" in refused("--http-header-forward-pattern=(")
+
+
+def test_metrics_listen_where_http_does_unless_told():
+    assert parsed("--http-address=127.0.0.1").metrics_address == "127.0.0.1"
+    assert parsed("--metrics-address=::1").metrics_address == "::1"
+    assert Options.defaults(http_address="x").metrics_address == "x"
+
+
+def test_defaults_are_fresh_for_each_server():
+    Options.defaults().model_repository.append("x")
+    assert Options.defaults().model_repository == []
+
+
+def test_help_names_every_flag():
+    text = usage()
+    assert [flag.name for flag in FLAGS if f"--{flag.name}" not in text] == []
+    assert "--model-store" in text and "--trace-rate" in text

@@ -1,0 +1,183 @@
+"""Plugins of distributions that are really there: folders with metadata, on the path."""
+
+import importlib
+import logging
+import sys
+
+import pytest
+
+from core import __main__ as listing
+from core import plugins
+from core.errors import CoreError, Kind
+
+BACKEND = "import core\n\nbackend = core.Backend(instance=core.ModelInstance)\n"
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Put a distribution on the path: its name, its entry points, the text of its modules."""
+    before = set(sys.modules)
+
+    def put(distribution, entry_points, modules, version="1.0"):
+        site = tmp_path / distribution
+        info = site / f"{distribution.replace('-', '_')}-{version}.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Name: {distribution}\nVersion: {version}\n")
+        (info / "entry_points.txt").write_text(entry_points)
+        for name, text in modules.items():
+            (site / f"{name}.py").write_text(text)
+        monkeypatch.syspath_prepend(str(site))
+        importlib.invalidate_caches()
+        plugins._scan.cache_clear()
+
+    plugins._scan.cache_clear()
+    yield put
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+    for name, plugin in plugins.hooks().list_name_plugin():
+        if getattr(plugin, "__name__", "").startswith("plug_") or name.startswith("backend plug"):
+            plugins.hooks().unregister(plugin)
+    for name in [name for name in plugins._imported if name.startswith("plug")]:
+        del plugins._imported[name]
+    plugins._scan.cache_clear()
+
+
+def refused(name):
+    with pytest.raises(CoreError) as error:
+        plugins.backend(name)
+    return error.value
+
+
+def test_a_backend_is_found_by_the_name_of_its_entry_point(install):
+    install("backend-plug", "[core.backends]\nplug = plug_a:backend\n", {"plug_a": BACKEND})
+
+    found = plugins.backend("plug")
+
+    assert found is sys.modules["plug_a"].backend
+    assert found.name == "plug"
+    assert plugins.backend("plug") is found
+
+
+def test_a_backend_is_imported_when_it_is_asked_for_and_not_before(install):
+    install("backend-plug", "[core.backends]\nplug = plug_b:backend\n", {"plug_b": BACKEND})
+
+    assert "plug" in plugins.available_backends()
+    assert "plug_b" not in sys.modules
+    assert "plug" not in plugins.imported()
+
+    plugins.backend("plug")
+
+    assert "plug_b" in sys.modules
+    assert plugins.imported()["plug"][0].distribution == "backend-plug 1.0"
+
+
+def test_two_names_of_one_backend_are_one_backend(install):
+    install(
+        "backend-plug",
+        "[core.backends]\nplug = plug_c:backend\nplug2 = plug_c:backend\n",
+        {"plug_c": BACKEND},
+    )
+
+    assert plugins.backend("plug") is plugins.backend("plug2")
+    assert plugins.aliases("plug2") == ["plug", "plug2"]
+    assert plugins.aliases("absent") == ["absent"]
+
+
+def test_an_unknown_backend_says_what_is_installed_and_what_to_do(install):
+    install("backend-plug", "[core.backends]\nplug = plug_d:backend\n", {"plug_d": BACKEND})
+
+    error = refused("tensorrt")
+
+    assert error.kind is Kind.INVALID
+    assert error.message.startswith("no backend named 'tensorrt' (installed: ")
+    assert "plug" in error.message
+    assert error.message.endswith("; try: pip install backend-tensorrt")
+
+
+def test_a_backend_that_cannot_be_imported_names_its_distribution_and_the_reason(install):
+    install(
+        "backend-plug",
+        "[core.backends]\nplug = plug_e:backend\n",
+        {"plug_e": "import no_such_thing"},
+    )
+
+    assert refused("plug").message == (
+        "backend 'plug' of backend-plug 1.0 cannot be imported: "
+        "ModuleNotFoundError: No module named 'no_such_thing'"
+    )
+
+
+def test_a_name_that_two_distributions_bring_is_refused_naming_both(install):
+    for name in ("backend-plug", "other-plug"):
+        install(name, "[core.backends]\nplug = plug_f:backend\n", {"plug_f": BACKEND})
+
+    message = refused("plug").message
+
+    assert "backend 'plug' comes from two distributions" in message
+    assert "backend-plug 1.0" in message and "other-plug 1.0" in message
+
+
+def test_an_object_that_is_no_backend_is_refused(install):
+    install("backend-plug", "[core.backends]\nplug = plug_g:backend\n", {"plug_g": "backend = 5"})
+
+    assert refused("plug").message == (
+        "backend 'plug' of backend-plug 1.0: 'plug_g:backend' is a int, not a core.Backend"
+    )
+
+
+def test_a_plugin_can_be_hidden_by_name(install, monkeypatch):
+    install("backend-plug", "[core.backends]\nplug = plug_h:backend\n", {"plug_h": BACKEND})
+    monkeypatch.setenv("CORE_BLOCK", "other, plug")
+
+    assert "plug" not in plugins.available_backends()
+    assert "(CORE_BLOCK hides it)" in refused("plug").message
+
+
+def test_hooks_of_a_plugin_are_called(install):
+    install(
+        "hooks-plug",
+        "[core.plugins]\nplug = plug_i\n",
+        {
+            "plug_i": "import core\nseen = []\n\n"
+            "@core.hookimpl\ndef core_server_starting(server):\n    seen.append(server)\n"
+        },
+    )
+
+    plugins.load_hooks()
+    plugins.hooks().hook.core_server_starting(server="s")
+
+    assert sys.modules["plug_i"].seen == ["s"]
+
+
+def test_a_misspelled_hook_is_an_error(install):
+    install(
+        "hooks-plug",
+        "[core.plugins]\nplug = plug_j\n",
+        {"plug_j": "import core\n\n@core.hookimpl\ndef core_server_startign(server): ...\n"},
+    )
+
+    with pytest.raises(CoreError, match="core_server_startign"):
+        plugins.load_hooks()
+
+
+def test_a_plugin_that_cannot_be_imported_is_left_out_with_an_error(install, caplog):
+    install("hooks-plug", "[core.plugins]\nplug = plug_k\n", {"plug_k": "1 / 0"})
+
+    with caplog.at_level(logging.ERROR, "core"):
+        plugins.load_hooks()
+
+    assert "plugin 'plug' is left out" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_the_listing_shows_versions_and_health(install, capsys):
+    install("backend-plug", "[core.backends]\nplug = plug_l:backend\n", {"plug_l": BACKEND})
+    install("backend-plugged", "[core.backends]\nplugged = plug_m:backend\n", {"plug_m": "1 / 0"})
+
+    status = listing.main()
+
+    shown = capsys.readouterr().out
+    assert "backend ABI 1" in shown
+    assert "plug     backend-plug 1.0" in shown.replace("backend-plug 1.0    ", "backend-plug 1.0")
+    assert "ZeroDivisionError: division by zero" in shown
+    assert status == 1

@@ -1,0 +1,129 @@
+"""Lines of the log."""
+
+import io
+import logging
+import re
+
+import pytest
+
+from core.options import Options
+from core.telemetry import log
+
+logger = logging.getLogger("core")
+
+
+@pytest.fixture
+def lines():
+    """Configure the log with options; gives the lines written so far."""
+    level, handlers = logger.level, logging.getLogger().handlers[:]
+    stream = io.StringIO()
+
+    def configure(**changes):
+        log.configure(Options.defaults(**changes), stream)
+        return lambda: stream.getvalue().splitlines()
+
+    yield configure
+    logger.setLevel(level)
+    logging.getLogger().handlers[:] = handlers
+
+
+def test_a_line_begins_with_severity_time_process_and_place(lines):
+    written = lines()
+
+    logger.info("loading: %s:%d", "mnist", 1)
+    logger.warning("a")
+    logger.error("b")
+
+    assert re.fullmatch(
+        r'I\d{4} \d\d:\d\d:\d\d\.\d{6} \d+ test_log\.py:\d+\] "loading: mnist:1"', written()[0]
+    )
+    assert [line[0] for line in written()] == ["I", "W", "E"]
+
+
+def test_the_other_form_has_the_time_of_iso_8601(lines):
+    written = lines(log_format="ISO8601")
+
+    logger.warning("a")
+
+    assert re.fullmatch(
+        r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ W \d+ test_log\.py:\d+\] "a"', written()[0]
+    )
+
+
+def test_no_text_can_look_like_a_line_of_its_own(lines):
+    written = lines()
+
+    logger.info("model 'a\nI0101 00:00:00.000000 1 server.py:1] \"fine\"\x1b[2J\x85\u2028' é")
+
+    (line,) = written()
+    assert r"a\nI0101" in line
+    assert r"\"fine\"\u001b[2J\u0085\u2028' é" in line
+    assert line.isprintable()
+
+
+def test_a_traceback_follows_indented(lines):
+    written = lines()
+
+    try:
+        raise ValueError("first\nI0101 second")
+    except ValueError:
+        logger.exception("loading failed")
+
+    head, *rest = written()
+    assert head.endswith('"loading failed"')
+    assert rest[0] == "    Traceback (most recent call last):"
+    assert all(line.startswith("    ") for line in rest)
+
+
+def test_each_severity_can_be_turned_off(lines):
+    written = lines(log_info=False, log_verbose=1, log_error=False)
+
+    logger.debug("verbose")
+    logger.info("info")
+    logger.warning("warning")
+    logger.error("error")
+
+    assert [line.rpartition("] ")[2] for line in written()] == ['"verbose"', '"warning"']
+
+
+def test_verbose_messages_are_off_by_default(lines):
+    written = lines()
+
+    logger.debug("verbose")
+
+    assert written() == []
+    assert not logger.isEnabledFor(logging.DEBUG)
+
+
+def test_other_libraries_write_in_the_same_form(lines):
+    written = lines()
+
+    logging.getLogger("asyncio").error("Task was destroyed")
+
+    assert written()[0].startswith("E")
+
+
+def test_a_block_is_written_as_it_is_with_a_blank_line_after_it(lines):
+    written = lines()
+
+    log.block("+--+\n|  |")
+
+    assert written()[0].endswith("] ")
+    assert written()[1:] == ["+--+", "|  |", ""]
+
+
+def test_the_log_goes_to_a_file_and_adds_to_it(lines, tmp_path):
+    file = tmp_path / "server.log"
+    file.write_text("before\n")
+    written = lines(log_file=str(file))
+
+    logger.info("a")
+
+    assert written() == []
+    assert file.read_text().startswith("before\nI")
+
+
+def test_a_file_that_cannot_be_opened_is_an_error_on_the_console(lines, tmp_path):
+    written = lines(log_file=str(tmp_path / "absent" / "server.log"))
+
+    assert "failed to open the log file" in written()[0]
