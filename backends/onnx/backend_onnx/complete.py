@@ -1,0 +1,138 @@
+"""What the model file knows, written into a configuration.
+
+config.pbtxt ─► fill ─► [complete] ─► normalise ─► validate.  The rules are those of Triton's ONNX
+Runtime backend, but an entry without data_type or dims gets them too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import onnxruntime as ort
+
+from backend_onnx.check import tensors_of_the_server, unservable
+from backend_onnx.graph import Graph, TensorInfo, graph_of
+from backend_onnx.options import GLOBAL_THREADS, session_options
+from backend_onnx.providers import CPU
+from backend_onnx.session import model_file, open_session
+from core.backend import Backend
+from core.config import ModelConfig
+from core.errors import invalid
+
+logger = logging.getLogger("core")
+
+MAX_BATCH_SIZE = "default-max-batch-size"
+_DEFAULT_MAX_BATCH_SIZE = 4
+
+
+def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
+    """Fill in inputs, outputs, max_batch_size and dynamic_batching, in place.
+
+    path   the version's folder
+    Does nothing if every input and output is described: what a person wrote in full is meant.
+    Raises CoreError if the file cannot be loaded, or max_batch_size asks for what it cannot do.
+    """
+    if _is_whole(config):
+        return
+    graph = _read_graph(config, path, backend)
+    _complete_batching(config, graph, backend)
+    reserved_inputs, reserved_outputs = tensors_of_the_server(config)
+    _complete_tensors(config, config.input, graph.inputs, reserved_inputs)
+    _complete_tensors(config, config.output, graph.outputs, reserved_outputs)
+
+
+def default_max_batch_size(backend: Backend) -> int:
+    """What --backend-config says, or 4. Raises CoreError(INVALID) if it is no number."""
+    text = backend.config.get(MAX_BATCH_SIZE, str(_DEFAULT_MAX_BATCH_SIZE))
+    try:
+        return max(0, int(text))
+    except ValueError:
+        raise invalid(
+            f"--backend-config=onnxruntime,{MAX_BATCH_SIZE}={text}: it must be a whole number"
+        ) from None
+
+
+def _is_whole(config: ModelConfig) -> bool:
+    inputs = bool(config.input or config.batch_input)
+    tensors: list[Any] = [*config.input, *config.output]
+    return inputs and bool(config.output) and all(io.data_type and io.dims for io in tensors)
+
+
+def _read_graph(config: ModelConfig, path: Path, backend: Backend) -> Graph:
+    """The graph of the file, from a session that only looks: not optimised, on the CPU."""
+    options = session_options(
+        config, path, global_threads=backend.config.get(GLOBAL_THREADS) == "1"
+    )
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.add_session_config_entry("session.disable_prepacking", "1")
+    return graph_of(open_session(model_file(config, path), options, [(CPU, {})], config.name))
+
+
+def _complete_batching(config: ModelConfig, graph: Graph, backend: Backend) -> None:
+    if not graph.batches:
+        if config.max_batch_size:
+            raise invalid(
+                f"autofill failed for model '{config.name}': model does not support batching while "
+                f"non-zero max_batch_size is specified; {_fixed(graph)}"
+            )
+        return
+    if not config.max_batch_size and not _described_without_batch(config, graph):
+        config.max_batch_size = default_max_batch_size(backend)
+        logger.warning(
+            "autofilled max_batch_size to %d for model '%s' since batching is supported but no "
+            "max_batch_size is specified in model configuration. Must specify max_batch_size to "
+            "utilize autofill with a larger max batch size",
+            config.max_batch_size,
+            config.name,
+        )
+    if config.max_batch_size > 1 and config.WhichOneof("scheduling_choice") is None:
+        config.dynamic_batching.SetInParent()
+
+
+def _fixed(graph: Graph) -> str:
+    """Which tensor stands in the way of batching."""
+    for kind, infos in (("input", graph.inputs), ("output", graph.outputs)):
+        for info in infos.values():
+            if not info.batches:
+                return (
+                    f"{kind} '{info.name}' has shape {list(info.dims)}, its first dimension would "
+                    "have to be of any size"
+                )
+    raise AssertionError("the graph batches")
+
+
+def _described_without_batch(config: ModelConfig, graph: Graph) -> bool:
+    """Whether an entry of the configuration has as many dims as the file: no batch dimension."""
+    known = {**graph.inputs, **graph.outputs}
+    tensors: list[Any] = [*config.input, *config.output]
+    return any(
+        io.dims and io.name in known and len(io.dims) == len(known[io.name].dims) for io in tensors
+    )
+
+
+def _complete_tensors(
+    config: ModelConfig, entries: Any, infos: dict[str, TensorInfo], reserved: Iterable[str]
+) -> None:
+    """Add every tensor of the file to an empty list; complete the entries of another."""
+    if not entries:
+        for name in infos:
+            if name not in reserved:
+                entries.add(name=name)
+    for entry in entries:
+        if (info := infos.get(entry.name)) is None:
+            continue  # `check` refuses it, with the names that there are
+        if info.dtype is None:
+            raise unservable(config.name, info)
+        entry.data_type = entry.data_type or info.dtype.number
+        if not entry.dims:
+            _complete_dims(entry, info.dims[1 if config.max_batch_size else 0 :], config)
+
+
+def _complete_dims(entry: Any, dims: tuple[int, ...], config: ModelConfig) -> None:
+    """A scalar is one element to clients; with batching the model sees no dimension of its own."""
+    entry.dims.extend(dims or (1,))
+    if not dims and config.max_batch_size:
+        entry.reshape.SetInParent()

@@ -1,0 +1,88 @@
+"""The inputs and outputs of a session, in the words of core.
+
+session ─► [Graph] ─► complete, check, instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from core import dtypes
+from core.dtypes import DataType
+
+_BY_ORT_NAME = {
+    "bool": dtypes.BOOL,
+    "uint8": dtypes.UINT8,
+    "uint16": dtypes.UINT16,
+    "uint32": dtypes.UINT32,
+    "uint64": dtypes.UINT64,
+    "int8": dtypes.INT8,
+    "int16": dtypes.INT16,
+    "int32": dtypes.INT32,
+    "int64": dtypes.INT64,
+    "float16": dtypes.FP16,
+    "float": dtypes.FP32,
+    "double": dtypes.FP64,
+    "string": dtypes.BYTES,
+    "bfloat16": dtypes.BF16,
+}
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """One input or output of a model file.
+
+    type    as ONNX Runtime writes it: "tensor(float)", "seq(map(int64,tensor(float)))"
+    dtype   the datatype, None for what the protocol cannot carry
+    dims    -1 for any size; () for a scalar, and for a tensor whose rank the file leaves open
+    """
+
+    name: str
+    type: str
+    dtype: DataType | None
+    dims: tuple[int, ...]
+
+    @property
+    def batches(self) -> bool:
+        """Whether the first dimension may hold the rows of a batch."""
+        return bool(self.dims) and self.dims[0] == -1
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What a model file takes and gives, in the file's order.
+
+    overridable   initializers that a request may replace: inputs that need not be there
+    """
+
+    inputs: dict[str, TensorInfo]
+    outputs: dict[str, TensorInfo]
+    overridable: dict[str, TensorInfo]
+
+    @property
+    def batches(self) -> bool:
+        """Whether every input and output has a first dimension of any size."""
+        return all(info.batches for info in (*self.inputs.values(), *self.outputs.values()))
+
+
+def graph_of(session: Any) -> Graph:
+    """The graph of an onnxruntime.InferenceSession."""
+    return Graph(
+        inputs=_infos(session.get_inputs()),
+        outputs=_infos(session.get_outputs()),
+        overridable=_infos(session.get_overridable_initializers()),
+    )
+
+
+def _infos(nodes: Iterable[Any]) -> dict[str, TensorInfo]:
+    return {node.name: _info(node) for node in nodes}
+
+
+def _info(node: Any) -> TensorInfo:
+    dims = tuple(dim if isinstance(dim, int) and dim >= 0 else -1 for dim in node.shape)
+    dtype = None
+    if node.type.startswith("tensor("):
+        dtype = _BY_ORT_NAME.get(node.type[len("tensor(") : -1])
+    return TensorInfo(node.name, node.type, dtype, dims)

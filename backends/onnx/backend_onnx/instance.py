@@ -1,0 +1,85 @@
+"""execute: feed ─► run ─► outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from backend_onnx.check import tensors_of_the_server
+from backend_onnx.feed import Feed
+from backend_onnx.run import run_of
+from backend_onnx.session import ort_text
+from core.backend import ModelInstance
+from core.batch import Batch
+from core.errors import CoreError, Fatal, internal
+
+if TYPE_CHECKING:
+    from backend_onnx.backend import OnnxModel
+
+_BROKEN_DEVICE = ("EngineError", "DeviceReset")  # what no later run on the device survives
+
+
+class OnnxInstance(ModelInstance):
+    """Runs batches on a session, which other instances of the device may use at the same time."""
+
+    model: OnnxModel
+
+    def open(self) -> None:
+        session, graph = self.model.session_on(self.device)
+        config = self.model.config
+        _, states = tensors_of_the_server(config)
+        self._names = [io.name for io in config.output] + sorted(states)
+        self._wanted_always = frozenset(states)
+        self._batches = bool(config.max_batch_size)
+        # A scalar has one element for clients, and no dimension for ONNX Runtime.
+        self._scalars = {
+            io.name: tuple(io.dims) for io in config.output if not graph.outputs[io.name].dims
+        }
+        self._feed = Feed(config, graph)
+        self._run = run_of(
+            session,
+            graph,
+            self.model.run_options,
+            on_host=self.device.kind != "GPU",
+            model=self.model.name,
+        )
+
+    def execute(self, batch: Batch) -> Mapping[str, Any]:
+        feed = self._feed(batch)
+        try:
+            outputs = self._run(feed, self._wanted(batch), batch.rows if self._batches else 0)
+        except UnicodeDecodeError as error:
+            raise internal(
+                f"model '{self.model.name}' gave text that is no UTF-8 ({error.reason}), which ONNX "
+                "Runtime's Python interface cannot hand over"
+            ) from error
+        except CoreError:
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
+        for name, shape in self._scalars.items():
+            if name in outputs:
+                outputs[name] = np.asarray(outputs[name]).reshape(shape)
+        batch.outputs_ready()
+        return outputs
+
+    def _wanted(self, batch: Batch) -> list[str]:
+        """The outputs that some request of the batch wants; the others are not fetched."""
+        wanted = set(self._wanted_always)
+        for request in batch.requests:
+            if not request.outputs:
+                return self._names
+            wanted.update(output.name for output in request.outputs)
+        return [name for name in self._names if name in wanted]
+
+    def _failed(self, error: Exception) -> CoreError:
+        text = f"model '{self.model.name}': {ort_text(error)}"
+        if type(error).__name__ in _BROKEN_DEVICE:
+            return Fatal(f"{text}; instance '{self.name}' on {self.device} leaves service")
+        return internal(text)
+
+    def close(self) -> None:
+        """Let go of the session; the last of those that share it ends it."""
+        self._feed = self._run = None  # type: ignore[assignment]

@@ -1,0 +1,141 @@
+"""Session and run options from config.pbtxt.
+
+ModelConfig ─► [options] ─► session.  Names and values are those of Triton's ONNX Runtime backend;
+a parameter with a dot in its name is passed on to ONNX Runtime as a session configuration entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import onnxruntime as ort
+
+from core.config import ModelConfig
+from core.errors import CoreError, Kind, invalid
+
+ARENA_SHRINKAGE = "memory.enable_memory_arena_shrinkage"
+SHARE_SESSION = "share_session"
+GLOBAL_THREADS = "enable-global-threadpool"
+
+_NONE_BUT_FATAL = 4  # what goes wrong comes back as an exception, so a log line would be its double
+
+_GRAPH_LEVELS = {
+    -1: ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    1: ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+    2: ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
+}
+_EXECUTION_MODES = {
+    0: ort.ExecutionMode.ORT_SEQUENTIAL,
+    1: ort.ExecutionMode.ORT_PARALLEL,
+}
+_TRUTHS = {"1": True, "true": True, "0": False, "false": False}
+
+
+class Parameters:
+    """The `parameters` of one model, read with errors that name model, parameter and value."""
+
+    def __init__(self, config: ModelConfig):
+        self._model = config.name
+        self.values = {name: entry.string_value for name, entry in config.parameters.items()}
+
+    def boolean(self, name: str, default: bool) -> bool:
+        """0, 1, true or false. Raises CoreError(INVALID) for anything else."""
+        text = self.values.get(name)
+        if text is None:
+            return default
+        if (value := _TRUTHS.get(text.strip().lower())) is None:
+            raise self._wrong(name, text, "0 or 1 (or false, true)")
+        return value
+
+    def number(self, name: str, default: int) -> int:
+        """A whole number that is not negative. Raises CoreError(INVALID) for anything else."""
+        text = self.values.get(name)
+        if text is None:
+            return default
+        if not text.strip().isascii() or not text.strip().isdigit():
+            raise self._wrong(name, text, "a whole number, 0 or larger")
+        return int(text)
+
+    def one_of(self, name: str, choices: Mapping[int, Any], default: int) -> Any:
+        """The value that `choices` has for the number. Raises CoreError(INVALID) if it has none."""
+        number = self.number(name, default)
+        if number not in choices:
+            raise self._wrong(name, str(number), " or ".join(map(str, choices)))
+        return choices[number]
+
+    def _wrong(self, name: str, found: str, expected: str) -> CoreError:
+        return invalid(
+            f"model '{self._model}': parameter '{name}' is '{found}', it must be {expected}; "
+            "change it in config.pbtxt"
+        )
+
+
+def session_options(config: ModelConfig, directory: Path, *, global_threads: bool) -> Any:
+    """The onnxruntime.SessionOptions that a configuration asks for.
+
+    directory        the version's, where libraries of custom operators are looked for
+    global_threads   whether sessions use the threads of the process instead of their own
+    Raises CoreError(INVALID) for a value that cannot be, and for a library that cannot be loaded.
+    """
+    parameters = Parameters(config)
+    options = ort.SessionOptions()
+    options.logid = config.name
+    options.log_severity_level = _NONE_BUT_FATAL
+    options.graph_optimization_level = _GRAPH_LEVELS.get(
+        config.optimization.graph.level, ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    )
+    if global_threads:
+        options.use_per_session_threads = False
+    else:
+        options.intra_op_num_threads = parameters.number("intra_op_thread_count", 0)
+        options.inter_op_num_threads = parameters.number("inter_op_thread_count", 0)
+    options.execution_mode = parameters.one_of("execution_mode", _EXECUTION_MODES, 0)
+    options.enable_cpu_mem_arena = parameters.boolean("enable_mem_arena", True)
+    options.enable_mem_pattern = parameters.boolean("enable_mem_pattern", True)
+    for name, value in parameters.values.items():
+        if "." in name and name != ARENA_SHRINKAGE:
+            _add_entry(options, name, value, config.name)
+    for filename in config.model_operations.op_library_filename:
+        _add_operators(options, filename, directory, config.name)
+    return options
+
+
+def run_options(config: ModelConfig) -> Any | None:
+    """The onnxruntime.RunOptions of every run of the model, None for the defaults."""
+    places = Parameters(config).values.get(ARENA_SHRINKAGE)
+    if not places:
+        return None
+    options = ort.RunOptions()
+    options.add_run_config_entry(ARENA_SHRINKAGE, places)
+    return options
+
+
+def shares_session(config: ModelConfig) -> bool:
+    """Whether the instances of one device use one session, and so one copy of the weights."""
+    return Parameters(config).boolean(SHARE_SESSION, True)
+
+
+def _add_entry(options: Any, name: str, value: str, model: str) -> None:
+    try:
+        options.add_session_config_entry(name, value)
+    except Exception as error:
+        raise invalid(
+            f"model '{model}': ONNX Runtime refuses the parameter '{name}' with value '{value}': "
+            f"{error}"
+        ) from error
+
+
+def _add_operators(options: Any, filename: str, directory: Path, model: str) -> None:
+    """Load a library of custom operators: from the version's folder, the model's, or as it is."""
+    places = [directory / filename, directory.parent / filename]
+    path = next((each for each in places if each.is_file()), Path(filename))
+    try:
+        options.register_custom_ops_library(str(path))
+    except Exception as error:
+        raise CoreError(
+            Kind.INVALID,
+            f"model '{model}': the operator library '{filename}' of model_operations cannot be "
+            f"loaded: {error}; give an absolute path, or one from the folder of the model or version",
+        ) from error

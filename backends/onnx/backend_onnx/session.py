@@ -1,0 +1,109 @@
+"""A session from a model file, and what to do when it cannot be made.
+
+Model ─► [session] ─► instance.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import onnxruntime as ort
+
+from backend_onnx.providers import Provider, check_active
+from core.config import ModelConfig
+from core.errors import CoreError, internal, unavailable
+
+FILENAME = "model.onnx"
+
+_ORT_TEXT = re.compile(r"^\[ONNXRuntimeError\] : (\d+) : \w+ : (.*)$", re.DOTALL)
+_OPSET = re.compile(
+    r"Opset (\d+) is under development.*domain (\S+) is till opset (\d+)", re.DOTALL
+)
+_IR_VERSION = re.compile(r"IR version: (\d+), max supported IR version: (\d+)")
+_MISSING_OPERATOR = re.compile(r"No Op registered for|not a registered function/op")
+_LFS_POINTER = b"version https://git-lfs"
+
+
+def model_file(config: ModelConfig, directory: Path) -> Path:
+    """The file of a version: `default_model_filename` in its folder, or model.onnx within that.
+
+    Raises CoreError(UNAVAILABLE) with what is there instead.
+    """
+    path = directory / (config.default_model_filename or FILENAME)
+    if path.is_dir():
+        path = path / FILENAME
+    if path.is_file():
+        return path
+    there = sorted(each.name for each in path.parent.iterdir()) if path.parent.is_dir() else []
+    raise unavailable(
+        f"unable to find '{path}' for model '{config.name}' (its folder has "
+        f"{', '.join(there) or 'nothing'}); put the model there, or name its file with "
+        "default_model_filename in config.pbtxt"
+    )
+
+
+def open_session(path: Path, options: Any, providers: list[Provider], model: str) -> Any:
+    """An onnxruntime.InferenceSession. May take long: reads the file and optimises the graph.
+
+    Raises CoreError with the file, the reason and what to do.
+    """
+    try:
+        session = ort.InferenceSession(
+            str(path),
+            options,
+            providers=[name for name, _ in providers],
+            provider_options=[settings for _, settings in providers],
+            enable_fallback=0,  # it would print, and serve from the CPU what was to be on a GPU
+        )
+    except Exception as error:
+        raise _not_opened(path, error, model) from error
+    check_active(session, providers, model)
+    return session
+
+
+def ort_text(error: BaseException) -> str:
+    """An error of ONNX Runtime as Triton words it."""
+    found = _ORT_TEXT.match(str(error))
+    if found is None:
+        return f"onnx runtime error: {str(error).strip() or type(error).__name__}"
+    return f"onnx runtime error {found[1]}: {found[2].strip()}"
+
+
+def _not_opened(path: Path, error: BaseException, model: str) -> CoreError:
+    advice = _advice(path, str(error), type(error).__name__)
+    return internal(f"model '{model}': cannot load '{path}': {advice} ({ort_text(error)})")
+
+
+def _advice(path: Path, text: str, kind: str) -> str:
+    """What a person can do about it."""
+    if path.read_bytes()[: len(_LFS_POINTER)] == _LFS_POINTER:
+        return "the file is only a pointer of Git LFS; fetch the model itself with: git lfs pull"
+    if kind == "InvalidProtobuf" or "No graph was found" in text:
+        return (
+            f"its {path.stat().st_size} bytes are no complete ONNX model; "
+            "export or copy the file again"
+        )
+    if found := _OPSET.search(text):
+        return (
+            f"it uses opset {found[1]} of {found[2]}, onnxruntime {ort.__version__} knows opsets up "
+            f"to {found[3]}; install a newer onnxruntime, or export the model with opset_version="
+            f"{found[3]}"
+        )
+    if found := _IR_VERSION.search(text):
+        return (
+            f"it has IR version {found[1]}, onnxruntime {ort.__version__} knows up to {found[2]}; "
+            "install a newer onnxruntime, or export the model with an older onnx"
+        )
+    if _MISSING_OPERATOR.search(text):
+        return (
+            f"it uses an operator that onnxruntime {ort.__version__} does not have; install a newer "
+            "one, or give the operator's library in model_operations { op_library_filename }"
+        )
+    if "external" in text.lower():
+        return (
+            "the files with its external data must lie beside it, under the names that it was "
+            "exported with"
+        )
+    return f"onnxruntime {ort.__version__} refuses it"
