@@ -19,6 +19,8 @@ from core.config import ModelConfig, Signature
 from core.errors import CoreError, Kind, invalid, unavailable
 from core.lifecycle import ModelManager, ModelVersion
 from core.options import Options
+from core.pipeline.cache import cache_of
+from core.pipeline.limit import RateLimiter
 from core.request import InferenceRequest
 from core.response import Reply
 from core.telemetry import metrics
@@ -57,6 +59,12 @@ class Server:
         self.version = core.__version__
         self.extensions = EXTENSIONS
         self.state = State.INITIALIZING
+        self.cache = cache_of(options.cache_config)
+        self.limiter = (
+            RateLimiter(options.rate_limit_resource)
+            if options.rate_limit == "execution_count"
+            else None
+        )
         self._manager = ModelManager(options, asyncio.get_running_loop(), self)
 
     async def start(self) -> None:

@@ -49,8 +49,13 @@ class ManagedModel:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """Names of the models that it is composed of; empty but for ensembles."""
+        """Names of the models that it should be composed of; empty but for ensembles."""
         return self.attempt.steps if isinstance(self.attempt, ModelSource) else ()
+
+    @property
+    def needs(self) -> set[str]:
+        """Names of the models that its versions call, also of those that only drain."""
+        return {step for version in self.alive() for step in version.source.steps}
 
     @property
     def leaving(self) -> list[asyncio.Task[None]]:

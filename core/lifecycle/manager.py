@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.backend import Backend
@@ -196,10 +196,8 @@ class ModelManager:
         source.directory.hold()
         try:
             found = await self._host.run(self._catalog.survey_names, source.steps)
-            # Ensembles that went out of service with one of these models come back with it.
-            asleep = self._roster.asleep([name, *found])
-            found = {**await self._host.run(self._catalog.survey_names, asleep), **found}
             failures = await self._roster.bring({**found, name: source}, by_name={name})
+            await self._wake([name, *found])
         finally:
             await self._host.let_go(source.directory)
             await self._forget()
@@ -220,6 +218,11 @@ class ModelManager:
             raise internal(
                 f"failed to load '{name}', failed to poll from model repository: {error.message}"
             ) from error
+
+    async def _wake(self, names: Collection[str]) -> None:
+        """Bring back the ensembles that went out of service with one of these models."""
+        if asleep := set(self._roster.asleep(names)) - set(names):
+            await self._roster.bring(await self._host.run(self._catalog.survey_names, asleep))
 
     async def _unload(self, name: str, with_steps: bool) -> None:
         await self._roster.take_out(name, with_steps)
@@ -248,9 +251,8 @@ class ModelManager:
         for name in [n for n, model in self._models.items() if model.wanted and n not in found]:
             await self._roster.take_out(name)
         changed = {name: each for name, each in found.items() if self._changed(name, each)}
-        asleep = self._roster.asleep(changed)
-        changed.update((name, found[name]) for name in asleep if name in found)
         await self._roster.bring(changed)
+        await self._wake(changed)
 
     def _changed(self, name: str, found: ModelSource | CoreError) -> bool:
         """Whether it is not what was tried last, with or without success."""

@@ -87,18 +87,24 @@ class Roster:
                      another ensemble needs
         Returns when no version of `name` is READY; its last requests finish behind.
         """
-        steps = self.steps()
-        users = [user for user in users_of([name], steps) if self.models[user].newest is not None]
-        needed = [each for each in needed_by(name, steps) if with_steps and each in self.models]
-        async with self._turns([*users, name, *needed]):
-            # One after the other: a request inside an ensemble still needs the ensemble's steps.
-            for user in users:
-                await _gone(self.models[user])
-            last = self.models[name]
-            last.dismiss()
-            for step in map(self.models.__getitem__, needed):
-                if not step.by_name and not self._needed(step.name):
-                    await _gone(last)
+        while True:
+            users, needed = self._users(name), self._needed_by(name) if with_steps else []
+            async with self._turns([*users, name, *needed]):
+                # An ensemble that came meanwhile must go too: begin again with its turn.
+                if set(self._users(name)) <= set(users):
+                    await self._take_out(users, name, needed)
+                    return
+
+    async def _take_out(self, users: list[str], name: str, needed: list[str]) -> None:
+        # One after the other: a request inside an ensemble still needs the ensemble's steps.
+        for user in users:
+            await _gone(self.models[user])
+        last = self.models[name]
+        last.dismiss()
+        for step in map(self.models.__getitem__, needed):
+            if not step.by_name:
+                await _gone(last)
+                if not self._is_used(step.name):
                     step.dismiss()
                     last = step
 
@@ -108,8 +114,15 @@ class Roster:
             if name not in keep and not model.users and not model.alive():
                 del self.models[name]
 
-    def _needed(self, name: str) -> bool:
-        return any(model.newest and name in model.steps for model in self.models.values())
+    def _users(self, name: str) -> list[str]:
+        """The ensembles that call a model, each before the models that it calls."""
+        return users_of([name], {each: model.needs for each, model in self.models.items()})
+
+    def _needed_by(self, name: str) -> list[str]:
+        return [step for step in needed_by(name, self.steps()) if step in self.models]
+
+    def _is_used(self, name: str) -> bool:
+        return any(name in model.needs for model in self.models.values())
 
     async def _apply(self, model: ManagedModel, found: ModelSource | CoreError) -> CoreError | None:
         if isinstance(found, CoreError):

@@ -14,7 +14,7 @@ from pathlib import Path
 from core import config as configuration
 from core.backend import Backend, Model
 from core.config import ModelConfig, Signature
-from core.errors import CoreError, Kind, internal
+from core.errors import CoreError, internal
 from core.lifecycle.ensemble import open_ensemble
 from core.lifecycle.host import Host
 from core.lifecycle.policy import State
@@ -26,17 +26,6 @@ from core.telemetry.statistics import Statistics
 logger = logging.getLogger("core")
 
 UNLOADED = "unloaded"
-
-_KIND_TEXTS = {
-    Kind.UNKNOWN: "Unknown",
-    Kind.INTERNAL: "Internal",
-    Kind.NOT_FOUND: "Not found",
-    Kind.INVALID: "Invalid argument",
-    Kind.UNAVAILABLE: "Unavailable",
-    Kind.UNSUPPORTED: "Unsupported",
-    Kind.ALREADY_EXISTS: "Already exists",
-    Kind.CANCELLED: "Cancelled",
-}
 
 
 class ModelVersion:
@@ -143,7 +132,13 @@ class ModelVersion:
                 model = self._model(backend, host)
                 await host.run(model.load)
                 undo.push_async_callback(host.run, model.unload)
-                self.chain = await open_chain(model, self.signature, loop=host.loop)
+                self.chain = await open_chain(
+                    model,
+                    self.signature,
+                    loop=host.loop,
+                    cache=host.server.cache,
+                    limiter=host.server.limiter,
+                )
             undo.push_async_callback(self.chain.close)
             self._undo = undo.pop_all()
 
@@ -192,4 +187,4 @@ def reason_of(error: Exception) -> str:
     """The error as the index and the logs of Triton show one: kind, colon, text."""
     if not isinstance(error, CoreError):
         error = internal(f"{type(error).__name__}: {error}")
-    return f"{_KIND_TEXTS[error.kind]}: {error.message}"
+    return f"{error.kind.title}: {error.message}"

@@ -221,16 +221,14 @@ class Options:
         "Folder of repository agents.", idle="there are no repository agents")
 
     cache_config: dict[str, dict[str, str]] = _cache(settings("cache", owner_needed=True), {},
-        "Setting of the response cache, such as local,size=1048576.",
-        idle="there is no response cache")
+        "Setting of the response cache, such as local,size=1048576.")
     cache_directory: str = _cache(STRING, "/opt/tritonserver/caches",
-        "Folder of response caches.", idle="there is no response cache")
+        "Folder of response caches.", idle="the cache is part of the server")
 
     rate_limit: str = _rate(choice("execution_count", "off"), "off",
-        "How instances compete for resources.", idle="there is no rate limiter")
+        "How instances compete for resources.")
     rate_limit_resource: dict[str, dict[int, int]] = _rate(RESOURCES, {},
-        "How much of a resource there is, on one device or on each.",
-        idle="there is no rate limiter")
+        "How much of a resource there is, on one device or on each.")
 
     pinned_memory_pool_byte_size: int = _memory(integer(), 256 * 2**20,
         "Size of the pool of pinned memory.", idle="there is no pool of pinned memory")

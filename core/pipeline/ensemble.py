@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from core.config import ModelConfig, Signature
 from core.errors import CoreError, Kind
 from core.pipeline.admit import admission
+from core.pipeline.cache import Cached, ResponseCache
 from core.pipeline.intake import Handler, Intake
 from core.pipeline.split import finish
 from core.request import InferenceRequest, RequestedOutput
@@ -84,6 +85,7 @@ class EnsembleChain:
         ready: Callable[[], bool],
         loop: asyncio.AbstractEventLoop,
         clock_ns: Callable[[], int] = time.monotonic_ns,
+        cache: ResponseCache | None = None,
     ):
         self.signature = signature
         self.statistics = Statistics()
@@ -92,7 +94,10 @@ class EnsembleChain:
         self.clock_ns = clock_ns
         self._ready = ready
         self._intake = Intake(loop)
-        self.handler: Handler = self._intake.door(admission(signature, clock_ns), self._run)
+        inner: Handler = self._run
+        if cache is not None and config.response_cache.enable:
+            inner = Cached(inner, cache, signature, self.statistics, self._intake.ended, clock_ns)
+        self.handler: Handler = self._intake.door(admission(signature, clock_ns), inner)
 
     @property
     def pending(self) -> int:

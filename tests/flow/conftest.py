@@ -44,7 +44,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def pytest_asyncio_loop_factories(config, item):
-    return {"virtual-time": VirtualTimeLoop}
+    """The tests of this folder; those of folders in it wait for threads and files."""
+    if item.path.parent == Path(__file__).parent:
+        return {"virtual-time": VirtualTimeLoop}
+    return {"real-time": asyncio.new_event_loop}
 
 
 class Recorder:

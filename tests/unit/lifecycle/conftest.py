@@ -108,6 +108,12 @@ class Ticker:
 class Managed(ModelManager):
     """A manager that also stands for the server that models see."""
 
+    cache = None
+    limiter = None
+
+    cache = None
+    limiter = None
+
     def signature(self, name, version=-1):
         return self.resolve(name, version).signature
 
