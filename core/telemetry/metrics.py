@@ -15,7 +15,6 @@ from core.telemetry.registry import registry
 
 if TYPE_CHECKING:
     from core.lifecycle import ModelVersion
-    from core.options import Options
     from core.server import Server
 
 Read = Callable[["ModelVersion"], float]
@@ -77,6 +76,33 @@ _LATENCIES: tuple[tuple[str, str, Read], ...] = (
     ),
 )
 
+# Only of versions whose configuration asks for the response cache.
+_CACHE: tuple[tuple[str, str, Read], ...] = (
+    (
+        "nv_cache_num_hits_per_model",
+        "Number of cache hits per model",
+        lambda version: version.statistics.cache_hit.count,
+    ),
+    (
+        "nv_cache_num_misses_per_model",
+        "Number of cache misses per model",
+        lambda version: version.statistics.cache_miss.count,
+    ),
+)
+
+_CACHE_LATENCIES: tuple[tuple[str, str, Read], ...] = (
+    (
+        "nv_cache_hit_duration_per_model",
+        "Total cache hit duration per model, in microseconds",
+        _microseconds("cache_hit"),
+    ),
+    (
+        "nv_cache_miss_duration_per_model",
+        "Total cache miss duration per model, in microseconds",
+        _microseconds("cache_miss"),
+    ),
+)
+
 _GAUGES: tuple[tuple[str, str, Read], ...] = (
     (
         "nv_inference_pending_request_count",
@@ -98,35 +124,43 @@ def collect(server: Server) -> list[Family]:
     """Every family with its values of now: those of model versions, the machine, the models' own."""
     options = server.options
     versions = [version for version in server.versions() if version.state == "READY"]
-    families = _of_versions(versions, _latencies_wanted(options))
-    families += _memory_pool(options.pinned_memory_pool_byte_size)
+    cached = [version for version in versions if version.config.response_cache.enable]
+    with_latencies = options.metrics_config.get("counter_latencies", "true").lower() == "true"
+    latencies, cache = (_LATENCIES, _CACHE + _CACHE_LATENCIES) if with_latencies else ((), _CACHE)
+    families = [
+        *_families("counter", _COUNTS, versions),
+        _failures(versions),
+        *_families("counter", latencies, versions),
+        *_families("counter", cache, cached if options.cache_config else []),
+        *_families("gauge", _GAUGES, versions),
+        *_memory_pool(options.pinned_memory_pool_byte_size),
+    ]
     if options.allow_cpu_metrics:
         families += machine.families(options.metrics_interval_ms / 1000)
     return families + registry.families()
 
 
-def _of_versions(versions: Iterable[ModelVersion], latencies: bool) -> list[Family]:
+def _families(
+    kind: KindOfMetric, rows: Iterable[tuple[str, str, Read]], versions: Iterable[ModelVersion]
+) -> list[Family]:
     labelled = [(_labels(version), version) for version in versions]
+    return [
+        Family(name, kind, text, [Sample(labels, read(version)) for labels, version in labelled])
+        for name, text, read in rows
+    ]
 
-    def families(kind: KindOfMetric, rows: Iterable[tuple[str, str, Read]]) -> list[Family]:
-        return [
-            Family(name, kind, text, [Sample(labels, read(each)) for labels, each in labelled])
-            for name, text, read in rows
-        ]
 
-    success, *counts = families("counter", _COUNTS)
-    failure = Family(
+def _failures(versions: Iterable[ModelVersion]) -> Family:
+    return Family(
         "nv_inference_request_failure",
         "counter",
         "Number of failed inference requests, all batch sizes",
         [
-            Sample({**labels, "reason": reason}, count)
-            for labels, version in labelled
+            Sample({**_labels(version), "reason": reason}, count)
+            for version in versions
             for reason, count in version.statistics.failures.items()
         ],
     )
-    times = families("counter", _LATENCIES) if latencies else []
-    return [success, failure, *counts, *times, *families("gauge", _GAUGES)]
 
 
 def _labels(version: ModelVersion) -> dict[str, str]:
@@ -144,7 +178,3 @@ def _memory_pool(size: int) -> list[Family]:
             ("used", "Pinned memory pool used memory size, in bytes", 0),
         )
     ]
-
-
-def _latencies_wanted(options: Options) -> bool:
-    return options.metrics_config.get("counter_latencies", "true").lower() == "true"

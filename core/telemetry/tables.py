@@ -89,7 +89,7 @@ def option_rows(options: Options) -> list[tuple[str, str]]:
         ("min_supported_compute_capability", f"{options.min_supported_compute_capability:.1f}"),
         ("strict_readiness", str(int(options.strict_readiness))),
         ("exit_timeout", str(options.exit_timeout_secs)),
-        ("cache_enabled", "0"),
+        ("cache_enabled", str(int(bool(options.cache_config)))),
     ]
     return rows
 

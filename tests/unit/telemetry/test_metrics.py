@@ -101,6 +101,23 @@ def test_latencies_can_be_turned_off():
     assert "nv_inference_count" in found
 
 
+def test_a_model_with_the_response_cache_counts_hits_and_misses():
+    each = version()
+    each.config.response_cache.enable = True
+    each.statistics.cache_hit.add(7_000)
+    each.statistics.cache_miss.add(9_000)
+
+    found = collected(each, version("other"), cache_config={"local": {"size": "1"}})
+
+    for name, value in (
+        ("nv_cache_num_hits_per_model", 1),
+        ("nv_cache_num_misses_per_model", 1),
+        ("nv_cache_hit_duration_per_model", 7),
+        ("nv_cache_miss_duration_per_model", 9),
+    ):
+        assert values(found[name]) == [({"model": "m", "version": "1"}, value)]
+
+
 def test_metrics_of_the_machine_can_be_turned_off():
     assert "nv_cpu_memory_total_bytes" not in collected(allow_cpu_metrics=False)
 
