@@ -100,7 +100,7 @@ class Catalog:
         found: dict[str, ModelSource | CoreError] = {}
         waiting = list(names)
         while waiting:
-            name = waiting.pop()
+            name = waiting.pop(0)
             if name not in found:
                 source = found[name] = self._try(name)
                 waiting.extend(source.steps if isinstance(source, ModelSource) else ())

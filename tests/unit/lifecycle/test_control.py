@@ -676,3 +676,26 @@ async def test_an_ensemble_with_a_decoupled_step_is_decoupled(folder, started, c
     found = manager.resolve("outer")
     assert found.signature.decoupled
     assert found.config.model_transaction_policy.decoupled
+
+
+async def test_a_model_that_an_ensemble_still_drains_through_goes_after_it(composed, backend):
+    await composed.load("six", {})
+    backend.go.clear()
+    reply = composed.ask("six")
+    await composed.unload("six")
+
+    unload = asyncio.ensure_future(composed.unload("triple"))
+    await asyncio.sleep(0)
+    backend.go.set()
+    await unload
+
+    assert (await reply).output("y").array[0] == 6
+
+
+async def test_an_ensemble_that_is_loaded_while_its_model_goes_is_not_left_without_it(composed):
+    await composed.load("six", {})
+    await composed.unload("six")
+
+    await asyncio.gather(composed.load("six", {}), composed.unload("triple"))
+
+    assert composed.ready_versions("six") == [] or composed.ready_versions("triple") == [1]
