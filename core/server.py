@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import enum
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import core
 from core import config as configuration
+from core import plugins
+from core.backend import Backend
 from core.config import ModelConfig, Signature
 from core.errors import CoreError, Kind, invalid, unavailable
 from core.lifecycle import ModelManager, ModelVersion
@@ -51,9 +53,14 @@ class State(enum.Enum):
 
 
 class Server:
-    """The models of the repositories, behind one door."""
+    """The models of the repositories, behind one door.
 
-    def __init__(self, options: Options):
+    find_backend   name → Backend; may block
+    """
+
+    def __init__(
+        self, options: Options, *, find_backend: Callable[[str], Backend] = plugins.backend
+    ):
         self.options = options
         self.name = options.id
         self.version = core.__version__
@@ -65,7 +72,9 @@ class Server:
             if options.rate_limit == "execution_count"
             else None
         )
-        self._manager = ModelManager(options, asyncio.get_running_loop(), self)
+        self._manager = ModelManager(
+            options, asyncio.get_running_loop(), self, find_backend=find_backend
+        )
 
     async def start(self) -> None:
         """Load the models that the control mode says; frontends may be open already.
