@@ -1,0 +1,47 @@
+"""Call: what a method may know of the call it answers. It names no transport."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+Metadata = Sequence[tuple[str, str | bytes]]
+
+
+class Call:
+    """One call. Made by the engine; loop thread only.
+
+    metadata      pairs as the client sent them; keys in lower case, those that end in -bin have bytes
+    deadline_ns   time.monotonic_ns() after which the client waits no more; 0 for none
+    cancelled     whether the client is gone, or its deadline has passed
+    """
+
+    __slots__ = ("_listeners", "cancelled", "deadline_ns", "metadata")
+
+    def __init__(self, metadata: Metadata = (), deadline_ns: int = 0):
+        self.metadata = metadata
+        self.deadline_ns = deadline_ns
+        self.cancelled = False
+        self._listeners: list[Callable[[], None]] = []
+
+    def value(self, key: str) -> str | bytes | None:
+        """The metadata `key`, the last one if it came several times; None if it did not come."""
+        for name, value in reversed(self.metadata):
+            if name == key:
+                return value
+        return None
+
+    def on_cancel(self, listener: Callable[[], None]) -> None:
+        """Call `listener` when the call is cancelled; at once if it already is."""
+        if self.cancelled:
+            listener()
+        else:
+            self._listeners.append(listener)
+
+    def cancel(self) -> None:
+        """Nobody waits any more. For the engine; a second call does nothing."""
+        if self.cancelled:
+            return
+        self.cancelled = True
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            listener()

@@ -1,0 +1,146 @@
+"""The methods over grpcio, on the event loop of the server.
+
+connection ─► [engine] ─► method.  Requests and responses stay bytes here. With transport.py the only
+file that imports grpcio: another transport needs another engine, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, NoReturn, TypeAlias
+
+import grpc
+import grpc.aio
+
+from core.errors import CoreError, internal, unavailable
+from core.options import Options
+from frontends.grpc import transport
+from frontends.grpc.call import Call
+from frontends.grpc.method import Method, Unary
+from frontends.grpc.status import CODES, details
+
+logger = logging.getLogger("core")
+
+Context = Any  # grpc.aio.ServicerContext, whose stubs lack what it inherits
+Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
+
+_STATUS_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+class GrpcioEngine:
+    """A grpcio server for a table of methods. Loop thread only."""
+
+    def __init__(self, methods: Mapping[str, Method], options: Options):
+        self._options = options
+        self._methods = methods
+        self._server: grpc.aio.Server | None = None
+
+    async def start(self) -> int:
+        """Listen; the port, which the system chose if the option is 0.
+
+        Raises CoreError(INVALID) for certificates that cannot be used, CoreError(UNAVAILABLE) if
+        the address is taken.
+        """
+        options = self._options
+        certificates = transport.credentials(options)
+        address = transport.address(options)
+        server = grpc.aio.server(options=transport.channel_arguments(options))
+        disable = transport.compresses(options)
+        server.add_generic_rpc_handlers(
+            (Router({path: _handler(each, disable) for path, each in self._methods.items()}),)
+        )
+        try:
+            if certificates is None:
+                port = server.add_insecure_port(address)
+            else:
+                port = server.add_secure_port(address, certificates)
+        except RuntimeError:
+            port = 0
+        if not port:
+            raise unavailable(f"Socket '{address}' already in use ")
+        await server.start()
+        self._server = server
+        return port
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
+        if self._server is not None:
+            await self._server.stop(grace_s)
+
+
+class Router(grpc.GenericRpcHandler):
+    """Path of a call → its handler."""
+
+    def __init__(self, handlers: Mapping[str, Handler]):
+        self._handlers = handlers
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
+        return self._handlers.get(handler_call_details.method)
+
+
+def _handler(method: Method, disable_compression: bool) -> Handler:
+    """What grpcio calls for a method; without serializers, so that bytes stay bytes."""
+    plain = disable_compression and not method.compress
+    if isinstance(method, Unary):
+        return grpc.unary_unary_rpc_method_handler(_unary(method.function, method.path, plain))
+    return grpc.stream_stream_rpc_method_handler(_stream(method.function, method.path, plain))
+
+
+def _unary(function: Callable[[bytes, Call], Awaitable[bytes]], path: str, plain: bool) -> Any:
+    async def handle(request: bytes, context: Context) -> bytes:
+        call = _call(context)
+        if plain:
+            context.disable_next_message_compression()
+        try:
+            return await function(request, call)
+        except CoreError as error:
+            await _abort(context, error)
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+        except Exception as error:
+            await _abort(context, _unforeseen(path, error))
+
+    return handle
+
+
+def _stream(function: Any, path: str, plain: bool) -> Any:
+    async def handle(requests: AsyncIterator[bytes], context: Context) -> None:
+        call = _call(context)
+        try:
+            async with contextlib.aclosing(function(requests, call)) as responses:
+                async for response in responses:
+                    if plain:
+                        context.disable_next_message_compression()
+                    await context.write(response)
+        except CoreError as error:
+            await _abort(context, error)
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+        except Exception as error:
+            await _abort(context, _unforeseen(path, error))
+
+    return handle
+
+
+def _call(context: Context) -> Call:
+    remaining_s = context.time_remaining()
+    deadline_ns = 0
+    if remaining_s is not None:
+        deadline_ns = time.monotonic_ns() + int(remaining_s * 1e9)
+    return Call(context.invocation_metadata() or (), deadline_ns)
+
+
+def _unforeseen(path: str, error: Exception) -> CoreError:
+    logger.error("%s failed", path, exc_info=error)
+    return internal(f"{path.rpartition('/')[2]} failed: {type(error).__name__}; see the log")
+
+
+async def _abort(context: Context, error: CoreError) -> NoReturn:
+    await context.abort(_STATUS_CODES[CODES[error.kind]], details(error.message))
+    raise AssertionError("abort raises")

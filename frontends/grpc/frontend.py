@@ -1,0 +1,48 @@
+"""GrpcFrontend: the gRPC side of one server."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from core.server import Server
+from frontends.grpc import transport
+from frontends.grpc.engine_grpcio import GrpcioEngine
+from frontends.grpc.intake import Intake
+from frontends.grpc.table import methods
+
+logger = logging.getLogger("core")
+
+
+class GrpcFrontend:
+    """Serves `server` over gRPC. Loop thread only.
+
+    port   that it listens on, 0 before the start
+    """
+
+    name = "grpc"
+
+    def __init__(self, server: Server):
+        self._options = server.options
+        self._intake = Intake()
+        self._engine = GrpcioEngine(methods(server, self._intake), server.options)
+        self.port = 0
+
+    @property
+    def enabled(self) -> bool:
+        return self._options.allow_grpc
+
+    async def start(self) -> None:
+        """Bind and listen.
+
+        Raises CoreError(UNAVAILABLE) if the address is taken, CoreError(INVALID) for certificates
+        that cannot be read.
+        """
+        self.port = await self._engine.start()
+        logger.info("Started GRPCInferenceService at %s", transport.address(self._options))
+
+    async def stop(self, timeout_s: float) -> None:
+        """Refuse new inference requests, wait at most `timeout_s` for those in flight, close."""
+        end_s = time.monotonic() + timeout_s
+        await self._intake.drain(timeout_s)
+        await self._engine.stop(max(0.0, end_s - time.monotonic()))

@@ -1,0 +1,222 @@
+"""ModelInferRequest → InferenceRequest.
+
+bytes ─► [read] ─► message ─► [parse] ─► InferenceRequest ─► core.  Only the form is checked here;
+whether the model takes these inputs is admit's matter, except for a datatype that does not exist.
+The texts are Triton's, since clients and their tests look for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from core import dtypes
+from core.config import Signature
+from core.dtypes import DataType
+from core.errors import CoreError, invalid
+from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest, RequestedOutput
+from core.tensor import Buffer, Tensor
+from frontends.grpc.protocol import contents, shared_memory
+from frontends.grpc.protocol.decode import decode
+from frontends.grpc.protocol.messages import InferParameter, ModelInferRequest
+from frontends.grpc.protocol.parameters import UINT64, boolean, custom, kind
+from frontends.grpc.protocol.raw_contents import separate
+
+EMPTY_FINAL = "triton_enable_empty_final_response"
+
+Input = ModelInferRequest.InferInputTensor
+
+
+def read(data: bytes) -> tuple[ModelInferRequest, Sequence[Buffer]]:
+    """The message in `data`, and the raw contents of its inputs as views of `data`.
+
+    Raises CoreError(INVALID) for bytes that are no ModelInferRequest.
+    """
+    separated = separate(data)
+    if separated is None:
+        message = decode(ModelInferRequest, data)
+        return message, message.raw_input_contents
+    rest, views = separated
+    return decode(ModelInferRequest, rest), views
+
+
+def parse(
+    message: ModelInferRequest, raw_contents: Sequence[Buffer], version: int, signature: Signature
+) -> InferenceRequest:
+    """The request for one version of the model with that signature.
+
+    version   as the client asked for it, -1 for the newest
+    Raises CoreError(INVALID), or CoreError(NOT_FOUND) for a region of shared memory.
+    """
+    request = InferenceRequest(
+        message.model_name, {}, model_version=version, id=message.id, outputs=_outputs(message)
+    )
+    for name, parameter in message.parameters.items():
+        _set_parameter(request, name, parameter)
+    sources = iter(raw_contents)
+    any_raw = bool(raw_contents)
+    for entry in message.inputs:
+        if entry.name in request.inputs:
+            raise _labelled(message, f"input '{entry.name}' already exists in request")
+        dtype = dtypes.BY_NAME.get(entry.datatype)
+        raw = _data(entry, dtype, sources, any_raw, message.model_name)
+        if dtype is None:
+            raise _labelled(message, _no_datatype(entry, signature))
+        request.inputs[entry.name] = Tensor(entry.name, dtype, tuple(entry.shape), raw)
+    return request
+
+
+def wants_empty_final(message: ModelInferRequest) -> bool:
+    """Whether the end of a decoupled request is to be told when it comes without a response."""
+    return EMPTY_FINAL in message.parameters and message.parameters[EMPTY_FINAL].bool_param
+
+
+# Parameters of the request -----------------------------------------------------------
+
+
+def _set_parameter(request: InferenceRequest, name: str, parameter: InferParameter) -> None:
+    if (known := _PARAMETERS.get(name)) is not None:
+        known(request, parameter)
+    elif name.startswith("triton_"):
+        raise invalid(
+            "parameter keys starting with 'triton_' are reserved for Triton usage. Only the "
+            f"following keys starting with 'triton_' are allowed: {EMPTY_FINAL}"
+        )
+    else:
+        request.parameters[name] = custom(name, parameter)
+
+
+def _sequence_id(request: InferenceRequest, parameter: InferParameter) -> None:
+    which = kind(parameter)
+    if which == "int64_param":
+        request.correlation_id = parameter.int64_param % UINT64
+    elif which == "string_param":
+        request.correlation_id = parameter.string_param
+    else:
+        raise _wrong_kind("sequence_id", "int64_param or string_param")
+
+
+def _sequence_start(request: InferenceRequest, parameter: InferParameter) -> None:
+    if boolean("sequence_start", parameter):
+        request.flags |= SEQUENCE_START
+
+
+def _sequence_end(request: InferenceRequest, parameter: InferParameter) -> None:
+    if boolean("sequence_end", parameter):
+        request.flags |= SEQUENCE_END
+
+
+def _priority(request: InferenceRequest, parameter: InferParameter) -> None:
+    which = kind(parameter)
+    if which == "uint64_param":
+        request.priority = parameter.uint64_param
+    elif which != "int64_param":
+        raise _wrong_kind("priority", "int64_param or uint64_param")
+    elif parameter.int64_param < 0:
+        raise invalid("invalid value for 'priority', expected value >= 0.")
+    else:
+        request.priority = parameter.int64_param
+
+
+def _timeout(request: InferenceRequest, parameter: InferParameter) -> None:
+    if kind(parameter) != "int64_param":
+        raise _wrong_kind("timeout", "int64_param")
+    request.timeout_us = parameter.int64_param % UINT64
+
+
+def _empty_final(request: InferenceRequest, parameter: InferParameter) -> None:
+    boolean(EMPTY_FINAL, parameter)
+
+
+_PARAMETERS: dict[str, Callable[[InferenceRequest, InferParameter], None]] = {
+    "sequence_id": _sequence_id,
+    "sequence_start": _sequence_start,
+    "sequence_end": _sequence_end,
+    "priority": _priority,
+    "timeout": _timeout,
+    EMPTY_FINAL: _empty_final,
+}
+
+
+def _wrong_kind(name: str, expected: str) -> CoreError:
+    return invalid(f"invalid value type for '{name}' parameter, expected {expected}.")
+
+
+# Inputs ---------------------------------------------------------------------------------
+
+
+def _data(
+    entry: Input,
+    dtype: DataType | None,
+    sources: Iterator[Buffer],
+    any_raw: bool,
+    model_name: str,
+) -> Buffer:
+    """The bytes of one input: from shared memory, its own contents, or the next raw contents."""
+    region = shared_memory.region(entry.parameters, entry.name)
+    has_contents = entry.HasField("contents")
+    if region is not None:
+        if has_contents:
+            raise invalid(
+                "unexpected 'content' provided when using shared memory for input tensor "
+                f"'{entry.name}' for model '{model_name}'"
+            )
+        raise region.not_found()
+    if has_contents and any_raw:
+        raise invalid(
+            "contents field must not be specified when using raw_input_contents for "
+            f"'{entry.name}' for model '{model_name}'"
+        )
+    if has_contents:
+        return contents.raw_of(entry.contents, dtype, entry.name, model_name)
+    raw = next(sources, None)
+    if raw is None:
+        raise invalid(
+            f"unable to find data for input tensor '{entry.name}' for model '{model_name}' in "
+            "request."
+        )
+    return raw
+
+
+def _no_datatype(entry: Input, signature: Signature) -> str:
+    spec = signature.inputs.get(entry.name)
+    if spec is None:
+        return f"unexpected inference input '{entry.name}' for model '{signature.name}'"
+    return (
+        f"inference input '{entry.name}' data-type is '{entry.datatype}', but model "
+        f"'{signature.name}' expects '{spec.dtype.name}'"
+    )
+
+
+def _labelled(message: ModelInferRequest, text: str) -> CoreError:
+    return invalid(f"[request id: {message.id or '<id_unknown>'}] {text}")
+
+
+# Outputs ----------------------------------------------------------------------------------
+
+
+def _outputs(message: ModelInferRequest) -> tuple[RequestedOutput, ...]:
+    wanted: dict[str, RequestedOutput] = {}
+    for entry in message.outputs:
+        if entry.name in wanted:
+            raise _labelled(message, f"output '{entry.name}' already exists in request")
+        class_count = 0
+        if entry.parameters:
+            region = shared_memory.region(entry.parameters, entry.name)
+            if "classification" in entry.parameters:
+                if region is not None:
+                    raise invalid(
+                        "output can't set both 'shared_memory_region' and 'classification'"
+                    )
+                class_count = _class_count(entry.parameters["classification"])
+            elif region is not None:
+                raise region.not_found()
+        wanted[entry.name] = RequestedOutput(entry.name, class_count)
+    return tuple(wanted.values())
+
+
+def _class_count(parameter: InferParameter) -> int:
+    if kind(parameter) != "int64_param":
+        raise invalid("invalid value type for 'classification' parameter, expected int64_param")
+    if parameter.int64_param <= 0:
+        raise invalid("invalid value for 'classification' parameter, expected >= 0")
+    return parameter.int64_param

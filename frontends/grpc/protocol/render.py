@@ -1,0 +1,90 @@
+"""InferenceResponse → bytes of a ModelInferResponse or a ModelStreamInferResponse.
+
+The message is encoded without its tensors; these follow as they are. `raw_output_contents` is the
+last field of the message, so the result is what an encoder of the whole would write, and the bytes of
+a tensor are copied once.
+"""
+
+from __future__ import annotations
+
+from core.errors import CoreError
+from core.request import Parameter
+from core.response import InferenceResponse
+from core.tensor import Buffer
+from frontends.grpc.protocol import parameters
+from frontends.grpc.protocol.messages import ModelInferResponse, ModelStreamInferResponse
+from frontends.grpc.status import utf8
+
+FINAL = "triton_final_response"
+
+_RAW_OUTPUT_CONTENTS = bytes([6 * 8 + 2])  # tag of field 6, length-delimited
+_INFER_RESPONSE = bytes([2 * 8 + 2])  # the same of field 2 in ModelStreamInferResponse
+
+
+def response(answer: InferenceResponse) -> bytes:
+    """The answer to a unary call. Raises CoreError(INTERNAL) for a parameter that has no form."""
+    return b"".join(_parts(answer, answer.parameters))
+
+
+def stream_response(answer: InferenceResponse, final: bool) -> bytes:
+    """One answer on a stream; `final` if it is the last one to its request."""
+    parts = _parts(answer, {**answer.parameters, FINAL: final})
+    size = sum(memoryview(part).nbytes for part in parts)
+    return b"".join((_INFER_RESPONSE, _varint(size), *parts))
+
+
+def stream_refusal(error: CoreError, id: str) -> bytes:
+    """The answer on a stream to a request that never got to its model."""
+    return ModelStreamInferResponse(
+        error_message=utf8(error.message), infer_response=ModelInferResponse(id=id)
+    ).SerializeToString()
+
+
+def stream_error(error: CoreError, id: str, model_name: str, version: str, final: bool) -> bytes:
+    """An error of the model on a stream.
+
+    version   as the request said it, "" for the newest
+    """
+    return ModelStreamInferResponse(
+        error_message=utf8(error.message), infer_response=_empty(id, model_name, version, final)
+    ).SerializeToString()
+
+
+def stream_end(id: str, model_name: str, version: str) -> bytes:
+    """The end of the answers to a request, when it comes without an answer."""
+    return ModelStreamInferResponse(
+        infer_response=_empty(id, model_name, version, True)
+    ).SerializeToString()
+
+
+def _empty(id: str, model_name: str, version: str, final: bool) -> ModelInferResponse:
+    message = ModelInferResponse(id=id, model_name=model_name, model_version=version)
+    message.parameters[FINAL].bool_param = final
+    return message
+
+
+def _parts(answer: InferenceResponse, values: dict[str, Parameter]) -> list[Buffer]:
+    message = ModelInferResponse(
+        id=answer.id, model_name=answer.model_name, model_version=str(answer.model_version)
+    )
+    for name, value in values.items():
+        parameters.write(message.parameters[name], name, value)
+    raws = []
+    for tensor in answer.outputs:
+        message.outputs.add(name=tensor.name, datatype=tensor.dtype.name, shape=tensor.shape)
+        raws.append(tensor.raw)
+    parts: list[Buffer] = [message.SerializeToString()]
+    for raw in raws:
+        parts += (_RAW_OUTPUT_CONTENTS, _varint(memoryview(raw).nbytes), raw)
+    return parts
+
+
+def _varint(number: int) -> bytes:
+    if number < 0x80:
+        return bytes((number,))
+    groups = bytearray()
+    while number >= 0x80:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    groups.append(number)
+    return bytes(groups)

@@ -1,0 +1,53 @@
+"""ServerLive, ServerReady, ModelReady, and Check of the health protocol."""
+
+from __future__ import annotations
+
+from core.errors import CoreError
+from core.server import Server, parse_version
+from frontends.grpc.call import Call
+from frontends.grpc.protocol.decode import decode
+from frontends.grpc.protocol.health_messages import HealthCheckRequest, HealthCheckResponse
+from frontends.grpc.protocol.messages import (
+    ModelReadyRequest,
+    ModelReadyResponse,
+    ServerLiveRequest,
+    ServerLiveResponse,
+    ServerReadyRequest,
+    ServerReadyResponse,
+)
+
+
+class HealthService:
+    """Answers from the states of server and models. Loop thread only."""
+
+    def __init__(self, server: Server):
+        self._server = server
+
+    async def server_live(self, data: bytes, call: Call) -> bytes:
+        decode(ServerLiveRequest, data)
+        return ServerLiveResponse(live=self._server.live()).SerializeToString()
+
+    async def server_ready(self, data: bytes, call: Call) -> bytes:
+        decode(ServerReadyRequest, data)
+        return ServerReadyResponse(ready=self._server.ready()).SerializeToString()
+
+    async def model_ready(self, data: bytes, call: Call) -> bytes:
+        """Whether a version can serve; not ready, and no error, for one that is unknown."""
+        request = decode(ModelReadyRequest, data)
+        version = parse_version(request.version)
+        try:
+            ready = self._server.model_ready(request.name, version)
+        except CoreError:
+            # Clients wait for a model with this call: an error would end their loop.
+            ready = False
+        return ModelReadyResponse(ready=ready).SerializeToString()
+
+    async def check(self, data: bytes, call: Call) -> bytes:
+        """Readiness of the server, whatever service the request names."""
+        decode(HealthCheckRequest, data)
+        try:
+            ready = self._server.ready()
+        except CoreError:
+            ready = False
+        status = HealthCheckResponse.SERVING if ready else HealthCheckResponse.NOT_SERVING
+        return HealthCheckResponse(status=status).SerializeToString()

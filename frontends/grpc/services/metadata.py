@@ -1,0 +1,38 @@
+"""ServerMetadata, ModelMetadata, ModelConfig."""
+
+from __future__ import annotations
+
+from core.server import Server, parse_version
+from frontends.grpc.call import Call
+from frontends.grpc.protocol.decode import decode
+from frontends.grpc.protocol.messages import (
+    ModelConfigRequest,
+    ModelConfigResponse,
+    ModelMetadataRequest,
+    ModelMetadataResponse,
+    ServerMetadataRequest,
+    ServerMetadataResponse,
+)
+
+
+class MetadataService:
+    """Describes server and models. Loop thread only."""
+
+    def __init__(self, server: Server):
+        self._server = server
+
+    async def server_metadata(self, data: bytes, call: Call) -> bytes:
+        decode(ServerMetadataRequest, data)
+        return ServerMetadataResponse(**self._server.metadata()).SerializeToString()
+
+    async def model_metadata(self, data: bytes, call: Call) -> bytes:
+        request = decode(ModelMetadataRequest, data)
+        version = parse_version(request.version)
+        metadata = self._server.model_metadata(request.name, version)
+        return ModelMetadataResponse(**metadata).SerializeToString()
+
+    async def model_config(self, data: bytes, call: Call) -> bytes:
+        request = decode(ModelConfigRequest, data)
+        version = parse_version(request.version)
+        config = self._server.model_config(request.name, version)
+        return ModelConfigResponse(config=config).SerializeToString()

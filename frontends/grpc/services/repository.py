@@ -1,0 +1,91 @@
+"""RepositoryIndex, RepositoryModelLoad, RepositoryModelUnload."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from core.errors import invalid, unsupported
+from core.server import Server
+from frontends.grpc.call import Call
+from frontends.grpc.protocol.decode import decode
+from frontends.grpc.protocol.messages import (
+    ModelRepositoryParameter,
+    RepositoryIndexRequest,
+    RepositoryIndexResponse,
+    RepositoryModelLoadRequest,
+    RepositoryModelLoadResponse,
+    RepositoryModelUnloadRequest,
+    RepositoryModelUnloadResponse,
+)
+
+_DEPENDENTS = "unload_dependents"
+
+
+class RepositoryService:
+    """Lists, loads and unloads models. Loop thread only."""
+
+    def __init__(self, server: Server):
+        self._server = server
+
+    async def index(self, data: bytes, call: Call) -> bytes:
+        request = decode(RepositoryIndexRequest, data)
+        _refuse_name(request.repository_name)
+        models = self._server.index(request.ready)
+        return RepositoryIndexResponse(models=models).SerializeToString()
+
+    async def load(self, data: bytes, call: Call) -> bytes:
+        """Returns when the model is ready. A client that goes away does not stop the load."""
+        request = decode(RepositoryModelLoadRequest, data)
+        _refuse_name(request.repository_name)
+        overrides = {name: _override(name, each) for name, each in request.parameters.items()}
+        await _to_the_end(self._server.load(request.model_name, overrides))
+        return RepositoryModelLoadResponse().SerializeToString()
+
+    async def unload(self, data: bytes, call: Call) -> bytes:
+        request = decode(RepositoryModelUnloadRequest, data)
+        _refuse_name(request.repository_name)
+        dependents = False
+        if _DEPENDENTS in request.parameters:
+            parameter = request.parameters[_DEPENDENTS]
+            if _kind(parameter) != "bool_param":
+                raise invalid(
+                    f"invalid value type for '{_DEPENDENTS}' parameter, expected bool_param."
+                )
+            dependents = parameter.bool_param
+        await _to_the_end(self._server.unload(request.model_name, dependents))
+        return RepositoryModelUnloadResponse().SerializeToString()
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Await `work`; if the caller goes away meanwhile, it goes on without one."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        raise
+
+
+def _refuse_name(repository_name: str) -> None:
+    if repository_name:
+        raise unsupported("'repository_name' specification is not supported")
+
+
+def _kind(parameter: ModelRepositoryParameter) -> str | None:
+    which: str | None = parameter.WhichOneof("parameter_choice")
+    return which
+
+
+def _override(name: str, parameter: ModelRepositoryParameter) -> Any:
+    """What a load request puts in the place of the repository: str for config, bytes for files."""
+    if name == "config":
+        expected = "string_param"
+    elif name.startswith("file:"):
+        expected = "bytes_param"
+    else:
+        raise invalid(f"unrecognized load parameter '{name}'.")
+    if _kind(parameter) != expected:
+        raise invalid(f"invalid value type for load parameter '{name}', expected {expected}.")
+    return getattr(parameter, expected)

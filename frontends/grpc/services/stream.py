@@ -1,0 +1,211 @@
+"""ModelStreamInfer: any number of requests, to any models, over one stream."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass, field
+
+from core.errors import CoreError, cancelled, internal
+from core.response import InferenceResponse, Reply
+from core.server import Server
+from frontends.grpc.call import Call
+from frontends.grpc.intake import Intake
+from frontends.grpc.protocol import render
+from frontends.grpc.protocol.messages import ModelInferRequest
+from frontends.grpc.protocol.parse import read, wants_empty_final
+from frontends.grpc.services.inbound import Inbound
+
+logger = logging.getLogger("core")
+
+# A client that sends and does not read is read no more when so many bytes wait for it.
+MOST_UNSENT_BYTES = 64 * 2**20
+
+Item = bytes | CoreError  # a response, or the status that the stream ends with
+
+
+class StreamService:
+    """Opens streams. Loop thread only."""
+
+    def __init__(self, server: Server, inbound: Inbound, intake: Intake):
+        self.server = server
+        self.inbound = inbound
+        self.intake = intake
+
+    def model_stream_infer(
+        self, requests: AsyncIterator[bytes], call: Call
+    ) -> AsyncGenerator[bytes, None]:
+        return InferStream(self, call).responses(requests)
+
+
+@dataclass
+class Turn:
+    """Where the responses to one request stand in the order of the stream."""
+
+    items: list[Item] = field(default_factory=list)
+    over: bool = False
+
+
+class InferStream:
+    """One stream. Loop thread only. Invariants:
+
+    1. Responses of ordinary models, and refusals, leave in the order of their requests; responses
+       of decoupled models leave as they come.
+    2. A failed request is a response with an error message, and the stream goes on; with
+       `triton_grpc_error: true` in the metadata the first error ends the stream with its status.
+    3. After the client's last request the stream ends when all have their last response. When it
+       ends earlier, requests that have not are cancelled.
+    """
+
+    def __init__(self, service: StreamService, call: Call):
+        self._service = service
+        self._call = call
+        self._errors_end_it = call.value("triton_grpc_error") == "true"
+        self._open: set[Reply] = set()  # accepted requests without their last response
+        self._turns: deque[Turn] = deque()
+        self._outbox: deque[Item] = deque()
+        self._unsent_bytes = 0
+        self._reading = True
+        self._stirred = asyncio.Event()  # there is something to send, or nothing more will come
+        self._room = asyncio.Event()  # enough was sent for reading to go on
+
+    async def responses(self, requests: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        """Read requests, and give the bytes of each response. Raises CoreError as the status."""
+        reader = asyncio.ensure_future(self._read(requests))
+        forget = self._service.intake.on_end(self._put)
+        self._call.on_cancel(lambda: self._put(cancelled()))
+        try:
+            while self._outbox or self._reading or self._open:
+                if not self._outbox:
+                    self._stirred.clear()
+                    await self._stirred.wait()
+                    continue
+                item = self._outbox.popleft()
+                if isinstance(item, CoreError):
+                    raise item
+                yield item
+                self._unsent_bytes -= len(item)
+                self._room.set()
+        finally:
+            forget()
+            reader.cancel()
+            self._abandon()
+
+    def _abandon(self) -> None:
+        """Cancel what has no last response yet. Nobody will hear of it."""
+        abandoned, self._open = self._open, set()
+        for reply in abandoned:
+            self._service.intake.leave()
+            reply.cancel()
+
+    # requests --------------------------------------------------------------
+
+    async def _read(self, requests: AsyncIterator[bytes]) -> None:
+        try:
+            async for data in requests:
+                self._accept(data)
+                while self._unsent_bytes > MOST_UNSENT_BYTES:
+                    self._room.clear()
+                    await self._room.wait()
+        except CoreError as error:  # bytes that are no request: nobody knows what they belong to
+            self._put(error)
+        except Exception:
+            logger.exception("a gRPC stream ends")
+            self._put(internal("the server failed to read the stream; its log says why"))
+        finally:
+            self._reading = False
+            self._stirred.set()
+
+    def _accept(self, data: bytes) -> None:
+        message, raw_contents = read(data)
+        service, decoupled = self._service, False
+        try:
+            service.intake.enter()
+            try:
+                version, signature = service.inbound.target(message)
+                decoupled = signature.decoupled
+                request = service.inbound.request(
+                    message, raw_contents, version, signature, self._call
+                )
+                reply = service.server.infer(request)
+            except BaseException:
+                service.intake.leave()
+                raise
+        except CoreError as error:
+            turn = None if decoupled else self._next_turn()
+            self._emit(turn, self._refusal(error, message), True)
+            return
+        self._open.add(reply)
+        self._listen(reply, message, None if decoupled else self._next_turn())
+
+    def _refusal(self, error: CoreError, message: ModelInferRequest) -> Item:
+        return error if self._errors_end_it else render.stream_refusal(error, message.id)
+
+    # responses -----------------------------------------------------------------
+
+    def _listen(self, reply: Reply, message: ModelInferRequest, turn: Turn | None) -> None:
+        named = (message.id, message.model_name, message.model_version)
+        tell_end = wants_empty_final(message)
+
+        def arrive(answer: InferenceResponse | CoreError | None, final: bool) -> None:
+            if reply not in self._open:
+                return
+            if final:
+                self._open.remove(reply)
+                self._service.intake.leave()
+            item: Item | None = None
+            if answer is not None:
+                item = self._rendered(answer, named, final)
+            elif tell_end:
+                item = render.stream_end(*named)
+            self._emit(turn, item, final)
+
+        reply.listen(arrive)
+
+    def _rendered(
+        self, answer: InferenceResponse | CoreError, named: tuple[str, str, str], final: bool
+    ) -> Item:
+        if isinstance(answer, InferenceResponse):
+            try:
+                return render.stream_response(answer, final)
+            except CoreError as error:
+                answer = error
+            except Exception:
+                logger.exception("a response of model '%s' cannot be sent", answer.model_name)
+                answer = internal(f"a response of model '{answer.model_name}' cannot be sent")
+        return answer if self._errors_end_it else render.stream_error(answer, *named, final)
+
+    def _next_turn(self) -> Turn:
+        turn = Turn()
+        self._turns.append(turn)
+        return turn
+
+    def _emit(self, turn: Turn | None, item: Item | None, final: bool) -> None:
+        """Send `item` when its turn has come, at once without a turn."""
+        if turn is None:
+            if item is not None:
+                self._put(item)
+        else:
+            if item is not None:
+                turn.items.append(item)
+            turn.over = final
+            self._take_turns()
+        self._stirred.set()  # the last request may be over without a response
+
+    def _take_turns(self) -> None:
+        while self._turns:
+            first = self._turns[0]
+            for item in first.items:
+                self._put(item)
+            first.items.clear()
+            if not first.over:
+                return
+            self._turns.popleft()
+
+    def _put(self, item: Item) -> None:
+        self._outbox.append(item)
+        if isinstance(item, bytes):
+            self._unsent_bytes += len(item)
+        self._stirred.set()

@@ -1,0 +1,54 @@
+"""Errors as gRPC says them: kinds as status codes, in one table, and texts that fit."""
+
+from __future__ import annotations
+
+import enum
+
+from core.errors import Kind
+
+
+class Code(enum.IntEnum):
+    """The status codes that answers of this server carry, with their numbers on the wire."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+
+
+CODES = {
+    Kind.UNKNOWN: Code.UNKNOWN,
+    Kind.INTERNAL: Code.INTERNAL,
+    Kind.NOT_FOUND: Code.NOT_FOUND,
+    Kind.INVALID: Code.INVALID_ARGUMENT,
+    Kind.UNAVAILABLE: Code.UNAVAILABLE,
+    Kind.UNSUPPORTED: Code.UNIMPLEMENTED,
+    Kind.ALREADY_EXISTS: Code.ALREADY_EXISTS,
+    Kind.CANCELLED: Code.CANCELLED,
+}
+
+# The text of a status travels in a header. Clients take 8 KiB of headers by default and answer
+# RESOURCE_EXHAUSTED in place of the status to more, so a long text is worse than a cut one.
+LONGEST_DETAILS = 6000  # bytes on the wire
+
+
+def details(text: str) -> str:
+    """`text` as the details of a status: valid Unicode, cut to what clients accept."""
+    encoded = utf8(text).encode()
+    wire_size = 0
+    for position, byte in enumerate(encoded):
+        # Bytes that are not printable ASCII travel as %XX.
+        wire_size += 1 if 0x20 <= byte <= 0x7E and byte != 0x25 else 3
+        if wire_size > LONGEST_DETAILS:
+            return encoded[:position].decode(errors="ignore") + " [...]"
+    return encoded.decode()
+
+
+def utf8(text: str) -> str:
+    """`text` with a question mark for each half of a surrogate pair, which protobuf cannot carry."""
+    return text.encode(errors="replace").decode()

@@ -1,0 +1,65 @@
+"""Every method of the protocol: its path, its category and the function that answers it."""
+
+from __future__ import annotations
+
+from core.server import Server
+from frontends.grpc.intake import Intake
+from frontends.grpc.method import Method, Stream, Unary
+from frontends.grpc.restricted import restricted
+from frontends.grpc.services.health import HealthService
+from frontends.grpc.services.inbound import Inbound
+from frontends.grpc.services.infer import InferService
+from frontends.grpc.services.metadata import MetadataService
+from frontends.grpc.services.repository import RepositoryService
+from frontends.grpc.services.statistics import StatisticsService
+from frontends.grpc.services.stream import StreamService
+from frontends.grpc.services.unsupported import no_shared_memory, refusing, refusing_stream
+
+_V2 = "/inference.GRPCInferenceService/"
+_HEALTH = "/grpc.health.v1.Health/"
+
+
+def methods(server: Server, intake: Intake) -> dict[str, Method]:
+    """Path → method, with the restrictions of --grpc-restricted-protocol in place."""
+    health = HealthService(server)
+    metadata = MetadataService(server)
+    statistics = StatisticsService(server)
+    repository = RepositoryService(server)
+    inbound = Inbound(server)
+    infer = InferService(server, inbound, intake)
+    stream = StreamService(server, inbound, intake)
+    no_memory = refusing(no_shared_memory(server))
+    no_trace = refusing("This server writes no traces; TraceSetting has nothing to set.")
+    no_log = refusing("The log is set by the server's options; LogSettings cannot change it.")
+    no_watch = refusing_stream("Health/Watch is not supported; call Health/Check.")
+    # fmt: off
+    rows: tuple[Method, ...] = (
+        Unary(_HEALTH + "Check", "health", health.check),
+        Stream(_HEALTH + "Watch", "health", no_watch),
+        Unary(_V2 + "ServerLive", "health", health.server_live),
+        Unary(_V2 + "ServerReady", "health", health.server_ready),
+        Unary(_V2 + "ModelReady", "health", health.model_ready),
+        Unary(_V2 + "ServerMetadata", "metadata", metadata.server_metadata),
+        Unary(_V2 + "ModelMetadata", "metadata", metadata.model_metadata),
+        Unary(_V2 + "ModelConfig", "model-config", metadata.model_config),
+        Unary(_V2 + "ModelStatistics", "statistics", statistics.model_statistics),
+        Unary(_V2 + "ModelInfer", "inference", infer.model_infer, compress=True),
+        Stream(_V2 + "ModelStreamInfer", "inference", stream.model_stream_infer, compress=True),
+        Unary(_V2 + "RepositoryIndex", "model-repository", repository.index),
+        Unary(_V2 + "RepositoryModelLoad", "model-repository", repository.load),
+        Unary(_V2 + "RepositoryModelUnload", "model-repository", repository.unload),
+        Unary(_V2 + "SystemSharedMemoryStatus", "shared-memory", no_memory),
+        Unary(_V2 + "SystemSharedMemoryRegister", "shared-memory", no_memory),
+        Unary(_V2 + "SystemSharedMemoryUnregister", "shared-memory", no_memory),
+        Unary(_V2 + "CudaSharedMemoryStatus", "shared-memory", no_memory),
+        Unary(_V2 + "CudaSharedMemoryRegister", "shared-memory", no_memory),
+        Unary(_V2 + "CudaSharedMemoryUnregister", "shared-memory", no_memory),
+        Unary(_V2 + "TraceSetting", "trace", no_trace),
+        Unary(_V2 + "LogSettings", "logging", no_log),
+    )
+    # fmt: on
+    rules = server.options.grpc_restricted_protocol
+    return {
+        row.path: restricted(row, *rules[row.category]) if row.category in rules else row
+        for row in rows
+    }

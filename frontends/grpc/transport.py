@@ -1,0 +1,84 @@
+"""The transport's options as grpcio takes them: channel arguments, address, certificates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import grpc
+
+from core.errors import invalid
+from core.options import Options
+
+ChannelArguments = list[tuple[str, int]]
+
+MOST_MESSAGE_BYTES = 2**31 - 1  # each way, as in Triton
+_COMPRESSION_LEVELS = {"none": 0, "low": 1, "medium": 2, "high": 3}
+
+
+def channel_arguments(options: Options) -> ChannelArguments:
+    """What a server of grpcio is made with; times in milliseconds."""
+    arguments = [
+        ("grpc.max_receive_message_length", MOST_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", MOST_MESSAGE_BYTES),
+        ("grpc.so_reuseport", int(options.reuse_grpc_port)),
+        ("grpc.keepalive_time_ms", options.grpc_keepalive_time),
+        ("grpc.keepalive_timeout_ms", options.grpc_keepalive_timeout),
+        (
+            "grpc.keepalive_permit_without_calls",
+            int(options.grpc_keepalive_permit_without_calls),
+        ),
+        ("grpc.http2.max_pings_without_data", options.grpc_http2_max_pings_without_data),
+        (
+            "grpc.http2.min_ping_interval_without_data_ms",
+            options.grpc_http2_min_recv_ping_interval_without_data,
+        ),
+        ("grpc.http2.max_ping_strikes", options.grpc_http2_max_ping_strikes),
+    ]
+    if options.grpc_max_connection_age:
+        arguments.append(("grpc.max_connection_age_ms", options.grpc_max_connection_age))
+    if options.grpc_max_connection_age_grace:
+        arguments.append(
+            ("grpc.max_connection_age_grace_ms", options.grpc_max_connection_age_grace)
+        )
+    if level := _COMPRESSION_LEVELS[options.grpc_infer_response_compression_level]:
+        # A level and not an algorithm: the algorithm is then one that the client accepts.
+        arguments.append(("grpc.default_compression_level", level))
+    return arguments
+
+
+def compresses(options: Options) -> bool:
+    """Whether responses of inference are compressed."""
+    return options.grpc_infer_response_compression_level != "none"
+
+
+def address(options: Options) -> str:
+    """host:port to listen on, with brackets around an IPv6 address."""
+    host = options.grpc_address
+    if ":" in host and not host.startswith(("[", "unix:")):
+        host = f"[{host}]"
+    return f"{host}:{options.grpc_port}"
+
+
+def credentials(options: Options) -> grpc.ServerCredentials | None:
+    """The certificates of a TLS server, None for one without TLS.
+
+    Raises CoreError(INVALID) for a file that is not named or cannot be read.
+    """
+    mutual = options.grpc_use_ssl_mutual
+    if not (options.grpc_use_ssl or mutual):
+        return None
+    key = _pem("grpc-server-key", options.grpc_server_key)
+    certificate = _pem("grpc-server-cert", options.grpc_server_cert)
+    root = None
+    if mutual or options.grpc_root_cert:
+        root = _pem("grpc-root-cert", options.grpc_root_cert)
+    return grpc.ssl_server_credentials([(key, certificate)], root, require_client_auth=mutual)
+
+
+def _pem(flag: str, path: str) -> bytes:
+    if not path:
+        raise invalid(f"gRPC over TLS needs a PEM file; name it with --{flag}")
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise invalid(f"--{flag} '{path}' cannot be read: {error.strerror}") from None
