@@ -1,0 +1,54 @@
+# The verbs of this repository. Each does its own set-up, and none does it twice.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+BACKENDS := $(patsubst %/pyproject.toml,%,$(wildcard backends/*/pyproject.toml))
+# What an installation is made of; after a change of one of these it is made again.
+SOURCES := .ci/install pyproject.toml CMakeLists.txt $(addsuffix /pyproject.toml,$(BACKENDS)) \
+  $(shell find core backends -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name CMakeLists.txt)
+
+.PHONY: serve test lint dev bench wheels new-backend docs clean
+
+serve: examples/models/.made  ## serve the example models
+	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
+
+test: .venv/.test examples/models/.made  ## run every test
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: .venv/.test  ## style, then types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	for each in $(BACKENDS); do (cd $$each && ../../$(BIN)/mypy) || exit 1; done
+
+dev: .venv/.test  ## everything that work on the code needs; builds the compiled modules again
+	$(PIP) install --no-build-isolation --no-deps --editable .
+
+bench: .venv/.test examples/models/.made  ## rate and CPU time of requests on this machine
+	$(BIN)/python benchmarks/infer.py $(ARGS)
+
+wheels: .venv/.installed  ## wheels of all distributions, in wheels/
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir wheels . $(addprefix ./,$(BACKENDS))
+
+new-backend: .venv/.installed  ## a backend to start from: make new-backend NAME=lightgbm
+	$(BIN)/python examples/new_backend.py "$(NAME)" backends
+	$(PIP) install --no-build-isolation --editable "backends/$(NAME)"
+
+docs: .venv/.installed  ## the pages that are made from the code
+	$(BIN)/python -m core.options > docs/options.md
+
+clean:
+	rm -rf .venv build wheels examples/models
+
+.venv/.installed: $(SOURCES)
+	PYTHON=$(PYTHON) .ci/install .venv examples
+	touch $@
+
+.venv/.test: .venv/.installed
+	$(PIP) install --group test --group lint
+	touch $@
+
+examples/models/.made: .venv/.installed examples/make_models.py
+	$(BIN)/python examples/make_models.py
+	touch $@

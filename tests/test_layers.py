@@ -1,0 +1,226 @@
+"""Who may import whom, where compiled code lives, and how long a file may be.
+
+The rules are those of ARCHITECTURE.md; an import for type checkers only is no import.
+"""
+
+import ast
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LONGEST = 450
+
+# core's inner order, from the bottom. A room may import those above it in this list, and its own.
+ROOMS = (
+    ("core.abi", "core.errors", "core.hookspecs"),
+    ("core.native",),
+    ("core.dtypes",),
+    ("core.tensor",),
+    ("core.request",),
+    ("core.response",),
+    ("core.config",),
+    ("core.batch",),
+    ("core.backend",),
+    ("core",),
+    ("core.options",),
+    ("core.plugins", "core.telemetry", "core.repository"),
+    ("core.pipeline",),
+    ("core.lifecycle",),
+    ("core.server",),
+    ("core.frontend", "core.testing"),
+    ("core.serve", "core.__main__"),
+)
+# What core may take from elsewhere; frontends and backends bring the rest.
+OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson"}
+# Modules that no server imports: one makes the descriptors, one is for authors' tests.
+TOOLS = {"core.config.compile": {"grpc_tools"}, "core.testing": {"pytest"}}
+FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc"}
+
+
+def tracked(*patterns):
+    """The files of the repository that match, also those not yet committed."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return sorted(ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).exists())
+
+
+def module_name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path):
+    """Every module that a file imports at run time, also inside functions."""
+    found = set()
+    package = (
+        module_name(path) if path.name == "__init__.py" else module_name(path).rpartition(".")[0]
+    )
+
+    def visit(node):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            return
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, *filter(None, [node.module])])
+            names = {f"{base}.{alias.name}" for alias in node.names}
+            found.update(names & MODULES or {base})
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(ast.parse(path.read_text()))
+    return found
+
+
+SOURCES = {
+    module_name(path): path
+    for path in tracked("core/*.py", "core/**/*.py", "frontends/*.py", "frontends/**/*.py")
+}
+MODULES = set(SOURCES) | {module_name(path) for path in tracked("core/native/*.pyx")}
+CORE = sorted(name for name in SOURCES if name.split(".")[0] == "core")
+GRAPH = {name: imports(path) for name, path in SOURCES.items()}
+
+
+def floor(module):
+    """How high the room of a module of core is."""
+    for height, rooms in enumerate(ROOMS):
+        if any(
+            module == room or (room != "core" and module.startswith(f"{room}.")) for room in rooms
+        ):
+            return height
+    raise AssertionError(f"{module} is in no room: add it to ROOMS")
+
+
+@pytest.mark.parametrize("module", CORE)
+def test_core_imports_no_frontend_backend_server_library_or_framework(module):
+    foreign = {name.split(".")[0] for name in GRAPH[module]}
+
+    known = {"core", "__future__"} | OUTSIDE
+    for tool, needed in TOOLS.items():
+        if module == tool or module.startswith(f"{tool}."):
+            known |= needed
+    standard = set(__import__("sys").stdlib_module_names)
+    assert foreign - known - standard == set()
+
+
+@pytest.mark.parametrize("module", CORE)
+def test_inside_core_imports_go_downwards_only(module):
+    upwards = {
+        name
+        for name in GRAPH[module]
+        if name.split(".")[0] == "core" and floor(name) > floor(module)
+    }
+
+    assert upwards == set()
+
+
+@pytest.mark.parametrize("module", sorted(set(SOURCES) - set(CORE)))
+def test_a_frontend_imports_core_and_no_backend(module):
+    names = {name for name in GRAPH[module] if name.split(".")[0] in ("core", "frontends")}
+    inner = {
+        name
+        for name in names
+        if name.startswith(("core.pipeline", "core.lifecycle", "core.repository", "core.plugins"))
+    }
+
+    assert inner == set()
+    assert not any(name.startswith("backend_") for name in GRAPH[module])
+
+
+def test_a_frontend_imports_no_other_frontend():
+    def owner(module):
+        return module.split(".")[1] if module.count(".") else ""
+
+    across = {
+        (module, name)
+        for module in set(SOURCES) - set(CORE)
+        for name in GRAPH[module]
+        if name.startswith("frontends.") and owner(name) != owner(module)
+    }
+
+    assert across == set()
+
+
+def test_a_backend_imports_neither_frontends_nor_the_rooms_of_core():
+    wrong = [
+        (str(path.relative_to(ROOT)), name)
+        for path in tracked("backends/*.py", "backends/**/*.py")
+        if "tests" not in path.parts
+        for name in imports(path)
+        if name.startswith(
+            ("frontends", "core.pipeline", "core.lifecycle", "core.repository", "core.serve")
+        )
+    ]
+
+    assert wrong == []
+
+
+def test_no_import_goes_round_in_a_circle():
+    done, path = set(), []
+
+    def walk(module):
+        if module in path:
+            raise AssertionError(" → ".join([*path[path.index(module) :], module]))
+        if module in done or module not in GRAPH:
+            return
+        path.append(module)
+        for name in sorted(GRAPH[module]):
+            # The package `core` imports its nouns; a noun that imports `core` finds it half made,
+            # which is fine for its name alone.
+            if name != "core":
+                walk(name)
+        path.pop()
+        done.add(module)
+
+    for module in sorted(GRAPH):
+        walk(module)
+
+
+def test_compiled_code_of_core_is_in_core_native_only():
+    assert [
+        str(path.relative_to(ROOT))
+        for path in tracked("core/*.pyx", "core/**/*.pyx", "frontends/*.pyx", "frontends/**/*.pyx")
+        if path.parent != ROOT / "core" / "native"
+    ] == []
+
+
+def test_every_compiled_module_has_its_types_beside_it():
+    assert [
+        path.name for path in tracked("core/native/*.pyx") if not path.with_suffix(".pyi").exists()
+    ] == []
+
+
+def test_no_file_or_folder_is_named_after_nothing():
+    assert [
+        str(path.relative_to(ROOT))
+        for path in tracked("*.py", "*.pyx")
+        if FORBIDDEN_NAMES & {part.lower() for part in path.relative_to(ROOT).with_suffix("").parts}
+    ] == []
+
+
+def test_no_file_is_too_long_to_read():
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text().splitlines())
+        for path in tracked("*.py", "*.pyx")
+        if "tests" not in path.parts  # a file of tests is a list
+    }
+
+    assert {path: lines for path, lines in lengths.items() if lines > LONGEST} == {}
+
+
+def test_backends_have_no_package_above_their_own():
+    assert [
+        str(path.relative_to(ROOT))
+        for path in tracked("backends/__init__.py", "backends/*/__init__.py")
+        if path.parent.name == "backends" or path.parent.parent.name == "backends"
+    ] == []
