@@ -49,13 +49,16 @@ def complete(config, path, backend):
         config.max_batch_size = 4
 
 
+def find(backend):
+    """Where the Server finds backends: the test's own, and those that are installed."""
+    return lambda name: backend if name == "scaler" else plugins.backend(name)
+
+
 @pytest.fixture
-def backend(monkeypatch):
+def backend():
     scaler = core.Backend(model=Scaler, instance=Scale, complete=complete)
     scaler.name = "scaler"
     scaler.waiting, scaler.released = threading.Event(), threading.Event()
-    find = plugins.backend
-    monkeypatch.setattr(plugins, "backend", lambda n: scaler if n == "scaler" else find(n))
     return scaler
 
 
@@ -85,7 +88,8 @@ async def serve(models, backend):
 
     async def start(**options):
         options.setdefault("model_control_mode", "explicit")
-        server = Server(Options.defaults(model_repository=[str(models.path)], **options))
+        made = Options.defaults(model_repository=[str(models.path)], **options)
+        server = Server(made, find_backend=find(backend))
         servers.append(server)
         await server.start()
         return server

@@ -25,7 +25,8 @@ async def test_a_loaded_model_answers_on_its_own_thread(serve, models, ask):
 
 async def test_a_server_is_not_ready_before_its_models_are(models, backend):
     models.write("m", "2")
-    server = Server(Options.defaults(model_repository=[str(models.path)]))
+    options = Options.defaults(model_repository=[str(models.path)])
+    server = Server(options, find_backend=lambda name: backend)
     starting = asyncio.ensure_future(server.start())
     await asyncio.sleep(0)
     assert server.live() and not server.ready()
