@@ -1,0 +1,113 @@
+"""A model that cannot be served: the server says what to do, and stays or goes as it was told."""
+
+import pytest
+from conformance.model import Model
+from conformance.protocol import data_of, tensor
+from conformance.server import StartError
+
+IO = """
+input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]
+"""
+
+BROKEN = {
+    "a configuration with an unknown field": (
+        Model("broken", "plain", config='backend: "python"\nmax_batch_sise: 4\n' + IO),
+        ["config.pbtxt:2:1", "max_batch_sise", "max_batch_size"],
+    ),
+    "a configuration with a wrong value": (
+        Model("broken", "plain", config='backend: "python"\nmax_batch_size: many\n' + IO),
+        ["config.pbtxt:2:", "many"],
+    ),
+    "a configuration that makes no sense": (
+        Model("broken", "plain", config='backend: "python"\nmax_batch_size: -4\n' + IO),
+        ["max_batch_size", "broken"],
+    ),
+    "a backend that is not installed": (
+        Model("broken", "plain", config='backend: "tensorrt"\n' + IO),
+        ["no backend named 'tensorrt'", "installed: ", "pip install backend-tensorrt"],
+    ),
+    "a file that is missing": (
+        Model("broken", "plain", config='backend: "python" default_model_filename: "x.py"\n' + IO),
+        ["x.py"],
+    ),
+    "an ONNX file that is missing": (
+        Model("broken", "plain", config='backend: "onnxruntime"\n' + IO),
+        ["model.onnx"],
+    ),
+    "an ONNX file that is none": (
+        Model(
+            "broken", "plain", config='backend: "onnxruntime"\n' + IO, files={"1/model.onnx": "no"}
+        ),
+        ["model.onnx"],
+    ),
+    "a Python model that raises in initialize": (
+        Model("broken", "fail_init"),
+        ["refuses to initialize"],
+    ),
+    "a Python model that is no Python": (
+        Model("broken", "plain", files={"1/model.py": "class TritonPythonModel:\n  def ("}),
+        ["SyntaxError", "model.py"],
+    ),
+    "a Python model without its class": (
+        Model("broken", "plain", files={"1/model.py": "class Other:\n    pass\n"}),
+        ["TritonPythonModel"],
+    ),
+    "a Python model that imports what is not there": (
+        Model("broken", "plain", files={"1/model.py": "import no_such_module_anywhere\n"}),
+        ["no_such_module_anywhere"],
+    ),
+}
+
+
+@pytest.fixture(params=list(BROKEN))
+def broken(request):
+    return BROKEN[request.param]
+
+
+def test_the_server_stays_up_and_says_what_is_wrong(launch, broken):
+    model, words = broken
+    server = launch(["plain", model], "--exit-on-error=false", wait="live")
+
+    assert data_of(server.infer("plain", {"inputs": [tensor("INPUT0", [1])]})) == [2]
+    assert not server.ready("broken")
+    assert server.get("/v2/health/ready").status == 400
+    log = server.log_text()
+    assert [word for word in words if word not in log] == []
+
+
+def test_the_server_ends_with_a_failure_and_says_what_is_wrong(launch, broken):
+    model, words = broken
+
+    with pytest.raises(StartError) as error:
+        launch(["plain", model])
+
+    assert error.value.returncode == 1
+    assert "error: creating server: Internal - failed to load all models" in error.value.log
+    assert [word for word in words if word not in error.value.log] == []
+
+
+def test_the_index_and_a_load_request_tell_the_reason(launch):
+    model, _ = BROKEN["a backend that is not installed"]
+    server = launch([model], "--model-control-mode=explicit")
+
+    response = server.post("/v2/repository/models/broken/load")
+
+    assert response.status == 400
+    assert "no backend named 'tensorrt'" in response.error
+    entry, *_ = server.post("/v2/repository/index").json
+    assert entry["state"] == "UNAVAILABLE"
+    assert "no backend named 'tensorrt'" in entry["reason"]
+
+
+def test_a_version_that_fails_leaves_the_other_versions_of_its_model(launch):
+    """The newest version fails in initialize; the one before it is asked by number."""
+    model = Model(
+        "half",
+        "versioned_all",
+        files={"3/model.py": "raise RuntimeError('this version is broken')\n"},
+    )
+    server = launch([model], "--exit-on-error=false", wait="live")
+
+    assert "this version is broken" in server.log_text()
+    assert server.alive()
