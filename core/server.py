@@ -18,7 +18,7 @@ from core import config as configuration
 from core import plugins
 from core.backend import Backend
 from core.config import ModelConfig, Signature
-from core.errors import CoreError, Kind, invalid, unavailable
+from core.errors import invalid, unavailable
 from core.lifecycle import ModelManager, ModelVersion
 from core.options import Options
 from core.pipeline.cache import cache_of
@@ -223,16 +223,13 @@ def parse_version(text: str) -> int:
     """
     if not text:
         return NEWEST
-    if re.fullmatch(r"[+-]?[0-9]{1,19}", text) is None:
-        raise CoreError(
-            Kind.INVALID,
+    number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,19}", text) else 2**63
+    if not -(2**63) <= number < 2**63:
+        raise invalid(
             f"failed to get model version from specified version string '{text}' (details: stol), "
-            "version should be an integral value > 0",
+            "version should be an integral value > 0"
         )
-    number = int(text)
-    if number == NEWEST:
-        return NEWEST
-    if not 0 < number < 2**63:
+    if number < 0:  # -1 too: it means the newest only behind this function
         raise invalid(
             f"invalid model version specified '{text}' , version should be an integral value > 0"
         )
