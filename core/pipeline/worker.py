@@ -16,7 +16,7 @@ from typing import Any
 
 from core.backend import ModelInstance
 from core.batch import Batch
-from core.errors import Fatal
+from core.errors import Fatal, cancelled, internal
 from core.pipeline.delivery import BatchDelivery
 
 logger = logging.getLogger("core")
@@ -91,7 +91,7 @@ class ThreadWorker(Worker):
     async def _call(self, function: Callable[[], None]) -> None:
         future: asyncio.Future[None] = self._loop.create_future()
 
-        def settle(error: BaseException | None) -> None:
+        def settle(error: Exception | None) -> None:
             if future.cancelled():
                 return
             if error is None:
@@ -100,11 +100,11 @@ class ThreadWorker(Worker):
                 future.set_exception(error)
 
         def work() -> None:
-            error: BaseException | None = None
+            error: Exception | None = None
             try:
                 function()
             except BaseException as raised:
-                error = raised
+                error = contained(raised)
             self._loop.call_soon_threadsafe(settle, error)
 
         self._work.put(work)
@@ -119,16 +119,25 @@ class InlineWorker(Worker):
     """The instance executes on the loop: for work shorter than a hand-over to a thread."""
 
     async def open(self) -> None:
-        await self._loop.run_in_executor(None, self.instance.open)
+        await self._call(self.instance.open)
 
     def run(self, delivery: BatchDelivery) -> None:
         self._ended(delivery, execute(self.instance, delivery))
 
     async def close(self) -> None:
         try:
-            await self._loop.run_in_executor(None, self.instance.close)
+            await self._call(self.instance.close)
         except Exception:
             self._close_failed()
+
+    async def _call(self, function: Callable[[], None]) -> None:
+        def call() -> None:
+            try:
+                function()
+            except BaseException as raised:
+                raise contained(raised) from raised
+
+        await self._loop.run_in_executor(None, call)
 
 
 class LoopWorker(InlineWorker):
@@ -148,12 +157,14 @@ class LoopWorker(InlineWorker):
         outputs: Any = None
         try:
             outputs = await self.instance.execute(batch)  # type: ignore[misc]
+        except asyncio.CancelledError:
+            delivery.executed(None, cancelled("the server has ended the execution"))
+            self._ended(delivery, None)
+            raise
         except BaseException as raised:
-            error = raised
+            error = contained(raised)
         delivery.executed(outputs, error)
         self._ended(delivery, error)
-        if isinstance(error, asyncio.CancelledError):
-            raise error
 
 
 def execute(instance: ModelInstance, delivery: BatchDelivery) -> BaseException | None:
@@ -167,10 +178,20 @@ def execute(instance: ModelInstance, delivery: BatchDelivery) -> BaseException |
             _stream(instance, batch)
         else:
             outputs = instance.execute(batch)
-    except Exception as raised:
-        error = raised
+    except BaseException as raised:
+        error = contained(raised)
     delivery.executed(outputs, error)
     return error
+
+
+def contained(error: BaseException) -> Exception:
+    """What a model raised, as an error of the model alone.
+
+    SystemExit and its like would end the loop, or the thread without a word.
+    """
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    return internal(f"{type(error).__name__}: {error}")
 
 
 def _stream(instance: ModelInstance, batch: Batch) -> None:

@@ -141,3 +141,31 @@ async def test_answers_of_a_thread_that_is_not_the_instances_arrive():
 
     assert (await ask(chain, 8)).output("y").array.tolist() == [[8]]
     await chain.close()
+
+
+@pytest.mark.parametrize("placement", ["thread", "inline"])
+async def test_a_model_that_wants_to_exit_only_fails_its_request(placement):
+    class Leaving(core.ModelInstance):
+        def execute(self, batch):
+            if batch["x"][0, 0] == 1:
+                raise SystemExit(3)
+            return {"y": batch["x"]}
+
+    Leaving.placement = placement
+    _, chain = await open_model(Leaving)
+
+    with pytest.raises(core.CoreError, match="SystemExit: 3"):
+        await ask(chain, 1)
+    assert (await ask(chain, 2)).output("y").array.tolist() == [[2]]
+    await chain.close()
+
+
+@pytest.mark.parametrize("placement", ["thread", "inline"])
+async def test_a_model_that_wants_to_exit_while_it_opens_fails_its_load(placement):
+    class Leaving(core.ModelInstance):
+        def open(self):
+            raise SystemExit("not today")
+
+    Leaving.placement = placement
+    with pytest.raises(core.CoreError, match="SystemExit: not today"):
+        await open_model(Leaving)
