@@ -1,0 +1,87 @@
+"""Kit: what every group of tests has: capabilities, and the example as a served model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import ClassVar
+
+import pytest
+
+from core.testing.diary import Diary, diary_of
+from core.testing.example import Example, write_model
+from core.testing.served import Served
+
+Serve = Callable[..., Served]
+
+CAPABILITIES = {
+    "batching": "several rows are answered by one execution",
+    "cpu": "the model runs without an accelerator",
+    "dynamic_shape": "inputs of several shapes; needs the fixture other_shapes",
+    "empty_batch": "a request of no rows is answered with no rows",
+    "streaming": "several answers to one request; needs the fixture stream_example",
+    "strings": "tensors of BYTES; needs the fixture strings_example",
+}
+
+
+class Kit:
+    """Base of the groups. `supports` says what the backend can; a test of another thing is skipped."""
+
+    supports: ClassVar[set[str]] = {"batching", "cpu"}
+
+    def needs(self, *capabilities: str) -> None:
+        """Skip the test unless the backend supports all of these."""
+        for each in capabilities:
+            if each not in self.supports:
+                pytest.skip(f"supports has no '{each}': {CAPABILITIES[each]}")
+
+    @pytest.fixture
+    def example(self) -> Example:
+        """A small model and its answer. Every backend gives this one."""
+        raise NotImplementedError(f"{type(self).__name__} must define the fixture 'example'")
+
+    @pytest.fixture
+    def stream_example(self) -> Example:
+        """A model that answers several times; `expected` is the list. For streaming."""
+        raise NotImplementedError(f"{type(self).__name__} must define 'stream_example'")
+
+    @pytest.fixture
+    def strings_example(self) -> Example:
+        """A model with BYTES in and out. For strings."""
+        raise NotImplementedError(f"{type(self).__name__} must define 'strings_example'")
+
+    @pytest.fixture
+    def other_shapes(self) -> list[Example]:
+        """Examples of one model with inputs of different shapes. For dynamic_shape."""
+        raise NotImplementedError(f"{type(self).__name__} must define 'other_shapes'")
+
+    @pytest.fixture(autouse=True)
+    def _known_capabilities(self) -> None:
+        if unknown := self.supports - CAPABILITIES.keys():
+            pytest.fail(f"no such capability: {sorted(unknown)}; there are {sorted(CAPABILITIES)}")
+
+    @pytest.fixture
+    def serve(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+        """serve(example, instances=1, load=True): the model of an example in a Server."""
+        with ExitStack() as running:
+
+            def start(example: Example, *, instances: int = 1, load: bool = True) -> Served:
+                repository = tmp_path_factory.mktemp("repository")
+                write_model(example, repository, self.supports, instances=instances)
+                served = running.enter_context(Served(example.backend, repository))
+                if load:
+                    served.load()
+                return served
+
+            yield start
+
+    @pytest.fixture
+    def served(self, serve: Serve, example: Example) -> Served:
+        """The example, loaded, with one instance."""
+        return serve(example)
+
+    @pytest.fixture
+    def diary(self, example: Example) -> Iterator[Diary]:
+        """What core calls of the example's backend. Ask for it before `served`."""
+        with diary_of(example.backend) as diary:
+            yield diary

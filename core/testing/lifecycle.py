@@ -1,0 +1,129 @@
+"""Calls come in order, and nothing stays behind."""
+
+from __future__ import annotations
+
+import gc
+
+from core.testing import leftovers
+from core.testing.diary import (
+    BACKEND_CLOSE,
+    BACKEND_OPEN,
+    CLOSE,
+    EXECUTE,
+    LOAD,
+    OPEN,
+    UNLOAD,
+    Diary,
+)
+from core.testing.example import Example
+from core.testing.kit import Kit, Serve
+
+LOADS = 5  # repetitions after which a leak of one thing each is told from noise
+
+
+class Lifecycle(Kit):
+    def test_calls_come_from_the_outside_in_and_back(
+        self, diary: Diary, serve: Serve, example: Example
+    ) -> None:
+        served = serve(example)
+        served.ask(example.inputs)
+        served.unload()
+
+        assert diary.events == [BACKEND_OPEN, LOAD, OPEN, EXECUTE, CLOSE, UNLOAD, BACKEND_CLOSE]
+
+    def test_every_instance_is_opened_and_closed(
+        self, diary: Diary, serve: Serve, example: Example
+    ) -> None:
+        self.needs("cpu")
+        served = serve(example, instances=3)
+        served.unload()
+
+        assert diary.count(LOAD) == diary.count(UNLOAD) == 1
+        assert diary.count(OPEN) == diary.count(CLOSE) == 3
+
+    def test_an_instance_may_be_closed_twice(self, serve: Serve, example: Example) -> None:
+        instance = example.backend.instance
+        close = instance.close
+
+        class ClosedTwice(instance):  # type: ignore[misc, valid-type]
+            def close(self) -> None:
+                close(self)
+                close(self)
+
+        example.backend.instance = ClosedTwice
+        try:
+            served = serve(example)
+            served.unload()
+            served.load()
+            example.check(served.ask(example.inputs))
+        finally:
+            example.backend.instance = instance
+
+    def test_a_model_can_be_loaded_again_after_it_was_unloaded(
+        self, serve: Serve, example: Example
+    ) -> None:
+        served = serve(example)
+
+        for _ in range(2):
+            served.unload()
+            served.load()
+            example.check(served.ask(example.inputs))
+
+    def test_unloading_one_server_leaves_the_other_one_well(
+        self, serve: Serve, example: Example
+    ) -> None:
+        first, second = serve(example), serve(example)
+        first.ask(example.inputs)
+
+        first.unload()
+
+        example.check(second.ask(example.inputs))
+
+    def test_no_thread_or_process_stays_after_the_unload(
+        self, serve: Serve, example: Example
+    ) -> None:
+        served = serve(example, load=False)
+        served.load()  # what a framework starts once for the process counts as there before
+        served.unload()
+        threads, children = leftovers.threads(), leftovers.children()
+
+        served.load()
+        served.ask(example.inputs)
+        served.unload()
+
+        # The server's own loader threads may be more than before; they are the server's.
+        assert leftovers.settles(lambda: not _foreign(leftovers.threads() - threads))
+        assert leftovers.settles(lambda: not leftovers.children() - children)
+
+    def test_no_file_or_shared_memory_stays_after_many_loads(
+        self, serve: Serve, example: Example
+    ) -> None:
+        served = serve(example)
+        served.ask(example.inputs)
+        served.unload()
+        files, memory = leftovers.open_files(), leftovers.shared_memory()
+
+        for _ in range(LOADS):
+            served.load()
+            served.ask(example.inputs)
+            served.unload()
+
+        assert leftovers.settles(lambda: leftovers.open_files() < files + LOADS)
+        assert leftovers.settles(lambda: not leftovers.shared_memory() - memory)
+
+    def test_nothing_holds_a_model_or_instance_after_the_unload(
+        self, diary: Diary, serve: Serve, example: Example
+    ) -> None:
+        served = serve(example)
+        served.ask(example.inputs)
+        served.unload()
+
+        def all_gone() -> bool:
+            gc.collect()
+            return not [made for made in diary.made if made() is not None]
+
+        assert leftovers.settles(all_gone)
+
+
+def _foreign(names: set[str]) -> set[str]:
+    return {name for name in names if not name.startswith(("core-", "asyncio_"))}

@@ -1,0 +1,192 @@
+"""Served: a Server on a thread of its own, for tests without coroutines.
+
+test ─► [Served] ─► core.Server ─► pipeline ─► the backend under test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from core.backend import Backend
+from core.config import ModelConfig
+from core.errors import CoreError
+from core.options import Options
+from core.request import InferenceRequest, RequestedOutput
+from core.response import InferenceResponse, Reply
+from core.server import Server
+from core.tensor import Tensor
+from core.testing.example import MODEL, Arrays
+
+T = TypeVar("T")
+
+PATIENCE_S = 60.0  # an answer that takes longer counts as lost
+
+
+class Served:
+    """The models of one folder, served. Methods are called by the test's thread, one at a time.
+
+    Nothing is loaded until `load`.
+    """
+
+    def __init__(self, backend: Backend, repository: Path):
+        self._backend = backend
+        self._options = Options.defaults(
+            model_repository=[str(repository)], model_control_mode="explicit"
+        )
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="core-testing")
+
+    def __enter__(self) -> Served:
+        self._thread.start()
+        self._server = self._call(self._start())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._call(self._server.stop(PATIENCE_S))
+        self._call(self._loop.shutdown_default_executor())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _start(self) -> Server:
+        server = Server(self._options, find_backend=lambda name: self._backend)
+        await server.start()
+        return server
+
+    def load(self, name: str = MODEL) -> None:
+        """Load a model; its error is raised."""
+        self._call(self._server.load(name))
+
+    def unload(self, name: str = MODEL) -> None:
+        """Unload a model and wait until it is gone."""
+        self._call(self._unload(name))
+
+    async def _unload(self, name: str) -> None:
+        versions = [each for each in self._server.versions() if each.name == name]
+        await self._server.unload(name)
+        while any(each.state not in ("UNAVAILABLE",) for each in versions):
+            await asyncio.sleep(0.001)
+
+    def config(self, name: str = MODEL) -> ModelConfig:
+        """The configuration that the model runs with."""
+        return self._on_loop(lambda: self._server.model_config(name))
+
+    def executions(self, name: str = MODEL) -> int:
+        """How many batches have been executed since the load."""
+        entries = self._on_loop(lambda: self._server.statistics(name))
+        return int(entries[0]["execution_count"])
+
+    def ask(self, inputs: Arrays, outputs: Sequence[str] = (), name: str = MODEL) -> Arrays:
+        """The answer to one request; its error is raised."""
+        answer = self.together([inputs], outputs, name)[0]
+        if isinstance(answer, CoreError):
+            raise answer
+        return answer
+
+    def together(
+        self, many: Sequence[Arrays], outputs: Sequence[str] = (), name: str = MODEL
+    ) -> list[Arrays | CoreError]:
+        """Answers or errors of requests that arrive at the same moment, so that they may share a batch."""
+        return self.send([request_of(inputs, outputs, name) for inputs in many])
+
+    def send(self, requests: Sequence[InferenceRequest]) -> list[Arrays | CoreError]:
+        """The same for requests that the test has made."""
+        return self._call(self._answers(requests))
+
+    async def _answers(self, requests: Sequence[InferenceRequest]) -> list[Arrays | CoreError]:
+        replies = [self._handed_in(request) for request in requests]
+        return list(await asyncio.gather(*map(_answer, replies)))
+
+    def stream(self, inputs: Arrays, name: str = MODEL) -> list[Arrays]:
+        """All answers to one request to a decoupled model; an error among them is raised."""
+        return self.streams([inputs], name)[0]
+
+    def streams(self, many: Sequence[Arrays], name: str = MODEL) -> list[list[Arrays]]:
+        """All answers to each of several requests that arrive at the same moment."""
+
+        async def collect() -> list[list[Arrays]]:
+            replies = [self._handed_in(request_of(inputs, (), name)) for inputs in many]
+            return list(await asyncio.gather(*map(_stream, replies)))
+
+        return self._call(collect())
+
+    def while_asking(self, many: Sequence[Arrays], meanwhile: Callable[[Server], Any]) -> list[Any]:
+        """Hand in requests, then call `meanwhile(server)` on the loop at once; the answers.
+
+        A coroutine that `meanwhile` gives is awaited too, beside the answers.
+        """
+
+        async def act() -> list[Any]:
+            replies = [self._handed_in(request_of(inputs, (), MODEL)) for inputs in many]
+            also = meanwhile(self._server)
+            task = asyncio.ensure_future(also) if asyncio.iscoroutine(also) else None
+            answers = list(await asyncio.gather(*map(_answer, replies)))
+            if task is not None:
+                await task
+            return answers
+
+        return self._call(act())
+
+    def _handed_in(self, request: InferenceRequest) -> Reply | CoreError:
+        try:
+            return self._server.infer(request)
+        except CoreError as error:
+            return error
+
+    def _on_loop(self, function: Callable[[], T]) -> T:
+        async def act() -> T:
+            return function()
+
+        return self._call(act())
+
+    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_S)
+
+
+def request_of(inputs: Arrays, outputs: Sequence[str] = (), name: str = MODEL) -> InferenceRequest:
+    """A request as a frontend makes one: tensors hold wire bytes."""
+    tensors = {key: _on_the_wire(key, array) for key, array in inputs.items()}
+    return InferenceRequest(
+        name, tensors, id="kit", outputs=tuple(RequestedOutput(each) for each in outputs)
+    )
+
+
+def _on_the_wire(name: str, array: np.ndarray) -> Tensor:
+    made = Tensor.of(name, array)
+    return Tensor(name, made.dtype, made.shape, raw=bytes(made.raw))
+
+
+async def _answer(reply: Reply | CoreError) -> Arrays | CoreError:
+    if isinstance(reply, CoreError):
+        return reply
+    try:
+        return _arrays(await reply)
+    except CoreError as error:
+        return error
+
+
+async def _stream(reply: Reply | CoreError) -> list[Arrays]:
+    if isinstance(reply, CoreError):
+        raise reply
+    answers = []
+    async for item in reply:
+        if isinstance(item, CoreError):
+            raise item
+        answers.append(_arrays(item))
+    return answers
+
+
+def _arrays(response: InferenceResponse) -> Arrays:
+    return {tensor.name: tensor.array for tensor in response.outputs}

@@ -1,0 +1,35 @@
+"""Several answers to one request come in order and end."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.testing.example import Arrays, Example
+from core.testing.kit import Kit, Serve
+
+
+class Streams(Kit):
+    def test_a_stream_gives_its_answers_in_order_and_ends(
+        self, serve: Serve, request: pytest.FixtureRequest
+    ) -> None:
+        example = self._streaming(request)
+
+        _check(example, serve(example).stream(example.inputs))
+
+    def test_two_streams_do_not_mix(self, serve: Serve, request: pytest.FixtureRequest) -> None:
+        example = self._streaming(request)
+
+        for answers in serve(example).streams([example.inputs] * 2):
+            _check(example, answers)
+
+    def _streaming(self, request: pytest.FixtureRequest) -> Example:
+        self.needs("streaming")
+        example: Example = request.getfixturevalue("stream_example")
+        return example
+
+
+def _check(example: Example, answers: list[Arrays]) -> None:
+    assert isinstance(example.expected, list), "expected of a stream is the list of its answers"
+    assert len(answers) == len(example.expected)
+    for found, expected in zip(answers, example.expected, strict=True):
+        example.check(found, expected)
