@@ -1,7 +1,9 @@
 """Models of a few lines, opened behind the real pipeline."""
 
 import asyncio
+import os
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,15 +16,17 @@ from core.request import InferenceRequest
 from core.tensor import Tensor
 
 IMPORTS = """
-import json, os, sys, threading, time
+import json, os, signal, subprocess, sys, threading, time
 import numpy as np
 import triton_python_backend_utils as pb_utils
 
 """
-INPUT_OUTPUT = """
-    input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
-    output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
-"""
+
+
+def x_and_y(datatype="FP32", dims="-1"):
+    """The configuration of an input x and an output y."""
+    tensor = f"data_type: TYPE_{'STRING' if datatype == 'BYTES' else datatype} dims: [ {dims} ]"
+    return f'input [ {{ name: "x" {tensor} }} ] output [ {{ name: "y" {tensor} }} ]'
 
 
 def class_of(body):
@@ -39,16 +43,6 @@ class Served:
         self.chain = chain
         self.statistics = chain.statistics
 
-    @property
-    def instances(self):
-        return [worker.instance for worker in self.chain._workers]
-
-    @property
-    def children(self):
-        """Process ids of the children that run now."""
-        ways = [instance._way for instance in self.instances]
-        return [way._process.pid for way in ways if way._process is not None]
-
     def ask(self, inputs=None, /, **fields):
         """Send a request; `inputs`: name → array or Tensor. Returns the Reply."""
         tensors = {
@@ -61,6 +55,23 @@ class Served:
         """The answer to FP32 values, of a model with the default input and output."""
         response = await self.ask({"x": np.array(values, np.float32)}, **fields)
         return response.output("y").array.tolist()
+
+
+def children(parent=None):
+    """Process ids of the models' children of this process, zombies included."""
+    found = []
+    for task in Path(f"/proc/{parent or os.getpid()}/task").iterdir():
+        for pid in (task / "children").read_text().split():
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            if b"backend_python.child" in command or not command:
+                found.append(int(pid))
+    return found
+
+
+@pytest.fixture(name="children")
+def _children():
+    assert children() == []
+    return children
 
 
 def write_model(folder, source, *, version="1", file="model.py"):
@@ -87,11 +98,32 @@ def folder(tmp_path):
 
 
 @pytest.fixture
+def loaded(folder):
+    """Load the model in `folder`, without instances."""
+    return lambda more="": loaded_model(folder, x_and_y() + more)
+
+
+@pytest.fixture
 async def serve(folder):
-    """Serve a model: `source` is the body of its class, or a whole file that has the class."""
+    """Serve a model: `source` is the body of its class, or a whole file that has the class.
+
+    It has an input x and an output y of `datatype` and `dims`, and in config.pbtxt also `more`; or
+    all of that is `config`.
+    """
     opened = []
 
-    async def start(source, config=INPUT_OUTPUT, *, decoupled=False, mode="", name="m"):
+    async def start(
+        source,
+        more="",
+        *,
+        config=None,
+        datatype="FP32",
+        dims="-1",
+        decoupled=False,
+        mode="",
+        name="m",
+    ):
+        config = (config or x_and_y(datatype, dims)) + more
         if decoupled:
             config += " model_transaction_policy { decoupled: true }"
         if mode:

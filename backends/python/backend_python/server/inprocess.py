@@ -30,6 +30,7 @@ from core import dtypes
 from core import tensor as core_tensor
 from core.batch import Batch
 from core.errors import CoreError, Kind, internal, invalid
+from core.native import strings
 
 if TYPE_CHECKING:
     from backend_python.server.instance import PythonInstance
@@ -207,4 +208,6 @@ def _model_tensor(tensor: core_tensor.Tensor) -> Tensor:
 def _core_tensor(tensor: Tensor) -> core_tensor.Tensor:
     dtype = dtypes.BY_NUMBER[tensor.triton_dtype()]
     values = tensor._values()
+    if dtype is dtypes.BYTES:  # the model's array may hold str, or be of fixed width
+        return core_tensor.Tensor(tensor.name(), dtype, values.shape, strings.encode(values))
     return core_tensor.Tensor(tensor.name(), dtype, values.shape, array=values)

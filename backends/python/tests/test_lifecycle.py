@@ -1,0 +1,425 @@
+"""A model's child: start, initialize, death, restart, finalize, and nothing left behind."""
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core import CoreError, Kind
+
+PID = """
+    def execute(self, requests):
+        return [pb_utils.InferenceResponse([pb_utils.Tensor(
+            "y", np.array([os.getpid()], np.float32))]) for _ in requests]
+"""
+DIES = """
+    def initialize(self, args):
+        self.inputs = 0
+
+    def execute(self, requests):
+        x = requests[0].inputs()[0].as_numpy()
+        if x[0] < 0:
+            os.kill(os.getpid(), signal.SIGKILL) if x[0] == -1 else os._exit(3)
+        self.inputs += 1
+        return [pb_utils.InferenceResponse([pb_utils.Tensor(
+            "y", np.array([self.inputs], np.float32))]) for _ in requests]
+"""
+
+
+async def until(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        await asyncio.sleep(0.01)
+
+
+async def test_a_missing_file_is_named_with_what_is_there(serve, folder, loaded):
+    (folder / "1").mkdir(parents=True)
+    (folder / "1" / "mine.py").write_text("")
+
+    with pytest.raises(CoreError) as error:
+        loaded()
+
+    assert error.value.kind is Kind.INVALID
+    file = folder / "1" / "model.py"
+    assert error.value.message.startswith(
+        f"Python model file not found in '{file}'; the folder has mine.py."
+    )
+
+
+async def test_default_model_filename_is_respected(serve, folder):
+    more = 'default_model_filename: "mine.py"'
+    (folder / "1").mkdir(parents=True)
+    source = (
+        "import numpy as np\nimport triton_python_backend_utils as pb_utils\n"
+        "class TritonPythonModel:\n"
+        "    def execute(self, requests):\n"
+        "        return [pb_utils.InferenceResponse([pb_utils.Tensor("
+        "'y', np.ones(1, np.float32))])]\n"
+    )
+    (folder / "1" / "mine.py").write_text(source)
+    model = await serve("raise RuntimeError('the other file')", more)
+
+    assert await model.y(1) == [1]
+
+
+@pytest.mark.parametrize("mode", ["process", "thread", "inline"])
+@pytest.mark.parametrize(
+    "source,text",
+    [
+        (
+            "def initialize(self, args):\n    raise RuntimeError('refuses')",
+            "RuntimeError: refuses\n\nAt:\n  {file}(9): initialize\n",
+        ),
+        ("TritonPythonModel = 3", "TypeError: 'int' object is not callable"),
+        ("import no_such # TritonPythonModel", "ModuleNotFoundError: No module named 'no_such'"),
+        ("class TritonPythonModel\n", "SyntaxError: expected ':' (model.py, line 1)"),
+        ("# no TritonPythonModel", "AttributeError: module '"),
+    ],
+)
+async def test_a_model_that_cannot_start_fails_its_load_with_its_own_text(
+    serve, folder, source, text, mode, children
+):
+    with pytest.raises(CoreError) as error:
+        await serve(source, mode=mode)
+
+    file = folder / "1" / "model.py"
+    assert error.value.message.startswith(text.format(file=file))
+    assert children() == []
+
+
+async def test_exit_in_initialize_is_an_error_like_others(serve, children):
+    with pytest.raises(CoreError, match="SystemExit: 3"):
+        await serve("def initialize(self, args): sys.exit(3)")
+
+    assert children() == []
+
+
+async def test_death_in_initialize_fails_the_load(serve, children):
+    with pytest.raises(CoreError) as error:
+        await serve("def initialize(self, args): os._exit(3)")
+
+    assert error.value.message == "Stub process 'm_0' is not healthy."
+    assert children() == []
+
+
+async def test_an_unknown_mode_is_refused(serve):
+    with pytest.raises(CoreError, match="EXECUTION_MODE is 'fiber', expected one of process,"):
+        await serve(PID, mode="fiber")
+
+
+async def test_an_inline_model_cannot_be_a_coroutine(serve):
+    with pytest.raises(CoreError, match="inline needs a plain `def execute`"):
+        await serve("async def execute(self, requests): return []", mode="inline")
+
+
+@pytest.mark.parametrize("how", [-1, -2])
+async def test_a_child_that_dies_fails_its_requests_and_is_started_again(serve, children, how):
+    model = await serve(DIES, "max_batch_size: 4 dynamic_batching { }")
+    x = np.ones((1, 1), np.float32)
+    assert (await model.ask({"x": x})).output("y").array[0] == 1
+    (first,) = children()
+
+    for reply in [model.ask({"x": x * how}) for _ in range(3)]:
+        with pytest.raises(CoreError) as error:
+            await reply
+        assert error.value.message == "Stub process 'm_0' is not healthy."
+
+    assert (await model.ask({"x": x})).output("y").array[0] == 1  # initialized again
+    assert children() != [first]
+    assert model.statistics.fail.count == 3
+
+
+async def test_others_do_not_notice_a_death(serve, children):
+    model = await serve(
+        """
+        def execute(self, requests):
+            if requests[0].request_id() == "die":
+                os._exit(1)
+            time.sleep(0.2)
+            return [pb_utils.InferenceResponse([pb_utils.Tensor(
+                "y", np.array([os.getpid()], np.float32))])]
+        """,
+        "instance_group [ { count: 2 kind: KIND_CPU } ]",
+    )
+    replies = [model.ask({"x": np.ones(1, np.float32)}, id=id) for id in ("", "die", "", "")]
+    results = await asyncio.gather(*replies, return_exceptions=True)
+
+    assert [isinstance(result, CoreError) for result in results] == [False, True, False, False]
+
+
+async def test_a_child_killed_while_idle_is_replaced_for_the_next_request(serve, children):
+    model = await serve(PID)
+    await model.y(1)
+    (pid,) = children()
+
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: children() == [])
+
+    assert await model.y(1) != [pid]
+    assert len(children()) == 1
+
+
+async def test_a_child_killed_before_its_first_request_is_replaced(serve, children):
+    model = await serve(PID)
+    (pid,) = children()
+    os.kill(pid, signal.SIGKILL)
+    await asyncio.sleep(0.1)
+
+    with pytest.raises(CoreError, match="not healthy"):
+        await model.y(1)
+    assert await model.y(1) != [pid]
+
+
+async def test_a_restart_that_fails_says_so_and_is_tried_again(serve, folder, children):
+    model = await serve(
+        """
+    def initialize(self, args):
+        if os.path.exists(os.path.join(pb_utils.get_model_dir(), "broken")):
+            raise RuntimeError("still broken")
+    """
+        + PID
+    )
+    await model.y(1)
+    (folder / "1" / "broken").touch()
+    os.kill(children()[0], signal.SIGKILL)
+    await until(lambda: children() == [])
+
+    with pytest.raises(CoreError, match="still broken"):
+        await model.y(1)
+    (folder / "1" / "broken").unlink()
+
+    assert len(await model.y(1)) == 1
+
+
+async def test_a_process_that_the_model_forked_does_not_hide_its_death(serve, children):
+    model = await serve(
+        """
+        def execute(self, requests):
+            if os.fork() == 0:
+                time.sleep(5)
+                os._exit(0)
+            os._exit(1)
+        """
+    )
+    with pytest.raises(CoreError, match="not healthy"):
+        await asyncio.wait_for(model.ask({"x": np.ones(1, np.float32)})._only(), 3)
+
+
+async def test_finalize_is_called_when_the_model_closes(serve, folder, children, caplog):
+    model = await serve(
+        PID
+        + """
+    def finalize(self):
+        open(os.path.join(pb_utils.get_model_dir(), "finalized"), "w").close()
+        raise ValueError("in finalize")
+        """
+    )
+    await model.y(1)
+
+    await model.chain.close()
+
+    assert (folder / "1" / "finalized").exists()
+    assert "finalize of 'm_0' failed: ValueError: in finalize" in caplog.text
+    assert children() == []
+
+
+async def test_a_finalize_that_never_ends_is_ended(serve, children, monkeypatch, caplog):
+    from backend_python.entry import backend
+
+    monkeypatch.setattr(backend, "config", {"stub-timeout-seconds": "3"})
+    model = await serve(PID + "\n    def finalize(self):\n        time.sleep(1000)")
+    await model.y(1)
+
+    start = time.monotonic()
+    await model.chain.close()
+
+    assert 2.5 < time.monotonic() - start < 6
+    assert "does not end" in caplog.text
+    assert children() == []
+
+
+async def test_closing_does_not_wait_for_a_running_execute(serve, children):
+    model = await serve("def execute(self, requests): time.sleep(1000)")
+    reply = model.ask({"x": np.ones(1, np.float32)})
+    await asyncio.sleep(0.3)
+
+    start = time.monotonic()
+    await model.chain.close()
+
+    assert time.monotonic() - start < 3
+    with pytest.raises(CoreError):
+        await reply
+    assert children() == []
+
+
+async def test_signals_of_the_terminal_do_not_end_a_child(serve, children):
+    model = await serve(PID)
+    (pid,) = children()
+    before = await model.y(1)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(pid, number)
+    await asyncio.sleep(0.1)
+
+    assert await model.y(1) == before
+
+
+async def test_programs_and_forks_of_a_model_get_ordinary_signals(serve):
+    model = await serve(
+        """
+    def execute(self, requests):
+        ended = []
+        program = subprocess.Popen(["sleep", "100"])
+        program.terminate()
+        ended.append(program.wait())
+        pid = os.fork()
+        if pid == 0:
+            time.sleep(100)
+            os._exit(0)
+        time.sleep(0.1)
+        os.kill(pid, signal.SIGTERM)
+        ended.append(-os.waitpid(pid, 0)[1])
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("y", np.array(ended, np.float32))])]
+    """
+    )
+    assert await model.y(1) == [-signal.SIGTERM, -signal.SIGTERM]
+
+
+@pytest.mark.parametrize("work", ["pass", "time.sleep(1000)", "[0 for _ in iter(int, 1)]"])
+def test_a_server_that_is_killed_leaves_no_child(tmp_path, folder, work):
+    tests = Path(__file__).parent
+    script = f"""
+import asyncio, pathlib, sys
+import importlib.util
+spec = importlib.util.spec_from_file_location("support", {str(tests / "conftest.py")!r})
+support = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(support)
+import numpy as np
+from core import config as configuration
+from core.pipeline import open_chain
+
+async def main():
+    folder = pathlib.Path({str(folder)!r})
+    support.write_model(folder, support.class_of('''
+def execute(self, requests):
+    {work}
+'''))
+    model = support.loaded_model(folder, support.x_and_y())
+    signature = configuration.signature_of(model.config, folder, 1)
+    chain = await open_chain(model, signature, loop=asyncio.get_running_loop())
+    support.Served(model, chain).ask({{"x": np.ones(1, np.float32)}})
+    await asyncio.sleep(0.2)
+    print(*support.children(), flush=True)
+    await asyncio.sleep(1000)
+
+asyncio.run(main())
+"""
+    server = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    try:
+        pids = [int(pid) for pid in server.stdout.readline().split()]
+        assert len(pids) == 1
+    finally:
+        server.kill()
+        server.wait()
+        server.stdout.close()
+
+    end = time.monotonic() + 10
+    while any(_runs(pid) for pid in pids):
+        assert time.monotonic() < end, "the child is still there"
+        time.sleep(0.05)
+
+
+def _runs(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"  # whoever adopted it has not looked yet
+
+
+async def test_fifty_loads_leave_no_descriptor_no_thread_and_no_memory_file(serve, children):
+    async def once():
+        model = await serve(PID)
+        await model.ask({"x": np.ones(1 << 15, np.float32)})
+        await model.chain.close()
+
+    await once()
+    before = _kept()
+    for _ in range(10):
+        await asyncio.gather(*(once() for _ in range(5)))
+
+    assert _kept() == before
+    assert children() == []
+
+
+def _kept():
+    fds = len(os.listdir("/proc/self/fd"))
+    maps = Path("/proc/self/maps").read_text().count("memfd:")
+    return fds, maps, sorted(os.listdir("/dev/shm"))
+
+
+async def test_nothing_of_a_child_can_be_opened_by_name(serve, children):
+    before = set(os.listdir("/dev/shm"))
+    model = await serve(PID)
+    await model.y(1)
+    (pid,) = children()
+
+    maps = [line for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if "rw-s" in line]
+
+    assert set(os.listdir("/dev/shm")) == before
+    assert maps and all("/memfd:" in line and "(deleted)" in line for line in maps)
+
+
+async def test_a_child_does_without_core_and_its_libraries(serve):
+    source = """
+    def execute(self, requests):
+        heavy = [name for name in ("core", "google.protobuf", "aiohttp", "asyncio", "orjson",
+                                   "uvloop", "grpc") if name in sys.modules]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor(
+            "y", np.array([" ".join(heavy).encode()], object))])]
+    """
+    model = await serve(source, datatype="BYTES")
+
+    answer = await model.ask({"x": np.array([b""], object)})
+
+    assert answer.output("y").array.tolist() == [b""]
+
+
+async def test_what_a_model_logs_is_in_the_log_with_its_place(serve, folder, caplog):
+    caplog.set_level(logging.DEBUG, "core")
+    model = await serve(
+        """
+        def initialize(self, args):
+            pb_utils.Logger.log_info("in initialize")
+
+        def execute(self, requests):
+            pb_utils.Logger.log_warn("two\\nlines")
+            pb_utils.Logger.log("an error", pb_utils.Logger.ERROR)
+            pb_utils.Logger.log_verbose("verbose \\ud800")
+            return [pb_utils.InferenceResponse([])]
+
+        def finalize(self):
+            pb_utils.Logger.log_info("in finalize")
+        """
+    )
+    await model.ask({"x": np.ones(1, np.float32)})
+    await model.chain.close()
+
+    file = str(folder / "1" / "model.py")
+    found = [(r.levelname, r.getMessage()) for r in caplog.records if r.pathname == file]
+    assert found == [
+        ("INFO", "in initialize"),
+        ("WARNING", "two\nlines"),
+        ("ERROR", "an error"),
+        ("DEBUG", "verbose ?"),
+        ("INFO", "in finalize"),
+    ]
+    assert next(r.lineno for r in caplog.records if r.pathname == file) == 10
