@@ -22,12 +22,6 @@ def make(name, folder):
 def test_a_new_backend_passes_its_own_test(tmp_path):
     assert make("fresh", tmp_path).returncode == 0
     package = tmp_path / "fresh"
-    # What an installation would leave, without the time that one takes.
-    info = package / "backend_fresh-0.1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Name: backend-fresh\nVersion: 0.1.0\n")
-    (info / "entry_points.txt").write_text("[core.backends]\nfresh = backend_fresh:backend\n")
-
     tests = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-o", "asyncio_mode=auto", "tests"],
         cwd=package,
@@ -38,7 +32,7 @@ def test_a_new_backend_passes_its_own_test(tmp_path):
     )
 
     assert tests.returncode == 0, tests.stdout + tests.stderr
-    assert "1 passed" in tests.stdout
+    assert " passed" in tests.stdout
 
 
 @pytest.mark.parametrize("name", ["", "My-Backend", "1st", "../x"])
