@@ -18,6 +18,7 @@ from core import config as configuration
 from core import plugins
 from core.backend import Backend
 from core.config import ModelConfig, Signature
+from core.devices import gpus
 from core.errors import invalid, unavailable
 from core.lifecycle import ModelManager, ModelVersion
 from core.options import Options
@@ -73,7 +74,7 @@ class Server:
             else None
         )
         self._manager = ModelManager(
-            options, asyncio.get_running_loop(), self, find_backend=find_backend
+            options, asyncio.get_running_loop(), self, gpus=gpus(), find_backend=find_backend
         )
 
     async def start(self) -> None:
