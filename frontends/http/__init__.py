@@ -1,0 +1,12 @@
+"""HTTP/1.1: the KServe v2 protocol with Triton's extensions.
+
+frontend.py, connections.py   the engine, aiohttp, and nothing of it anywhere else
+router.py, restricted.py      which service answers a path, and who may ask
+services/                     what each path does
+codec/                        bytes ↔ requests, responses and tensors
+message.py, errors.py         a call, its answer, and errors as answers
+"""
+
+from frontends.http.frontend import HttpFrontend
+
+__all__ = ["HttpFrontend"]

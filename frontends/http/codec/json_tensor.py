@@ -1,0 +1,216 @@
+"""The `data` of a JSON tensor ↔ Tensor.
+
+Each number must be of its datatype and within its range; nothing is rounded to fit an integer.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from array import array
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import orjson
+
+from core import dtypes
+from core.dtypes import DataType
+from core.errors import CoreError, invalid
+from core.native import strings
+from core.tensor import Buffer, Tensor
+from frontends.http.codec.json_text import TOO_DEEP
+
+LARGEST = 2**63 - 1  # of an element count or byte size, as in Triton
+_MOST_DEPTH = 100
+
+# array.array and not numpy: it refuses what does not fit, numpy's older versions let it wrap.
+_CODES = {
+    dtypes.BOOL: "B",
+    dtypes.UINT8: "B",
+    dtypes.UINT16: "H",
+    dtypes.UINT32: "I",
+    dtypes.UINT64: "Q",
+    dtypes.INT8: "b",
+    dtypes.INT16: "h",
+    dtypes.INT32: "i",
+    dtypes.INT64: "q",
+    dtypes.FP32: "f",
+    dtypes.FP64: "d",
+}
+_FLOATS = (dtypes.FP32, dtypes.FP64)
+_HALVES = (dtypes.FP16, dtypes.BF16)
+
+
+def read_tensor(
+    name: str, dtype: DataType, shape: tuple[int, ...], data: Any, most_bytes: int
+) -> Tensor:
+    """The tensor of a JSON input.
+
+    data         flat or nested list in row-major order; how it is nested need not be the shape
+    most_bytes   limit of the tensor's size
+    Raises CoreError(INVALID) for what the datatype or the shape does not allow. Nothing is allocated
+    for a shape that claims more than `data` holds.
+    """
+    if dtype in _HALVES:
+        raise invalid(
+            f"receiving {dtype} data via JSON is not supported. Please use the binary data format "
+            f"for input {name}"
+        )
+    count = element_count(name, shape)
+    if count == 0:
+        return Tensor(name, dtype, shape, raw=b"")
+    _check_size(name, count * (dtype.byte_size or 4), most_bytes)
+    if type(data) is not list:
+        raise _wrong(name, "attempt to access JSON non-array as array")
+    flat, types = _flatten(data)
+    if len(flat) != count:
+        raise _wrong(
+            name,
+            "Shape does not match true shape of 'data' field: it has "
+            f"{len(flat)} elements, shape {list(shape)} takes {count}",
+        )
+    if dtype is dtypes.BYTES:
+        raw = _pack_strings(name, flat, types)
+        _check_size(name, len(raw), most_bytes)
+    else:
+        raw = _pack_numbers(name, dtype, flat, types)
+    return Tensor(name, dtype, shape, raw=raw)
+
+
+def element_count(name: str, shape: tuple[int, ...]) -> int:
+    """The number of elements of a shape. Raises CoreError(INVALID) if it has more than 63 bits."""
+    if 0 in shape:
+        return 0
+    count = 1
+    for size in shape:
+        count *= size
+        if count > LARGEST:
+            raise invalid(
+                f"invalid shape for input '{name}': shape [{','.join(map(str, shape[:16]))}] causes "
+                f"total element count to exceed maximum size of {LARGEST}"
+            )
+    return count
+
+
+def _check_size(name: str, size: int, most: int) -> None:
+    if size > most:
+        raise invalid(
+            f"JSON input '{name}' has a byte_size ({size} bytes) that exceeds the maximum allowed "
+            f"value of {most} bytes. Use --http-max-input-size to increase the limit."
+        )
+
+
+def _flatten(data: list[Any]) -> tuple[list[Any], set[type]]:
+    """The elements in row-major order, and the types that they have."""
+    for _ in range(_MOST_DEPTH):
+        types = set(map(type, data))
+        if list not in types:
+            return data, types
+        if len(types) == 1:
+            data = list(chain.from_iterable(data))
+        else:
+            data = list(chain.from_iterable(x if type(x) is list else (x,) for x in data))
+    raise invalid(TOO_DEEP)
+
+
+def _pack_numbers(name: str, dtype: DataType, flat: list[Any], types: set[type]) -> Buffer:
+    allowed: tuple[set[type], str]
+    if dtype is dtypes.BOOL:
+        allowed = {bool}, "non-boolean as boolean"
+    elif dtype in _FLOATS:
+        allowed = {float, int}, "non-number as double"
+    elif dtype.name[0] == "U":
+        allowed = {int}, "non-unsigned-integer as unsigned-integer"
+    else:
+        allowed = {int}, "non-signed-integer as signed-integer"
+    if not types <= allowed[0]:
+        raise _wrong(name, f"attempt to access JSON {allowed[1]}")
+    try:
+        packed = array(_CODES[dtype], flat)
+    except OverflowError:
+        raise _out_of_range(name, dtype, flat) from None
+    if dtype is dtypes.FP32:
+        _check_overflow(name, packed, flat)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return memoryview(packed).cast("B")
+
+
+def _check_overflow(name: str, packed: array[Any], flat: list[Any]) -> None:
+    """Only what came as an infinity may be one in FP32."""
+    singles = np.frombuffer(packed, np.float32)
+    if np.isinf(singles).any() and not np.array_equal(np.isinf(singles), np.isinf(flat)):
+        raise _out_of_range(name, dtypes.FP32, flat)
+
+
+def _out_of_range(name: str, dtype: DataType, flat: list[Any]) -> CoreError:
+    if dtype in _FLOATS:
+        limits = np.finfo(dtype.numpy)
+        least, most = float(limits.min), float(limits.max)
+    else:
+        bounds = np.iinfo(dtype.numpy)
+        least, most = bounds.min, bounds.max
+    finite = (x for x in flat if abs(x) != float("inf"))
+    found = next((x for x in finite if not least <= x <= most), "a value")
+    return _wrong(name, f"{str(found)[:40]} is out of the range of {dtype} [{least}, {most}]")
+
+
+def _pack_strings(name: str, flat: list[Any], types: set[type]) -> bytes:
+    if types != {str}:
+        raise invalid(
+            "Unable to parse JSON bytes array: attempt to access JSON non-string as string "
+            f"(input '{name}')"
+        )
+    # An object array: numpy's own text would lose NULs at the end.
+    elements = np.empty(len(flat), object)
+    elements[:] = flat
+    return strings.encode(elements)
+
+
+def _wrong(name: str, reason: str) -> CoreError:
+    return invalid(f"Unable to parse 'data': {reason} (input '{name}')")
+
+
+# Tensor → JSON --------------------------------------------------------------------
+
+
+def write_data(tensor: Tensor) -> bytes:
+    """The elements as a flat JSON array in row-major order.
+
+    Floats have the fewest digits that give the same value back; NaN, Infinity and -Infinity are
+    written as such. BYTES are strings; bytes that are no UTF-8 are written as they are.
+    Raises CoreError(INVALID) for FP16 and BF16.
+    """
+    if tensor.dtype in _HALVES:
+        raise invalid(
+            f"sending {tensor.dtype} data via JSON is not supported. Please use the binary data "
+            "format for output"
+        )
+    if tensor.dtype is dtypes.BYTES:
+        return _write_strings(tensor.array.reshape(-1).tolist())
+    flat = np.ascontiguousarray(tensor.array, tensor.dtype.numpy).reshape(-1)
+    text = orjson.dumps(flat, option=orjson.OPT_SERIALIZE_NUMPY)
+    # orjson writes null for what is not finite; a search is cheaper than a look at each number.
+    return _with_infinities(text, flat) if b"null" in text else text
+
+
+def _with_infinities(text: bytes, flat: np.ndarray) -> bytes:
+    parts = text.split(b"null")
+    for i, value in enumerate(flat[~np.isfinite(flat)].tolist()):
+        parts[i] += b"NaN" if value != value else b"Infinity" if value > 0 else b"-Infinity"
+    return b"".join(parts)
+
+
+def _write_strings(items: list[Any]) -> bytes:
+    try:
+        return orjson.dumps([_text(item, "strict") for item in items])
+    except (UnicodeDecodeError, TypeError):
+        texts = [_text(item, "surrogateescape") for item in items]
+        written = json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
+        return written.encode("utf-8", "surrogateescape")
+
+
+def _text(item: Any, errors: str) -> str:
+    """An element of BYTES as text; backends may give str, and objects that are neither."""
+    return item.decode("utf-8", errors) if type(item) is bytes else str(item)

@@ -1,0 +1,70 @@
+"""How large a body and its parts may be.
+
+--http-max-input-size bounds what has to be decoded: JSON, a raw input, what comes out of a compressed
+body. Tensors in binary are views, so only the body's own bound is theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from core.errors import CoreError, invalid
+
+JSON_SIZE = "Inference-Header-Content-Length"
+MOST_CHUNKS = 65536  # with something in them, of one body
+_LARGEST_INT32 = 2**31 - 1
+
+
+def largest_body(headers: Mapping[str, str], most_bytes: int) -> int:
+    """Bytes that a body with these headers may have as it comes.
+
+    most_bytes   --http-max-input-size
+    """
+    if headers.get("Content-Encoding", "identity") != "identity":
+        # zlib adds a few bytes per block to what it cannot make smaller.
+        return most_bytes + most_bytes // 256 + 1024
+    if headers.get(JSON_SIZE, "0") == "0":
+        return most_bytes
+    return _LARGEST_INT32
+
+
+def too_large(size: int, most: int) -> CoreError:
+    """The refusal of JSON, or of a whole body."""
+    if most >= _LARGEST_INT32:
+        return invalid(
+            f"request body of {size} bytes exceeds the maximum of {_LARGEST_INT32} bytes"
+        )
+    return invalid(
+        f"request JSON size of {size} bytes exceeds the maximum allowed input size of {most} bytes. "
+        "Use --http-max-input-size to increase the limit."
+    )
+
+
+def too_many_chunks() -> CoreError:
+    """The refusal of a body in more than MOST_CHUNKS pieces."""
+    return invalid(
+        f"Chunked request body exceeds maximum of {MOST_CHUNKS} non-empty chunks. "
+        "Send fewer or larger HTTP chunks."
+    )
+
+
+def json_size(headers: Mapping[str, str], body_size: int) -> int:
+    """Bytes of JSON at the start of the body: all of it unless a header says otherwise.
+
+    0 is for a request without JSON, whose body is the one input. Raises CoreError(INVALID).
+    """
+    if (text := headers.get(JSON_SIZE)) is None:
+        return body_size
+    if re.fullmatch(r"[+-]?[0-9]+", text) is None:
+        raise invalid(f"Unable to parse {JSON_SIZE}, got: {text}")
+    # A text of more digits is not converted: it may be very long.
+    size = int(text) if len(text) < 20 else _LARGEST_INT32 + 1
+    if not -_LARGEST_INT32 - 1 <= size <= _LARGEST_INT32:
+        raise invalid(
+            f"Unable to parse {JSON_SIZE}, value is out of range "
+            f"[ {-_LARGEST_INT32 - 1}, {_LARGEST_INT32} ], got: {text}"
+        )
+    if not 0 <= size <= body_size:
+        raise invalid(f"inference header size should be in range (0, {body_size}), got: {text}")
+    return size

@@ -1,0 +1,203 @@
+"""Bytes and headers → InferenceRequest.
+
+[parse] ─► admit.  Tensors in binary are views into the body; nothing of it is copied here. Whether
+inputs and outputs are those of the model is not asked here: admit does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from core import dtypes
+from core.config import Signature
+from core.errors import CoreError, invalid, not_found
+from core.request import InferenceRequest, RequestedOutput
+from core.tensor import Buffer, Tensor
+from frontends.http.codec import raw
+from frontends.http.codec.json_tensor import LARGEST, read_tensor
+from frontends.http.codec.json_text import read_json
+from frontends.http.codec.limits import json_size, too_large
+from frontends.http.codec.parameters import natural, read_parameters, truth, typed
+
+_SOURCES = ("data", "binary_data_size", "shared_memory_region")
+
+
+@dataclass
+class OutputForm:
+    """How outputs leave: after the JSON in binary, or in it.
+
+    default   whether outputs that the request does not list are binary
+    listed    output → whether it is binary
+    """
+
+    default: bool = False
+    listed: dict[str, bool] = field(default_factory=dict)
+
+    def binary(self, output: str) -> bool:
+        return self.listed.get(output, self.default)
+
+
+def parse(
+    model: str,
+    version: int,
+    signature: Signature,
+    headers: Mapping[str, str],
+    body: Buffer,
+    most_bytes: int,
+) -> tuple[InferenceRequest, OutputForm]:
+    """The request to a model and the form in which its answer is wanted.
+
+    model        as the path has it
+    version      as the path has it, -1 for the newest
+    signature    of the model; only a request without JSON needs it
+    headers      ignore the case of their keys
+    body         not compressed; the request's tensors view it and keep it alive
+    most_bytes   --http-max-input-size: of the JSON, of each tensor in JSON, of a raw input
+    Raises CoreError(INVALID) for a malformed request, CoreError(NOT_FOUND) for a shared memory region.
+    """
+    view = memoryview(body).toreadonly()
+    size = json_size(headers, len(view))
+    if size == 0:
+        return raw.parse(model, version, signature, view, most_bytes), OutputForm(default=True)
+    if size > most_bytes:
+        raise too_large(size, most_bytes)
+    document = read_json(view[:size])
+    if type(document) is not dict:
+        raise _missing("inputs")
+    id = document.get("id", "")
+    if type(id) is not str:
+        raise typed("id", "string")
+    form = OutputForm()
+    request = InferenceRequest(model, {}, model_version=version, id=id)
+    if "parameters" in document:
+        form.default = read_parameters(document["parameters"], request)
+    _read_inputs(document, request, view[size:], most_bytes)
+    if "outputs" in document:
+        request.outputs = _read_outputs(document["outputs"], form)
+    return request, form
+
+
+def _missing(member: str, where: str = "") -> CoreError:
+    return invalid(
+        f"Unable to parse '{member}': attempt to access non-existing object member '{member}'{where}"
+    )
+
+
+# Inputs -------------------------------------------------------------------------
+
+
+def _read_inputs(
+    document: dict[str, Any], request: InferenceRequest, tail: memoryview, most_bytes: int
+) -> None:
+    if "inputs" not in document:
+        raise _missing("inputs")
+    entries = document["inputs"]
+    if type(entries) is not list:
+        raise typed("inputs", "array")
+    at = 0
+    for entry in entries:
+        if type(entry) is not dict:
+            raise invalid("Unable to parse 'inputs': an element of 'inputs' is not an object")
+        options = entry.get("parameters")
+        if type(options) is not dict:
+            options = {}
+        source = _source(entry, options)
+        name, dtype, shape = _describe(entry)
+        if name in request.inputs:
+            raise invalid(
+                f"[request id: {request.id or '<id_unknown>'}] input '{name}' already exists in request"
+            )
+        if source == "data":
+            tensor = read_tensor(name, dtype, shape, entry["data"], most_bytes)
+        elif source == "binary_data_size":
+            size = natural("binary_data_size", options["binary_data_size"], f" in input '{name}'")
+            if size > len(tail) - at:
+                raise invalid(
+                    f"unexpected size for input '{name}', expecting {size - len(tail) + at} additional "
+                    f"bytes for model '{request.model_name}'"
+                )
+            tensor = Tensor(name, dtype, shape, raw=tail[at : at + size])
+            at += size
+        else:
+            raise _unknown_region(options["shared_memory_region"])
+        request.inputs[name] = tensor
+    if at != len(tail):
+        raise invalid(f"unexpected additional input data for model '{request.model_name}'")
+
+
+def _source(entry: dict[str, Any], options: dict[str, Any]) -> str:
+    """Which of the three ways the elements come."""
+    found = [key for key in _SOURCES if key in (entry if key == "data" else options)]
+    if len(found) != 1:
+        was = "set " + " ".join(f"'{key}'" for key in found) if found else "no field is set"
+        raise invalid(
+            "Input must set only one of the following fields: 'data', 'binary_data_size' in "
+            f"'parameters', 'shared_memory_region' in 'parameters'. But {was}"
+        )
+    return found[0]
+
+
+def _describe(entry: dict[str, Any]) -> tuple[str, dtypes.DataType, tuple[int, ...]]:
+    """Name, datatype and shape of an input."""
+    name = _text(entry, "name")
+    where = f" in input '{name}'"
+    datatype = _text(entry, "datatype", where)
+    if (dtype := dtypes.BY_NAME.get(datatype)) is None:
+        raise invalid(f"invalid datatype for input {name}")
+    if "shape" not in entry:
+        raise _missing("shape", where)
+    shape = entry["shape"]
+    if type(shape) is not list:
+        raise typed("shape", "array", where)
+    for size in shape:
+        if type(size) is not int or not 0 <= size <= LARGEST:
+            raise typed("shape", "unsigned-integer", where)
+    return name, dtype, tuple(shape)
+
+
+def _text(entry: dict[str, Any], member: str, where: str = "") -> str:
+    if member not in entry:
+        raise _missing(member, where)
+    value = entry[member]
+    if type(value) is not str:
+        raise typed(member, "string", where)
+    return value
+
+
+def _unknown_region(name: Any) -> CoreError:
+    if type(name) is not str:
+        return typed("shared_memory_region", "string")
+    return not_found(f"Unable to find shared memory region: '{name}'")
+
+
+# Outputs ------------------------------------------------------------------------
+
+
+def _read_outputs(entries: Any, form: OutputForm) -> tuple[RequestedOutput, ...]:
+    """The wanted outputs, each once, also if it is named again; writes `form.listed`."""
+    if type(entries) is not list:
+        raise typed("outputs", "array")
+    wanted: dict[str, RequestedOutput] = {}
+    for entry in entries:
+        if type(entry) is not dict:
+            raise _missing("name", " in an element of 'outputs'")
+        name = _text(entry, "name", " in an element of 'outputs'")
+        options = entry.get("parameters")
+        if type(options) is not dict:
+            options = {}
+        where = f" in output '{name}'"
+        binary = "binary_data" in options and truth("binary_data", options["binary_data"], where)
+        classes = 0
+        if "classification" in options:
+            classes = natural("classification", options["classification"], where)
+        if "shared_memory_region" in options:
+            for other in ("classification", "binary_data"):
+                if other in options:
+                    raise invalid(f"Output can't set both 'shared_memory_region' and '{other}'")
+            raise _unknown_region(options["shared_memory_region"])
+        if name not in wanted:
+            wanted[name] = RequestedOutput(name, classes)
+            form.listed[name] = binary
+    return tuple(wanted.values())

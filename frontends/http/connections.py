@@ -1,0 +1,127 @@
+"""The listening engine: aiohttp's low-level server, without its applications and routes.
+
+Here and in frontend.py are the only imports of aiohttp.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from core.tensor import Buffer
+from frontends.http.codec.limits import MOST_CHUNKS, too_large, too_many_chunks
+from frontends.http.errors import refusal
+from frontends.http.message import Answer
+
+logger = logging.getLogger("core")
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class Connections(web.Server):
+    """Every connection of one port. A handler is cancelled when its client has gone."""
+
+    def __init__(self, handler: Handler):
+        super().__init__(handler, handler_cancellation=True, access_log=None, auto_decompress=False)
+        self._open: set[web.RequestHandler] = set()
+        self._all_closed = asyncio.Event()
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        self._open.add(handler)
+        self._all_closed.clear()
+
+    def connection_lost(
+        self, handler: web.RequestHandler, exc: BaseException | None = None
+    ) -> None:
+        super().connection_lost(handler, exc)
+        self._open.discard(handler)
+        if not self._open:
+            self._all_closed.set()
+
+    async def drain(self, timeout_s: float) -> None:
+        """Close idle connections at once, the others after their answer, or when the time is over."""
+        self.pre_shutdown()
+        if self._open:
+            try:
+                await asyncio.wait_for(self._all_closed.wait(), timeout_s)
+            except asyncio.TimeoutError:
+                logger.warning("HTTP: %d connections are cut", len(self._open))
+        await self.shutdown(0.1)
+
+
+class _Connection(web.RequestHandler):
+    """One connection. What is no HTTP is refused in the form of the protocol's errors."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer has begun: no error can be told")
+        if status >= 500:
+            logger.error("HTTP: a request failed", exc_info=exc)
+        text = (message or "Bad Request").strip().splitlines()[0]
+        return response_of(refusal(status, text, close=True))
+
+
+def response_of(answer: Answer) -> web.Response:
+    """The answer as the engine sends it."""
+    response = web.Response(
+        status=answer.status, headers={**answer.headers, "Server": "core"}, body=answer.body
+    )
+    if answer.close:
+        response.force_close()
+    return response
+
+
+async def read_body(request: web.BaseRequest, most: int) -> Buffer:
+    """The whole body as it came, still compressed; copied once if it came in several pieces.
+
+    most   bytes that it may have; a larger one is refused before it is read, or as it grows
+    Raises CoreError(INVALID) for that, and for more than MOST_CHUNKS chunks.
+    """
+    length = request.content_length
+    if length is not None:
+        if length > most:
+            raise too_large(length, most)
+        return await _read_known(request, length)
+    return await _read_chunks(request, most) if request.body_exists else b""
+
+
+async def _read_known(request: web.BaseRequest, length: int) -> Buffer:
+    content = request.content
+    piece = await content.readany()
+    if len(piece) == length:
+        return piece
+    # Grows with what has come: a length that is only claimed takes no memory.
+    body = bytearray(piece)
+    while piece := await content.readany():
+        body += piece
+    return body
+
+
+async def _read_chunks(request: web.BaseRequest, most: int) -> Buffer:
+    body = bytearray()
+    chunks = 0
+    while True:
+        piece, complete = await request.content.readchunk()
+        if not piece and not complete:
+            return body
+        body += piece
+        chunks += complete
+        if chunks > MOST_CHUNKS:
+            raise too_many_chunks()
+        if len(body) > most:
+            raise too_large(len(body), most)

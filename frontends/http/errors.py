@@ -1,0 +1,36 @@
+"""Errors as answers: which status each kind of error has, and the body `{"error": text}`."""
+
+from __future__ import annotations
+
+import orjson
+
+from core.errors import CoreError, Kind
+from frontends.http.message import JSON_HEADERS, Answer
+
+STATUS = {
+    Kind.UNKNOWN: 400,
+    Kind.INTERNAL: 500,
+    Kind.NOT_FOUND: 404,
+    Kind.INVALID: 400,
+    Kind.UNAVAILABLE: 503,
+    Kind.UNSUPPORTED: 501,
+    Kind.ALREADY_EXISTS: 400,
+    Kind.CANCELLED: 400,
+}
+
+
+def error_answer(error: CoreError, close: bool = False) -> Answer:
+    """The answer for an error of a service."""
+    return refusal(STATUS[error.kind], error.message, close)
+
+
+def refusal(status: int, text: str, close: bool = False) -> Answer:
+    """The answer with that status and text.
+
+    text   may hold anything; lone surrogates, as of a path that is no UTF-8, come back as escapes
+    """
+    try:
+        body = orjson.dumps({"error": text})
+    except orjson.JSONEncodeError:
+        body = orjson.dumps({"error": text.encode("utf-8", "backslashreplace").decode()})
+    return Answer(status, JSON_HEADERS, body, close)

@@ -1,0 +1,117 @@
+"""HttpFrontend: listens, and leads each request through router, service and answer.
+
+aiohttp ─► [frontend] ─► router ─► service ─► parse ─► Server.infer ─► render ─► aiohttp
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from core.errors import CoreError, invalid, unavailable
+from core.server import Server
+from frontends.http.codec.limits import largest_body
+from frontends.http.connections import Connections, read_body, response_of
+from frontends.http.errors import error_answer, refusal
+from frontends.http.message import Answer, Call
+from frontends.http.restricted import Restrictions
+from frontends.http.router import Router
+
+logger = logging.getLogger("core")
+
+_BACKLOG = 1024
+
+
+class HttpFrontend:
+    """The KServe v2 protocol over HTTP/1.1. Loop thread only."""
+
+    name = "http"
+
+    def __init__(self, server: Server):
+        options = server.options
+        self._server = server
+        self._address = options.http_address
+        self._most_bytes = options.http_max_input_size
+        self._router = Router(Restrictions(options.http_restricted_api))
+        self._listener: asyncio.Server | None = None
+        self._connections: Connections | None = None
+
+    @property
+    def enabled(self) -> bool:
+        return self._server.options.allow_http
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on, also when the options leave the choice to the system."""
+        if self._listener is None:
+            return self._server.options.http_port
+        port: int = self._listener.sockets[0].getsockname()[1]
+        return port
+
+    async def start(self) -> None:
+        """Listen. Raises CoreError(UNAVAILABLE) when it cannot."""
+        options = self._server.options
+        connections = Connections(self._handle)
+        try:
+            self._listener = await asyncio.get_running_loop().create_server(
+                connections,
+                self._address,
+                options.http_port,
+                backlog=_BACKLOG,
+                reuse_port=options.reuse_http_port or None,
+            )
+        except OSError as error:
+            raise unavailable(
+                f"Socket '{self._address}:{options.http_port}' already in use or not to be had: "
+                f"{error.strerror or error}"
+            ) from None
+        self._connections = connections
+        logger.info("Started HTTPService at %s:%d", self._address, self.port)
+
+    async def stop(self, timeout_s: float) -> None:
+        """Refuse new connections, finish what is in flight, at most `timeout_s`, close everything."""
+        listener, self._listener = self._listener, None
+        connections, self._connections = self._connections, None
+        if listener is None or connections is None:
+            return
+        listener.close()
+        await connections.drain(timeout_s)
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        return response_of(await self._answer(request))
+
+    async def _answer(self, request: web.BaseRequest) -> Answer:
+        """Never raises, but for a client that has gone."""
+        try:
+            path = _path(request.raw_path)
+            match = self._router.match(request.method, path, request.headers)
+            if isinstance(match, Answer):
+                return match
+            body = b""
+            if match.route.takes_body:
+                most = largest_body(request.headers, self._most_bytes)
+                try:
+                    body = await read_body(request, most)
+                except CoreError as error:
+                    return error_answer(error, close=True)
+            call = Call(request.method, path, match.captures, request.headers, body)
+            return await match.route.service(self._server, call)
+        except CoreError as error:
+            return error_answer(error)
+        except web.RequestPayloadError as error:
+            return error_answer(invalid(f"the body of the request is malformed: {error}"), True)
+        except ConnectionError:
+            raise
+        except Exception as error:
+            logger.exception("HTTP: %s %s failed", request.method, request.raw_path)
+            return refusal(500, f"unexpected {type(error).__name__} in the server: {error}")
+
+
+def _path(target: str) -> str:
+    """The path of a request line's target, which may be a whole URL; the query is left out."""
+    if not target.startswith("/"):
+        target = urlsplit(target).path
+    return target.partition("?")[0].partition("#")[0]

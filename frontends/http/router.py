@@ -1,0 +1,109 @@
+"""Which service answers a path.
+
+Paths are matched as they came: a percent sign is not decoded, so `a%20b` is a model of that name.
+The first row of the table that fits decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from core.server import Server
+from frontends.http.errors import refusal
+from frontends.http.message import Answer, Call
+from frontends.http.restricted import Restrictions
+from frontends.http.services import health, metadata, repository
+from frontends.http.services.absent import absent
+from frontends.http.services.infer import infer
+
+Service = Callable[[Server, Call], Awaitable[Answer]]
+
+
+class Route(NamedTuple):
+    """One row of the table.
+
+    category   of --http-restricted-api
+    """
+
+    methods: frozenset[str]
+    path: re.Pattern[str]
+    category: str
+    service: Service
+
+    @property
+    def takes_body(self) -> bool:
+        return "POST" in self.methods
+
+
+class Match(NamedTuple):
+    route: Route
+    captures: Mapping[str, Any]
+
+
+def _row(methods: str, path: str, category: str, service: Service) -> Route:
+    return Route(frozenset(methods.split()), re.compile(path), category, service)
+
+
+_MODEL = "/v2/models/(?P<model>[^/]+)(?:/versions/(?P<version>[0-9]+))?"
+_REPOSITORY = "/v2/repository(?:/(?P<repository>[^/]+))?"
+_SHARED = "/v2/(?:system|cuda)sharedmemory"
+
+_generate = absent("the generate extension")
+_trace = absent("the trace extension")
+_logging = absent("the logging extension")
+_shared_memory = absent("shared memory with clients")
+
+TABLE = (
+    _row("POST", f"{_MODEL}/infer", "inference", infer),
+    _row("GET", "/v2/health/live", "health", health.live),
+    _row("GET", "/v2/health/ready", "health", health.ready),
+    _row("GET", "/v2", "metadata", metadata.server_metadata),
+    _row("GET", "/v2/models/stats", "statistics", metadata.all_statistics),
+    _row("GET", _MODEL, "metadata", metadata.model_metadata),
+    _row("GET", f"{_MODEL}/ready", "health", health.model_ready),
+    _row("GET", f"{_MODEL}/config", "model-config", metadata.model_config),
+    _row("GET", f"{_MODEL}/stats", "statistics", metadata.model_statistics),
+    _row("POST", f"{_MODEL}/generate(?:_stream)?", "inference", _generate),
+    _row("POST", f"{_REPOSITORY}/index", "model-repository", repository.index),
+    _row(
+        "POST",
+        f"{_REPOSITORY}/models/(?P<model>[^/]+)/load",
+        "model-repository",
+        repository.load,
+    ),
+    _row(
+        "POST",
+        f"{_REPOSITORY}/models/(?P<model>[^/]+)/unload",
+        "model-repository",
+        repository.unload,
+    ),
+    _row("GET POST", "/v2(?:/models/[^/]+)?/trace/setting", "trace", _trace),
+    _row("GET POST", "/v2/logging", "logging", _logging),
+    _row("GET", f"{_SHARED}(?:/region/[^/]+)?/status", "shared-memory", _shared_memory),
+    _row("POST", f"{_SHARED}/region/[^/]+/register", "shared-memory", _shared_memory),
+    _row("POST", f"{_SHARED}(?:/region/[^/]+)?/unregister", "shared-memory", _shared_memory),
+)
+
+
+class Router:
+    """The table behind the restrictions of one server."""
+
+    def __init__(self, restrictions: Restrictions):
+        self._restrictions = restrictions
+
+    def match(self, method: str, path: str, headers: Mapping[str, str]) -> Match | Answer:
+        """The service of a path, or the refusal: 404, 403 or 405, in that order.
+
+        path   without its query
+        """
+        for route in TABLE:
+            if (found := route.path.fullmatch(path)) is not None:
+                refused = self._restrictions.refuse(route.category, headers)
+                if refused is not None:
+                    return refused
+                if method not in route.methods:
+                    return refusal(405, "Method Not Allowed")
+                return Match(route, found.groupdict())
+        return refusal(404, "Not Found")

@@ -1,0 +1,33 @@
+"""Health of the server and readiness of a model: the status tells, the body is empty."""
+
+from __future__ import annotations
+
+from core.errors import CoreError, Kind
+from core.server import Server
+from frontends.http.errors import refusal
+from frontends.http.message import Answer, Call
+
+
+async def live(server: Server, call: Call) -> Answer:
+    """200 while the server can answer."""
+    return _as_status(server.live())
+
+
+async def ready(server: Server, call: Call) -> Answer:
+    """200 when it can serve, 400 before."""
+    return _as_status(server.ready())
+
+
+async def model_ready(server: Server, call: Call) -> Answer:
+    """200 when that version, or the newest, can serve; 400 for what cannot and what is unknown."""
+    try:
+        serves = server.model_ready(call.model, call.version)
+    except CoreError as error:
+        if error.kind not in (Kind.NOT_FOUND, Kind.UNAVAILABLE):
+            raise
+        serves = False
+    return Answer() if serves else refusal(400, "Model version not ready")
+
+
+def _as_status(healthy: bool) -> Answer:
+    return Answer(200 if healthy else 400)

@@ -1,0 +1,61 @@
+"""Inference: one request, one response."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from core.errors import unsupported
+from core.server import Server
+from frontends.http.codec import compression
+from frontends.http.codec.parameters import add_headers
+from frontends.http.codec.parse import parse
+from frontends.http.codec.render import render
+from frontends.http.errors import refusal
+from frontends.http.message import Answer, Call
+
+
+async def infer(server: Server, call: Call) -> Answer:
+    """Hand the request to its model and wait for the answer.
+
+    When the waiting is cancelled, because the client has gone, the request is cancelled too.
+    """
+    model, version = call.model, call.version
+    signature = server.signature(model, version)
+    if signature.decoupled:
+        raise unsupported("HTTP end point doesn't support models with decoupled transaction policy")
+    encoding = call.headers.get("Content-Encoding")
+    if not compression.known(encoding):
+        refused = refusal(501, "Unsupported compression type")
+        return Answer(
+            501, {**refused.headers, "Accept-Encoding": compression.OFFERED}, refused.body
+        )
+    most_bytes = server.options.http_max_input_size
+    unpack = compression.decompressor(encoding, len(call.body), most_bytes)
+    body = call.body if unpack is None else await _run(unpack, call.body)
+    request, form = parse(model, version, signature, call.headers, body, most_bytes)
+    if pattern := server.options.http_header_forward_pattern:
+        forwarded = _compiled(pattern)
+        add_headers((item for item in call.headers.items() if forwarded(item[0])), request)
+    answer = render(await server.infer(request), form)
+    wanted = compression.accepted(call.headers.get("Accept-Encoding"))
+    if wanted == compression.IDENTITY:
+        return answer
+    packed = await _run(lambda data: compression.compress(data, wanted), answer.body)
+    return Answer(answer.status, {**answer.headers, "Content-Encoding": wanted}, packed)
+
+
+async def _run(work: Callable[[Any], Any], data: Any) -> Any:
+    """work(data), on another thread where it takes long."""
+    if len(data) < compression.WORTH_A_THREAD:
+        return work(data)
+    return await asyncio.get_running_loop().run_in_executor(None, work, data)
+
+
+@lru_cache
+def _compiled(pattern: str) -> Callable[[str], Any]:
+    """Whether a header's name has a match of the pattern in it, in any case."""
+    return re.compile(pattern, re.IGNORECASE).search

@@ -1,0 +1,40 @@
+"""What the server and its models say about themselves, and statistics of the models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from core.server import Server
+from frontends.http.message import JSON_HEADERS, Answer, Call
+
+
+def json_answer(value: Any) -> Answer:
+    """The answer 200 with that value."""
+    return Answer(200, JSON_HEADERS, orjson.dumps(value))
+
+
+async def server_metadata(server: Server, call: Call) -> Answer:
+    """Name, version and extensions."""
+    return json_answer(server.metadata())
+
+
+async def model_metadata(server: Server, call: Call) -> Answer:
+    """Inputs, outputs and versions."""
+    return json_answer(server.model_metadata(call.model, call.version))
+
+
+async def model_config(server: Server, call: Call) -> Answer:
+    """The completed configuration."""
+    return json_answer(server.model_config_json(call.model, call.version))
+
+
+async def all_statistics(server: Server, call: Call) -> Answer:
+    """Statistics of every ready version of every model."""
+    return json_answer({"model_stats": server.statistics()})
+
+
+async def model_statistics(server: Server, call: Call) -> Answer:
+    """Statistics of one model, or of one version."""
+    return json_answer({"model_stats": server.statistics(call.model, call.version)})
