@@ -186,8 +186,10 @@ def _check(tensor: _Tensor) -> int:
             f"DLPack tensor has a data type that is not supported: code {tensor.dtype.code}, "
             f"{tensor.dtype.bits} bits, {tensor.dtype.lanes} lanes."
         )
+    if not tensor.strides or 0 in tensor.shape[: tensor.ndim]:
+        return number
     step = 1
-    for i in reversed(range(tensor.ndim if tensor.strides else 0)):
+    for i in reversed(range(tensor.ndim)):
         if tensor.shape[i] > 1 and tensor.strides[i] != step:
             raise TritonModelException(
                 "DLPack tensor is not contiguous. Only contiguous DLPack tensors that are stored "

@@ -1,0 +1,276 @@
+"""Frames, arenas and layouts: the parts of the channel, each by itself."""
+
+import fcntl
+import gc
+import mmap
+import os
+import random
+import socket
+
+import numpy as np
+import pytest
+from backend_python import arena, layout, protocol, strings
+from backend_python.protocol import Frame, ProtocolError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.native import strings as native
+
+# frames ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pair():
+    one, other = socket.socketpair()
+    yield one, other
+    one.close()
+    other.close()
+
+
+FRAMES = st.lists(
+    st.tuples(
+        st.integers(0, 255),
+        st.integers(0, 2**64 - 1),
+        st.binary(max_size=300),
+        st.lists(st.integers(0, 2**64 - 1), max_size=5),
+    ),
+    max_size=20,
+)
+
+
+@given(FRAMES, st.integers(1, 200))
+def test_frames_come_whole_however_they_are_cut(frames, step):
+    one, other = socket.socketpair()
+    with one, other:
+        reader = protocol.Reader(other)
+        data = b"".join(protocol.frame(*frame) for frame in frames)
+        found = []
+        for at in range(0, len(data), step):
+            one.sendall(data[at : at + step])
+            assert reader.receive()
+            found.extend(reader.frames())
+
+    assert found == [Frame(kind, number, tuple(r), c) for kind, number, c, r in frames]
+
+
+def test_a_frame_larger_than_the_buffer_comes_whole(pair):
+    one, other = pair
+    reader = protocol.Reader(other)
+    content = random.Random(0).randbytes(1_000_000)
+    data = protocol.frame(protocol.CALL, 1, b"small") + protocol.frame(protocol.CALL, 7, content)
+    found = []
+    for at in range(0, len(data), 50_000):
+        one.sendall(data[at : at + 50_000])
+        reader.receive()
+        found.extend(reader.frames())
+
+    assert [frame.content for frame in found] == [b"small", content]
+
+
+def test_the_end_of_the_channel_is_told(pair):
+    one, other = pair
+    reader = protocol.Reader(other)
+    one.close()
+
+    assert not reader.receive()
+
+
+@pytest.mark.parametrize("header", [(2**31, 1, 0, 0), (8, 1, 2, 0)], ids=str)
+def test_an_impossible_frame_is_refused(pair, header):
+    one, other = pair
+    reader = protocol.Reader(other)
+    one.sendall(protocol.HEADER.pack(*header))
+    reader.receive()
+
+    with pytest.raises(ProtocolError):
+        list(reader.frames())
+
+
+# arenas ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fd():
+    fd = arena.create("test", 1 << 16)
+    yield fd
+    os.close(fd)
+
+
+def sent(sender, data):
+    offset = sender.allocate(len(data))
+    sender.memory[offset : offset + len(data)] = data
+    return offset
+
+
+@pytest.mark.parametrize("size", [1, 64, arena.COPIED_BELOW - 1, arena.COPIED_BELOW, 1 << 20])
+@pytest.mark.parametrize("writable", [True, False])
+def test_what_was_written_is_read(fd, size, writable):
+    sender, receiver = arena.Sender(fd), arena.Receiver(fd, writable=writable)
+    data = random.Random(size).randbytes(size)
+
+    found = receiver.take(sent(sender, data), size)
+
+    assert bytes(memoryview(found)) == data
+    assert memoryview(found).readonly != writable
+
+
+def test_a_small_region_is_released_at_once_and_a_large_one_with_its_last_view(fd):
+    sender, receiver = arena.Sender(fd), arena.Receiver(fd, writable=True)
+    small, large = sent(sender, b"x"), sent(sender, bytes(arena.COPIED_BELOW))
+
+    kept = receiver.take(small, 1)
+    assert receiver.drain_released(9) == (small,)
+
+    region = receiver.take(large, arena.COPIED_BELOW)
+    view = np.ndarray((4,), np.float32, region, 64)
+    tail = view[2:]
+    del region, view
+    gc.collect()
+    assert receiver.drain_released(9) == ()
+    del tail
+    gc.collect()
+    assert receiver.drain_released(9) == (large,)
+    assert kept == b"x"
+
+
+def test_a_view_stays_valid_while_the_arena_grows_and_is_closed(fd):
+    sender, receiver = arena.Sender(fd), arena.Receiver(fd, writable=False)
+    first = receiver.take(sent(sender, b"a" * (1 << 16)), 1 << 16)
+
+    second = receiver.take(sent(sender, b"b" * (1 << 22)), 1 << 22)
+    sender.close()
+    receiver.close()
+
+    assert bytes(memoryview(first)) == b"a" * (1 << 16)
+    assert bytes(memoryview(second)) == b"b" * (1 << 22)
+
+
+def test_regions_never_overlap_and_are_used_again(fd):
+    sender = arena.Sender(fd)
+    chance = random.Random(1)
+    used = {}
+    for _ in range(3000):
+        if used and chance.random() < 0.5:
+            offset = chance.choice(list(used))
+            del used[offset]
+            sender.free([offset])
+        else:
+            size = chance.choice([1, 100, 5000, 70_000])
+            offset = sender.allocate(size)
+            assert offset % arena.ALIGNMENT == 0
+            for other, length in used.items():
+                assert offset + size <= other or other + length <= offset
+            used[offset] = size
+    sender.free(list(used))
+
+    assert sender.used == 0
+    assert sender.allocate(1) == 0
+    assert os.fstat(fd).st_size < 64 << 20
+
+
+def test_a_region_that_is_not_in_use_cannot_be_released(fd):
+    sender = arena.Sender(fd)
+    offset = sender.allocate(10)
+    sender.free([offset])
+
+    for wrong in (offset, 7):
+        with pytest.raises(ProtocolError):
+            sender.free([wrong])
+
+
+def test_a_region_outside_of_the_arena_is_refused(fd):
+    receiver = arena.Receiver(fd, writable=False)
+
+    with pytest.raises(ProtocolError):
+        receiver.take(1 << 16, 1)
+    with pytest.raises(ProtocolError):
+        receiver.take(2**63, 2**62)
+
+
+def test_an_arena_can_grow_but_not_shrink(fd):
+    os.ftruncate(fd, 1 << 20)
+
+    with pytest.raises(PermissionError):
+        os.ftruncate(fd, 1 << 16)
+    with pytest.raises(PermissionError):
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
+
+
+def test_memory_of_a_peak_is_given_back(fd):
+    sender = arena.Sender(fd)
+    sender.free([sent(sender, b"x" * (64 << 20))])
+    assert os.fstat(fd).st_blocks * 512 >= 64 << 20
+
+    for _ in range(600):
+        sender.free([sent(sender, b"x" * 100)])
+
+    assert os.fstat(fd).st_blocks * 512 <= 8 << 20
+    assert sender.memory[:4] == b"xxxx"
+    assert len(sender.memory) >= 64 << 20  # it stays as large, without pages
+    assert mmap.PAGESIZE
+
+
+# layouts -----------------------------------------------------------------------
+
+
+def test_tensors_lie_one_after_another_and_aligned():
+    found = layout.request_places(
+        [[["a", 11, [2, 1], 8], ["b", 13, [1], 5]], [["a", 11, [0], 0]]], 192
+    )
+
+    assert found == [
+        [("a", 11, (2, 1), 0, 8), ("b", 13, (1,), 64, 5)],
+        [("a", 11, (0,), 128, 0)],
+    ]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        ["a", 11, [3], 8],  # bytes that are not those of the shape
+        ["a", 11, [2], 12],
+        ["a", 0, [2], 8],  # no datatype
+        ["a", 99, [2], 8],
+        ["a", 11, [-2], -8],
+        ["a", 13, [1], -1],
+        ["a", 13, [1], 65],  # beyond the region
+        ["a", 11, [2**40, 2**40], 8],
+    ],
+    ids=str,
+)
+def test_a_tensor_that_cannot_be_is_refused(entry):
+    with pytest.raises(ProtocolError):
+        layout.request_places([[entry]], 64)
+
+
+def test_answers_errors_and_gaps_keep_their_places():
+    found = layout.answers([[[["y", 11, [1], 4]], None, "{}"], None, [[], [2, "no"], ""], True], 64)
+
+    assert found == [
+        ([("y", 11, (1,), 0, 4)], None, "{}"),
+        None,
+        ([], (2, "no"), ""),
+        True,
+    ]
+
+
+# strings -----------------------------------------------------------------------
+
+
+@given(st.lists(st.one_of(st.binary(max_size=9), st.text(max_size=4)), max_size=12))
+def test_strings_have_the_form_that_core_has(items):
+    array = np.empty(len(items), object)
+    array[:] = items
+
+    data = strings.encode(array)
+
+    assert data == native.encode(array)
+    assert strings.decode(data, len(items)).tolist() == native.decode(data, len(items)).tolist()
+
+
+@pytest.mark.parametrize(
+    "data,count", [(b"", 1), (b"\1\0\0", 1), (b"\2\0\0\0a", 1), (b"\0\0\0\0", 0), (b"\xff" * 4, 1)]
+)
+def test_malformed_strings_are_refused(data, count):
+    with pytest.raises(ValueError):
+        strings.decode(data, count)

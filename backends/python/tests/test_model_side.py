@@ -1,0 +1,310 @@
+"""The rest of triton_python_backend_utils: what needs no server."""
+
+import asyncio
+import struct
+
+import numpy as np
+import pytest
+import triton_python_backend_utils as pb_utils
+
+
+def config(**changes):
+    return {
+        "name": "m",
+        "max_batch_size": 2,
+        "input": [{"name": "x", "data_type": "TYPE_FP32", "dims": [3], "optional": False}],
+        "output": [{"name": "y", "data_type": "TYPE_INVALID", "dims": []}],
+        **changes,
+    }
+
+
+def model_config(**changes):
+    import json
+
+    return pb_utils.ModelConfig(json.dumps(config(**changes)))
+
+
+# configuration ---------------------------------------------------------------
+
+
+def test_entries_that_agree_are_taken_over():
+    found = model_config()
+    found.add_input({"name": "x", "data_type": "TYPE_FP32", "dims": [3]})
+    found.add_input({"name": "z", "data_type": "TYPE_INT8", "dims": [-1], "optional": True})
+    found.add_output({"name": "y", "data_type": "TYPE_INT8", "dims": [1, 2]})
+    found.set_max_batch_size(8)
+    found.set_dynamic_batching()
+    found.set_model_transaction_policy({"decoupled": False})
+
+    assert found.as_dict() == config(
+        max_batch_size=8,
+        input=[
+            {"name": "x", "data_type": "TYPE_FP32", "dims": [3], "optional": False},
+            {"name": "z", "data_type": "TYPE_INT8", "dims": [-1], "optional": True},
+        ],
+        output=[{"name": "y", "data_type": "TYPE_INT8", "dims": [1, 2]}],
+        dynamic_batching={},
+        model_transaction_policy={"decoupled": False},
+    )
+
+
+CONTRADICTIONS = [
+    (
+        lambda c: c.set_max_batch_size(1),
+        "configuration specified max_batch_size 2, but in auto-complete-config function for model "
+        "'m' specified max_batch_size 1",
+    ),
+    (
+        lambda c: c.add_input({"name": "x", "data_type": "TYPE_INT8", "dims": [3]}),
+        "unable to load model 'm', configuration expects datatype TYPE_FP32 for input 'x', model "
+        "provides TYPE_INT8",
+    ),
+    (
+        lambda c: c.add_input({"name": "x", "data_type": "TYPE_FP32", "dims": [4]}),
+        "model 'm', tensor 'x': the model expects dims [4] but the model configuration specifies "
+        "dims [3]",
+    ),
+    (
+        lambda c: c.add_input(
+            {"name": "x", "data_type": "TYPE_FP32", "dims": [3], "optional": True}
+        ),
+        "model 'm', tensor 'x': the model expects optional True but the model configuration "
+        "specifies optional False",
+    ),
+    (
+        lambda c: c.add_input({"name": "q", "data_type": "TYPE_FP32", "dims": [3], "more": 1}),
+        "input 'q' in auto-complete-config function for model 'm' contains property other than "
+        "'name', 'data_type', 'dims' and 'optional'.",
+    ),
+    (
+        lambda c: c.add_output(
+            {"name": "q", "data_type": "TYPE_FP32", "dims": [3], "optional": True}
+        ),
+        "output 'q' in auto-complete-config function for model 'm' contains property other than "
+        "'name', 'data_type' and 'dims'.",
+    ),
+    (
+        lambda c: c.add_input({"data_type": "TYPE_FP32", "dims": [3]}),
+        "input in auto-complete-config function for model 'm' is missing 'name' property.",
+    ),
+    (
+        lambda c: c.add_output({"name": "q", "dims": [3]}),
+        "output 'q' in auto-complete-config function for model 'm' is missing 'data_type' property.",
+    ),
+    (
+        lambda c: c.add_output({"name": "q", "data_type": "TYPE_FP32"}),
+        "output 'q' in auto-complete-config function for model 'm' is missing 'dims' property.",
+    ),
+    (
+        lambda c: c.set_model_transaction_policy({"coupled": True}),
+        "model transaction property in auto-complete-config function for model 'm' contains "
+        "property other than 'decoupled'.",
+    ),
+]
+
+
+@pytest.mark.parametrize("change,text", CONTRADICTIONS)
+def test_a_contradiction_to_the_configuration_is_refused(change, text):
+    found = model_config()
+
+    with pytest.raises(ValueError) as error:
+        change(found)
+
+    assert str(error.value) == text
+
+
+def test_another_scheduler_stays():
+    found = model_config(sequence_batching={})
+
+    with pytest.raises(ValueError) as error:
+        found.set_dynamic_batching()
+
+    assert str(error.value) == (
+        "Configuration specified scheduling_choice as 'sequence_batching', but "
+        "auto-complete-config function for model 'm' tries to set scheduling_choice as "
+        "'dynamic_batching'"
+    )
+
+
+def test_the_transaction_policy_stays():
+    found = model_config(model_transaction_policy={"decoupled": True})
+
+    with pytest.raises(ValueError) as error:
+        found.set_model_transaction_policy({"decoupled": False})
+
+    assert str(error.value) == (
+        "trying to change decoupled property in auto-complete-config for model 'm', which is "
+        "already set to 'True'."
+    )
+
+
+# looking up ------------------------------------------------------------------
+
+
+def test_entries_are_found_by_name():
+    assert pb_utils.get_input_config_by_name(config(), "x")["dims"] == [3]
+    assert pb_utils.get_output_config_by_name(config(), "y")["dims"] == []
+    assert pb_utils.get_input_config_by_name(config(), "y") is None
+    assert pb_utils.get_output_config_by_name({}, "y") is None
+
+
+def test_tensors_are_found_by_name():
+    tensor = pb_utils.Tensor("t", np.zeros(1))
+    response = pb_utils.InferenceResponse([tensor])
+    request = pb_utils.InferenceRequest(
+        model_name="n", inputs=[tensor], requested_output_names=["y"]
+    )
+
+    assert pb_utils.get_output_tensor_by_name(response, "t") is tensor
+    assert pb_utils.get_output_tensor_by_name(response, "u") is None
+    assert pb_utils.get_input_tensor_by_name(request, "t") is tensor
+    assert pb_utils.get_input_tensor_by_name(request, "u") is None
+
+
+def test_whether_a_model_is_decoupled():
+    decoupled = pb_utils.using_decoupled_model_transaction_policy
+    assert decoupled({"model_transaction_policy": {"decoupled": True}})
+    assert not decoupled({"model_transaction_policy": {"decoupled": False}})
+    assert not decoupled({})
+
+
+# types -----------------------------------------------------------------------
+
+
+def test_numbers_of_datatypes_and_numpy_types():
+    numbers = {number: pb_utils.triton_to_numpy_type(number) for number in range(16)}
+
+    assert [number for number, found in numbers.items() if found is None] == [0, 14, 15]
+    assert (numbers[1], numbers[11], numbers[13]) == (np.bool_, np.float32, np.object_)
+    for number, found in numbers.items():
+        assert found is None or pb_utils.numpy_to_triton_type(found) == number
+    assert pb_utils.numpy_to_triton_type(np.bytes_) == 13
+    assert pb_utils.numpy_to_triton_type(np.complex64) is None
+
+
+def test_names_of_datatypes():
+    assert pb_utils.triton_string_to_numpy("TYPE_BOOL") is bool
+    assert pb_utils.triton_string_to_numpy("TYPE_STRING") is np.object_
+    for unknown in ("TYPE_BF16", "FP32"):
+        with pytest.raises(KeyError):
+            pb_utils.triton_string_to_numpy(unknown)
+
+
+def test_strings_as_bytes_and_back():
+    pack = pb_utils.serialize_byte_tensor
+
+    assert pack(np.array([b"ab", b""], object)) == b"\2\0\0\0ab\0\0\0\0"
+    assert pack(np.array(["a", 3, None], object)) == b"\1\0\0\0a\1\0\0\0003\4\0\0\0None"
+    assert pack(np.array([[b"ab"], [b"c"]])) == b"\2\0\0\0ab\1\0\0\0c"
+    assert pack(np.array([], object)) == ()
+    assert pack(np.zeros(2)) is None
+    assert pb_utils.deserialize_bytes_tensor(b"\2\0\0\0ab\0\0\0\0").tolist() == [b"ab", b""]
+    assert pb_utils.deserialize_bytes_tensor(b"").dtype == object
+    with pytest.raises(struct.error):
+        pb_utils.deserialize_bytes_tensor(b"\2\0\0\0a")
+
+
+# requests, responses, errors ---------------------------------------------------
+
+
+def test_a_response_holds_tensors_or_an_error():
+    empty = pb_utils.InferenceResponse()
+    assert (empty.has_error(), empty.error(), empty.output_tensors()) == (False, None, [])
+    assert empty.parameters() == "{}"
+    failed = pb_utils.InferenceResponse(error=pb_utils.TritonError("x"))
+    assert failed.has_error() and failed.error().code() == pb_utils.TritonError.INTERNAL
+    assert pb_utils.InferenceResponse(parameters={"a": 1}).parameters() == '{"a": 1}'
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"output_tensors": ["x"]}, {"output_tensors": 3}, {"error": "x"},
+     {"error": pb_utils.TritonModelException("x")}],
+    ids=str,
+)  # fmt: skip
+def test_wrong_arguments_of_a_response_raise(arguments):
+    with pytest.raises(TypeError):
+        pb_utils.InferenceResponse(**arguments)
+
+
+@pytest.mark.parametrize("parameters", [3, {1: "x"}, {"x": [1]}, {"x": None}], ids=str)
+def test_parameters_are_names_and_scalars(parameters):
+    with pytest.raises(pb_utils.TritonModelException, match="parameters"):
+        pb_utils.InferenceResponse(parameters=parameters)
+
+
+def test_errors_have_a_code():
+    names = ["UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED",
+             "ALREADY_EXISTS", "CANCELLED"]  # fmt: skip
+    codes = [getattr(pb_utils.TritonError, name) for name in names]
+
+    assert [int(code) for code in codes] == list(range(8))
+    assert pb_utils.TritonError("text", codes[2]).code() == codes[2]
+    for wrong in (("text", 2), (3,), ("text", 99)):
+        with pytest.raises(TypeError):
+            pb_utils.TritonError(*wrong)
+
+
+def request(**changes):
+    arguments = {"model_name": "n", "inputs": [], "requested_output_names": ["y"], **changes}
+    return pb_utils.InferenceRequest(**{k: v for k, v in arguments.items() if v is not ...})
+
+
+def test_a_request_that_a_model_makes_keeps_its_fields():
+    made = request(
+        request_id="i", correlation_id="c", flags=1, timeout=5, parameters={"a": True},
+        preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU),
+    )  # fmt: skip
+
+    assert (made.request_id(), made.correlation_id(), made.flags()) == ("i", "c", 1)
+    assert (made.timeout(), made.parameters()) == (5, '{"a": true}')
+    assert made.requested_output_names() == {"y"}
+    assert made.trace().get_context() is None
+    assert made.get_response_sender() is None and not made.is_cancelled()
+    made.set_flags(3)
+    assert made.flags() == 3
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"model_name": ...}, {"inputs": ...}, {"requested_output_names": ...}, {"inputs": ["x"]},
+     {"correlation_id": None}, {"correlation_id": -1}, {"correlation_id": 2**64}],
+    ids=str,
+)  # fmt: skip
+def test_wrong_arguments_of_a_request_raise(changes):
+    with pytest.raises(TypeError):
+        request(**changes)
+
+
+def test_calls_outside_of_a_model_say_so():
+    for call in (
+        lambda: pb_utils.Logger.log_info("x"),
+        pb_utils.get_model_dir,
+        lambda: pb_utils.MetricFamily("n", "d", pb_utils.MetricFamily.COUNTER),
+        lambda: request().exec(),
+        lambda: asyncio.run(request().async_exec()),
+        lambda: pb_utils.load_model("n"),
+    ):
+        with pytest.raises(pb_utils.TritonModelException, match="only be used by a model"):
+            call()
+
+
+def test_wrong_arguments_of_the_logger_raise():
+    for call in (
+        lambda: pb_utils.Logger.log_info(3),
+        lambda: pb_utils.Logger.log("x", 3),
+        lambda: pb_utils.Logger.log(),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    assert pb_utils.Logger.LogLevel.VERBOSE == pb_utils.Logger.VERBOSE == 3
+
+
+def test_every_name_that_models_use_is_there():
+    for name in pb_utils.__all__:
+        assert getattr(pb_utils, name) is not None
+    assert pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_START == 1
+    assert pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_END == 2
+    assert pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL == 1
+    assert pb_utils.TRITONSERVER_REQUEST_RELEASE_ALL == 1
+    assert pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE == 2
