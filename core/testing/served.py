@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from core import dtypes
 from core.backend import Backend
 from core.config import ModelConfig
 from core.errors import CoreError
@@ -33,12 +34,16 @@ class Served:
     """The models of one folder, served. Methods are called by the test's thread, one at a time.
 
     Nothing is loaded until `load`.
+
+    backend      that every model gets, whatever its configuration says
+    repository   folder of the models' folders
+    options      of the server, named with underscores
     """
 
-    def __init__(self, backend: Backend, repository: Path):
+    def __init__(self, backend: Backend, repository: Path, **options: Any):
         self._backend = backend
         self._options = Options.defaults(
-            model_repository=[str(repository)], model_control_mode="explicit"
+            model_repository=[str(repository)], model_control_mode="explicit", **options
         )
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="core-testing")
@@ -189,4 +194,11 @@ async def _stream(reply: Reply | CoreError) -> list[Arrays]:
 
 
 def _arrays(response: InferenceResponse) -> Arrays:
-    return {tensor.name: tensor.array for tensor in response.outputs}
+    return {tensor.name: _as_a_client_sees_it(tensor) for tensor in response.outputs}
+
+
+def _as_a_client_sees_it(tensor: Tensor) -> np.ndarray:
+    """Text through its wire form; other tensors as they lie in the backend's memory, without a copy."""
+    if tensor.dtype is dtypes.BYTES:
+        return Tensor(tensor.name, tensor.dtype, tensor.shape, raw=tensor.raw).array
+    return tensor.array

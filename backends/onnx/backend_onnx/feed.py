@@ -1,7 +1,7 @@
 """The inputs of a batch as ONNX Runtime takes them.
 
-batch ─► [Feed] ─► run.  Mostly core's arrays as they are; scalars lose their dimension, text becomes
-str, ragged inputs lie one behind the other, and batch inputs are counted.
+batch ─► [Feed] ─► run.  Mostly core's arrays as they are; scalars lose their dimension, and text
+becomes str.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ import numpy as np
 from backend_onnx.graph import Graph
 from core import dtypes
 from core.batch import Batch
-from core.config import ModelConfig
 from core.errors import invalid
 
 
 class Feed:
     """Makes the feeds of one instance."""
 
-    def __init__(self, config: ModelConfig, graph: Graph):
+    def __init__(self, graph: Graph):
         infos = {**graph.inputs, **graph.overridable}
         self._scalars = {name for name, info in infos.items() if not info.dims}
         self._texts = {name for name, info in infos.items() if info.dtype is dtypes.BYTES}
@@ -51,6 +50,13 @@ def _text(array: np.ndarray, name: str, batch: Batch) -> np.ndarray:
         return _raw(elements, name, batch).reshape(array.shape)
     found = np.empty(len(texts), object)
     found[:] = texts
+    return found.reshape(array.shape)
+
+
+def encoded(array: np.ndarray) -> np.ndarray:
+    """str → bytes, which is what core's BYTES are."""
+    found = np.empty(array.size, object)
+    found[:] = [element.encode() for element in array.reshape(-1)]
     return found.reshape(array.shape)
 
 

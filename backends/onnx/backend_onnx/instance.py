@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from backend_onnx.check import tensors_of_the_server
-from backend_onnx.feed import Feed
+from backend_onnx.feed import Feed, encoded
 from backend_onnx.run import run_of
 from backend_onnx.session import ort_text
+from core import dtypes
 from core.backend import ModelInstance
 from core.batch import Batch
 from core.errors import CoreError, Fatal, internal
@@ -37,7 +38,8 @@ class OnnxInstance(ModelInstance):
         self._scalars = {
             io.name: tuple(io.dims) for io in config.output if not graph.outputs[io.name].dims
         }
-        self._feed = Feed(config, graph)
+        self._texts = {n for n, info in graph.outputs.items() if info.dtype is dtypes.BYTES}
+        self._feed = Feed(graph)
         self._run = run_of(
             session,
             graph,
@@ -59,9 +61,11 @@ class OnnxInstance(ModelInstance):
             raise
         except Exception as error:
             raise self._failed(error) from error
-        for name, shape in self._scalars.items():
-            if name in outputs:
-                outputs[name] = np.asarray(outputs[name]).reshape(shape)
+        for name in outputs:
+            if name in self._texts:
+                outputs[name] = encoded(outputs[name])
+            if name in self._scalars:
+                outputs[name] = np.asarray(outputs[name]).reshape(self._scalars[name])
         batch.outputs_ready()
         return outputs
 

@@ -101,6 +101,11 @@ def _advice(path: Path, text: str, kind: str) -> str:
             f"it uses an operator that onnxruntime {ort.__version__} does not have; install a newer "
             "one, or give the operator's library in model_operations { op_library_filename }"
         )
+    if "Could not find an implementation" in text:
+        return (
+            f"onnxruntime {ort.__version__} has that operator, but not for these datatypes on this "
+            "device; put a Cast before and after it"
+        )
     if "external" in text.lower():
         return (
             "the files with its external data must lie beside it, under the names that it was "

@@ -1,0 +1,99 @@
+"""Small ONNX models, made here, and a server for them."""
+
+from contextlib import ExitStack
+
+import numpy as np
+import onnx
+import pytest
+from backend_onnx import backend
+from onnx import TensorProto, helper, numpy_helper
+
+from core.testing.served import Served
+
+OPSET = 17
+IR_VERSION = 8
+
+
+def graph(nodes, inputs, outputs, initializers=None, *, opset=OPSET, ir_version=IR_VERSION):
+    """A ModelProto. nodes: (operator, inputs, outputs, attributes); inputs: name → (type, shape)."""
+    made = helper.make_graph(
+        [
+            helper.make_node(operator, takes, gives, **attributes)
+            for operator, takes, gives, attributes in nodes
+        ],
+        "graph",
+        [helper.make_tensor_value_info(name, *each) for name, each in inputs.items()],
+        [helper.make_tensor_value_info(name, *each) for name, each in outputs.items()],
+        [numpy_helper.from_array(array, name) for name, array in (initializers or {}).items()],
+    )
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(made, opset_imports=opsets, ir_version=ir_version)
+
+
+def identity(kind=TensorProto.FLOAT, shape=("n", 3), **more):
+    """y = x."""
+    return graph(
+        [("Identity", ["x"], ["y"], {})], {"x": (kind, shape)}, {"y": (kind, shape)}, **more
+    )
+
+
+@pytest.fixture(name="graph")
+def graph_fixture():
+    return graph
+
+
+@pytest.fixture(name="identity")
+def identity_fixture():
+    return identity
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """serve(model, config="", settings=None): a model of the name m, loaded.
+
+    model      a ModelProto, the bytes of model.onnx, or a function that fills the version's folder
+    config     text of config.pbtxt; none is written without it
+    settings   of --backend-config
+    """
+    with ExitStack() as running:
+
+        def start(model, config="", settings=None):
+            folder = tmp_path / "models" / "m" / "1"
+            folder.mkdir(parents=True)
+            if callable(model):
+                model(folder)
+            elif isinstance(model, bytes):
+                (folder / "model.onnx").write_bytes(model)
+            else:
+                onnx.save(model, folder / "model.onnx")
+            if config:
+                (folder.parent / "config.pbtxt").write_text(config)
+            served = running.enter_context(
+                Served(backend, tmp_path / "models", backend_config={"onnxruntime": settings or {}})
+            )
+            served.load("m")
+            return Asked(served)
+
+        yield start
+
+
+class Asked:
+    """The served model m."""
+
+    def __init__(self, served):
+        self.served = served
+
+    def __call__(self, outputs=(), **inputs):
+        return self.served.ask(inputs, outputs, "m")
+
+    def together(self, *many):
+        return self.served.together(many, (), "m")
+
+    @property
+    def config(self):
+        return self.served.config("m")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)

@@ -1,0 +1,205 @@
+"""Every datatype and every kind of shape comes through."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+from core.errors import CoreError
+from core.request import InferenceRequest
+from core.tensor import Tensor
+
+NUMBERS = {
+    "BOOL": (TensorProto.BOOL, np.array([[True, False, True]])),
+    "UINT8": (TensorProto.UINT8, np.array([[0, 1, 255]], np.uint8)),
+    "UINT16": (TensorProto.UINT16, np.array([[0, 1, 65535]], np.uint16)),
+    "UINT32": (TensorProto.UINT32, np.array([[0, 1, 2**32 - 1]], np.uint32)),
+    "UINT64": (TensorProto.UINT64, np.array([[0, 1, 2**64 - 1]], np.uint64)),
+    "INT8": (TensorProto.INT8, np.array([[-128, 0, 127]], np.int8)),
+    "INT16": (TensorProto.INT16, np.array([[-(2**15), 0, 2**15 - 1]], np.int16)),
+    "INT32": (TensorProto.INT32, np.array([[-(2**31), 0, 2**31 - 1]], np.int32)),
+    "INT64": (TensorProto.INT64, np.array([[-(2**63), 0, 2**63 - 1]], np.int64)),
+    "FP16": (TensorProto.FLOAT16, np.array([[-1.5, 0, np.inf]], np.float16)),
+    "FP32": (TensorProto.FLOAT, np.array([[-1.5, 0, np.inf]], np.float32)),
+    "FP64": (TensorProto.DOUBLE, np.array([[-1.5, 0, np.inf]], np.float64)),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_comes_back_as_it_went_in(serve, identity, name):
+    kind, x = NUMBERS[name]
+
+    model = serve(identity(kind))
+
+    assert model.served.config("m").input[0].data_type != 0
+    found = model(x=x)["y"]
+    assert found.dtype == x.dtype
+    np.testing.assert_array_equal(found, x)
+
+
+def test_bfloat16_comes_back_as_it_went_in(serve, identity):
+    model = serve(identity(TensorProto.BFLOAT16))
+
+    found = ask_bf16(model, np.array([[0x3F80, 0xC000, 0x0001]], np.uint16))
+
+    assert found.dtype.name == "BF16"
+    assert found.array.tolist() == [[0x3F80, 0xC000, 0x0001]]
+
+
+def test_bfloat16_of_a_shape_that_only_the_run_knows(serve, identity):
+    model = serve(identity(TensorProto.BFLOAT16, ["n", "d"]))
+
+    for shape in ((2, 2), (1, 5), (2, 0), (0, 2)):
+        bits = np.arange(np.prod(shape), dtype=np.uint16).reshape(shape)
+        np.testing.assert_array_equal(ask_bf16(model, bits).array, bits)
+
+
+def ask_bf16(model, bits):
+    from core import dtypes
+
+    async def act(server):
+        tensor = Tensor("x", dtypes.BF16, bits.shape, raw=bits.tobytes())
+        answer.append(await server.infer(InferenceRequest("m", {"x": tensor})))
+
+    answer = []
+    model.served.while_asking([], act)
+    return answer[0].output("y")
+
+
+def test_a_scalar_is_one_element_for_clients(serve, graph):
+    model = serve(
+        graph(
+            [("Mul", ["x", "x"], ["y"], {})],
+            {"x": (TensorProto.FLOAT, [])},
+            {"y": (TensorProto.FLOAT, [])},
+        )
+    )
+
+    found = model(x=np.array([3], np.float32))["y"]
+
+    assert list(model.config.input[0].dims) == [1]
+    assert found.tolist() == [9]
+
+
+def test_rows_without_a_dimension_of_their_own_are_reshaped(serve, graph):
+    model = serve(
+        graph(
+            [("Mul", ["x", "x"], ["y"], {})],
+            {"x": (TensorProto.FLOAT, ["n"])},
+            {"y": (TensorProto.FLOAT, ["n"])},
+        )
+    )
+
+    found = model(x=np.array([[1], [2], [3]], np.float32))["y"]
+
+    assert found.tolist() == [[1], [4], [9]]
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0)])
+def test_a_tensor_without_elements_comes_back_without_elements(serve, identity, shape):
+    model = serve(identity(shape=("n", "d")))
+
+    assert model(x=np.zeros(shape, np.float32))["y"].shape == shape
+
+
+def test_an_output_whose_shape_only_the_run_knows(serve, graph):
+    model = serve(
+        graph(
+            [("NonZero", ["x"], ["y"], {})],
+            {"x": (TensorProto.FLOAT, [4])},
+            {"y": (TensorProto.INT64, [1, "n"])},
+        )
+    )
+
+    assert model(x=np.array([0, 1, 0, 2], np.float32))["y"].tolist() == [[1, 3]]
+
+
+def test_bytes_that_are_no_text_go_in(serve, graph):
+    """They reach the model; here it compares them."""
+    kind = TensorProto.STRING
+    model = serve(
+        graph(
+            [("Equal", ["a", "b"], ["y"], {})],
+            {"a": (kind, ["n", 1]), "b": (kind, ["n", 1])},
+            {"y": (TensorProto.BOOL, ["n", 1])},
+            opset=19,
+            ir_version=9,
+        )
+    )
+    a = np.array([[b"\xff\xfe"], [b"\xff"]], object)
+    b = np.array([[b"\xff\xfe"], [b"\xfe"]], object)
+
+    assert model(a=a, b=b)["y"].tolist() == [[True], [False]]
+
+
+def test_bytes_that_cannot_be_passed_on_fail_their_own_request_only(serve, identity):
+    model = serve(identity(TensorProto.STRING, ["n", 1]))
+    good = np.array([[b"good"]], object)
+    bad = np.array([[b"a\0\xff"]], object)
+
+    answers = model.together({"x": good}, {"x": bad}, {"x": good})
+
+    assert isinstance(answers[1], CoreError)
+    assert "NUL byte" in answers[1].message
+    assert "'x'" in answers[1].message
+    assert answers[0]["y"].tolist() == answers[2]["y"].tolist() == [[b"good"]]
+
+
+def test_text_that_the_model_gives_and_python_cannot_read_is_an_error(serve, identity):
+    model = serve(identity(TensorProto.STRING, ["n", 1]))
+
+    with pytest.raises(CoreError, match=r"'m' gave text that is no UTF-8"):
+        model(x=np.array([[b"\xff"]], object))
+
+
+def test_only_what_some_request_wants_is_fetched(serve, graph):
+    model = serve(
+        graph(
+            [("Add", ["x", "x"], ["sum"], {}), ("Mul", ["x", "x"], ["product"], {})],
+            {"x": (TensorProto.FLOAT, ["n", 1])},
+            {"sum": (TensorProto.FLOAT, ["n", 1]), "product": (TensorProto.FLOAT, ["n", 1])},
+        )
+    )
+    x = np.array([[3]], np.float32)
+
+    assert {n: a.tolist() for n, a in model(["product"], x=x).items()} == {"product": [[9]]}
+    assert {n: a.tolist() for n, a in model(x=x).items()} == {"sum": [[6]], "product": [[9]]}
+
+
+def test_an_initializer_may_be_replaced_by_an_optional_input(serve, graph):
+    """Initializers that the graph also lists as inputs have a default."""
+    made = graph(
+        [("Mul", ["x", "factor"], ["y"], {})],
+        {"x": (TensorProto.FLOAT, [2]), "factor": (TensorProto.FLOAT, [1])},
+        {"y": (TensorProto.FLOAT, [2])},
+        {"factor": np.array([10], np.float32)},
+    )
+    model = serve(
+        made,
+        """
+        input [
+          { name: "x" data_type: TYPE_FP32 dims: [ 2 ] },
+          { name: "factor" data_type: TYPE_FP32 dims: [ 1 ] optional: true }
+        ]
+        output [ { name: "y" data_type: TYPE_FP32 dims: [ 2 ] } ]
+        """,
+    )
+    x = np.array([1, 2], np.float32)
+
+    assert model(x=x)["y"].tolist() == [10, 20]
+    assert model(x=x, factor=np.array([3], np.float32))["y"].tolist() == [3, 6]
+
+
+def test_a_run_that_fails_names_the_model_and_the_reason(serve, graph):
+    model = serve(
+        graph(
+            [("Gather", ["table", "i"], ["y"], {})],
+            {"i": (TensorProto.INT64, ["n"])},
+            {"y": (TensorProto.FLOAT, ["n"])},
+            {"table": np.ones(3, np.float32)},
+        )
+    )
+
+    with pytest.raises(CoreError, match=r"model 'm': onnx runtime error \d+: .*[Ii]ndices"):
+        model(i=np.array([[99]], np.int64))
+
+    assert model(i=np.array([[2]], np.int64))["y"].tolist() == [[1]]
