@@ -8,7 +8,7 @@ BACKENDS := $(patsubst %/pyproject.toml,%,$(wildcard backends/*/pyproject.toml))
 SOURCES := .ci/install pyproject.toml CMakeLists.txt $(addsuffix /pyproject.toml,$(BACKENDS)) \
   $(shell find core backends -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name CMakeLists.txt)
 
-.PHONY: serve test lint dev bench wheels new-backend docs clean
+.PHONY: serve test lint dev bench wheels new-backend docs proto clean
 
 serve: examples/models/.made  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -37,6 +37,10 @@ new-backend: .venv/.installed  ## a backend to start from: make new-backend NAME
 
 docs: .venv/.installed  ## the pages that are made from the code
 	$(BIN)/python -m core.options > docs/options.md
+
+proto: .venv/.test  ## what is compiled from .proto files; the results are committed
+	$(BIN)/python core/config/compile.py core/config/model_config.proto core/config/messages.pyi
+	$(BIN)/python core/config/compile.py frontends/grpc/protocol/grpc_service.proto
 
 clean:
 	rm -rf .venv build wheels examples/models

@@ -50,7 +50,7 @@ class ModelVersion:
         self.source = source
         self.state: State = "LOADING"
         self.reason = ""
-        self.load_seconds = 0.0
+        self.load_seconds: float = 0.0
         self._undo = AsyncExitStack()  # gives back what load took; its chain has drained by then
 
     def __repr__(self) -> str:

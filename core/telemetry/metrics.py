@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from core.lifecycle import ModelVersion
     from core.server import Server
 
+__all__ = ["SETTINGS", "Family", "collect", "registry"]
+
 Read = Callable[["ModelVersion"], float]
 
 
