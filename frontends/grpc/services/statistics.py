@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from core.server import Server, parse_version
 from frontends.grpc.call import Call
 from frontends.grpc.protocol.decode import decode
-from frontends.grpc.protocol.messages import ModelStatisticsRequest, ModelStatisticsResponse
+from frontends.grpc.protocol.messages import (
+    InferResponseStatistics,
+    ModelStatistics,
+    ModelStatisticsRequest,
+    ModelStatisticsResponse,
+)
 
 
 class StatisticsService:
@@ -17,11 +24,13 @@ class StatisticsService:
     async def model_statistics(self, data: bytes, call: Call) -> bytes:
         request = decode(ModelStatisticsRequest, data)
         version = parse_version(request.version)
-        response = ModelStatisticsResponse()
-        for entry in self._server.statistics(request.name, version):
-            responses = entry.pop("response_stats", {})
-            statistics = response.model_stats.add(**entry)
-            for key, durations in responses.items():
-                for name, duration in durations.items():
-                    getattr(statistics.response_stats[key], name).MergeFrom(duration)
-        return response.SerializeToString()
+        entries = self._server.statistics(request.name, version)
+        return ModelStatisticsResponse(model_stats=map(_entry, entries)).SerializeToString()
+
+
+def _entry(entry: dict[str, Any]) -> ModelStatistics:
+    responses = {
+        key: InferResponseStatistics(**durations)
+        for key, durations in entry["response_stats"].items()
+    }
+    return ModelStatistics(**{**entry, "response_stats": responses})

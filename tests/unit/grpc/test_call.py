@@ -1,0 +1,22 @@
+"""What a method sees of its call."""
+
+from frontends.grpc.call import Call
+
+
+def test_the_last_of_several_values_counts():
+    call = Call([("a", "1"), ("b", "2"), ("a", "3")])
+
+    assert (call.value("a"), call.value("b"), call.value("c")) == ("3", "2", None)
+
+
+def test_listeners_hear_of_the_end_once():
+    heard = []
+    call = Call()
+    call.on_cancel(lambda: heard.append("first"))
+
+    call.cancel()
+    call.cancel()
+    call.on_cancel(lambda: heard.append("late"))
+
+    assert heard == ["first", "late"]
+    assert call.cancelled

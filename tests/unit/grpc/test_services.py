@@ -1,0 +1,364 @@
+"""Health, metadata, statistics, repository: messages of the real client in and out."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+import tritonclient.grpc.service_pb2 as pb
+
+from core.config import ModelConfig
+from core.errors import CoreError, Kind, not_found, unavailable
+from core.options import Options
+from core.telemetry.statistics import Statistics
+from frontends.grpc.call import Call
+from frontends.grpc.intake import Intake
+from frontends.grpc.protocol.health_messages import HealthCheckRequest, HealthCheckResponse
+from frontends.grpc.table import methods
+
+
+class DescribedServer:
+    """Says what a test lets it say; keeps what it was told to do."""
+
+    def __init__(self):
+        self.options = Options.defaults()
+        self.state = True  # bool, or the CoreError that stands in the way
+        self.told = []
+        self.go = asyncio.Event()
+        self.go.set()
+
+    def _state(self):
+        if isinstance(self.state, CoreError):
+            raise self.state
+        return self.state
+
+    live = ready = _state
+
+    def model_ready(self, name, version=-1):
+        self.told.append((name, version))
+        return self._state()
+
+    def metadata(self):
+        return {"name": "triton", "version": "1.2.3", "extensions": ["sequence", "statistics"]}
+
+    def model_metadata(self, name, version=-1):
+        if name != "m":
+            raise not_found(f"Request for unknown model: '{name}' is not found")
+        return {
+            "name": name,
+            "versions": ["1", "2"],
+            "platform": "onnxruntime_onnx",
+            "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 4]}],
+            "outputs": [{"name": "y", "datatype": "BYTES", "shape": []}],
+        }
+
+    def model_config(self, name, version=-1):
+        return ModelConfig(name=name, max_batch_size=8)
+
+    def statistics(self, name="", version=-1):
+        counters = Statistics()
+        counters.executed(2, 10, 20, 30)
+        counters.succeeded(2, 100, 40, 10, 20, 30)
+        entry = counters.as_dict()
+        entry["response_stats"] = {"0": {"success": {"count": 1, "ns": 9}}}
+        entry["memory_usage"] = [{"type": "GPU", "id": 0, "byte_size": 5}]
+        return [{"name": name or "m", "version": "1", **entry}]
+
+    def index(self, ready_only=False):
+        self.told.append(ready_only)
+        ready = {"name": "m", "version": "1", "state": "READY"}
+        return [ready] if ready_only else [ready, {"name": "never", "reason": ""}]
+
+    async def load(self, name, parameters):
+        await self.go.wait()
+        self.told.append((name, parameters))
+
+    async def unload(self, name, unload_dependents=False):
+        self.told.append((name, unload_dependents))
+
+
+@pytest.fixture
+async def server():
+    return DescribedServer()
+
+
+@pytest.fixture
+async def ask(server):
+    table = methods(server, Intake())
+
+    async def call(method, request=None):
+        path = f"/inference.GRPCInferenceService/{method}"
+        request = request if request is not None else getattr(pb, f"{method}Request")()
+        data = request if isinstance(request, bytes) else request.SerializeToString()
+        return getattr(pb, f"{method}Response").FromString(await table[path].function(data, Call()))
+
+    return call
+
+
+@pytest.fixture
+async def check(server):
+    function = methods(server, Intake())["/grpc.health.v1.Health/Check"].function
+
+    async def call(service=""):
+        request = HealthCheckRequest(service=service)
+        return HealthCheckResponse.FromString(await function(request.SerializeToString(), Call()))
+
+    return call
+
+
+class TestHealth:
+    @pytest.mark.parametrize("state", [True, False])
+    async def test_the_server_says_whether_it_is_ready(self, server, ask, state):
+        server.state = state
+
+        assert (await ask("ServerReady")).ready is state
+        assert (await ask("ServerLive")).live is state
+
+    @pytest.mark.parametrize("method", ["ServerLive", "ServerReady"])
+    async def test_an_ending_server_answers_with_an_error(self, server, ask, method):
+        server.state = unavailable("Server exiting")
+
+        with pytest.raises(CoreError, match="Server exiting"):
+            await ask(method)
+
+    async def test_a_model_is_asked_by_name_and_version(self, server, ask):
+        assert (await ask("ModelReady", pb.ModelReadyRequest(name="m"))).ready
+        assert (await ask("ModelReady", pb.ModelReadyRequest(name="m", version="2"))).ready
+        assert server.told == [("m", -1), ("m", 2)]
+
+    async def test_an_unknown_model_is_not_ready(self, server, ask):
+        server.state = not_found("Request for unknown model: 'm' is not found")
+
+        assert not (await ask("ModelReady", pb.ModelReadyRequest(name="m"))).ready
+
+    async def test_a_version_that_is_no_number_is_refused(self, ask):
+        with pytest.raises(CoreError, match="failed to get model version"):
+            await ask("ModelReady", pb.ModelReadyRequest(name="m", version="x"))
+
+    @pytest.mark.parametrize("service", ["", "inference.GRPCInferenceService", "anything"])
+    async def test_the_health_protocol_tells_readiness_of_any_service(self, check, service):
+        assert (await check(service)).status == HealthCheckResponse.SERVING
+
+    @pytest.mark.parametrize("state", [False, unavailable("Server exiting")])
+    async def test_the_health_protocol_says_not_serving(self, server, check, state):
+        server.state = state
+
+        assert (await check()).status == HealthCheckResponse.NOT_SERVING
+
+
+class TestMetadata:
+    async def test_of_the_server(self, ask):
+        found = await ask("ServerMetadata")
+
+        assert (found.name, found.version) == ("triton", "1.2.3")
+        assert list(found.extensions) == ["sequence", "statistics"]
+
+    async def test_of_a_model(self, ask):
+        found = await ask("ModelMetadata", pb.ModelMetadataRequest(name="m"))
+
+        assert (found.name, found.platform) == ("m", "onnxruntime_onnx")
+        assert list(found.versions) == ["1", "2"]
+        (entry,) = found.inputs
+        assert (entry.name, entry.datatype, list(entry.shape)) == ("x", "FP32", [-1, 4])
+        assert found.outputs[0].datatype == "BYTES"
+
+    async def test_of_an_unknown_model(self, ask):
+        with pytest.raises(CoreError) as error:
+            await ask("ModelMetadata", pb.ModelMetadataRequest(name="z"))
+        assert error.value.kind is Kind.NOT_FOUND
+
+    async def test_the_configuration_is_the_whole_message(self, ask):
+        found = await ask("ModelConfig", pb.ModelConfigRequest(name="m"))
+
+        assert (found.config.name, found.config.max_batch_size) == ("m", 8)
+
+
+async def test_statistics_hold_every_counter(ask):
+    found = await ask("ModelStatistics", pb.ModelStatisticsRequest(name="m", version="1"))
+
+    (entry,) = found.model_stats
+    assert (entry.name, entry.version) == ("m", "1")
+    assert (entry.inference_count, entry.execution_count) == (2, 1)
+    assert entry.last_inference > 0
+    assert (entry.inference_stats.success.count, entry.inference_stats.success.ns) == (1, 100)
+    assert entry.inference_stats.HasField("cache_hit")
+    assert (entry.batch_stats[0].batch_size, entry.batch_stats[0].compute_infer.ns) == (2, 20)
+    assert (entry.memory_usage[0].type, entry.memory_usage[0].byte_size) == ("GPU", 5)
+    assert entry.response_stats["0"].success.ns == 9
+
+
+class TestRepository:
+    async def test_the_index_has_every_model(self, server, ask):
+        found = await ask("RepositoryIndex")
+
+        assert [(each.name, each.state) for each in found.models] == [("m", "READY"), ("never", "")]
+
+    async def test_the_index_may_have_ready_models_only(self, server, ask):
+        await ask("RepositoryIndex", pb.RepositoryIndexRequest(ready=True))
+
+        assert server.told == [True]
+
+    @pytest.mark.parametrize(
+        "method", ["RepositoryIndex", "RepositoryModelLoad", "RepositoryModelUnload"]
+    )
+    async def test_repositories_have_no_names(self, ask, method):
+        with pytest.raises(CoreError, match="'repository_name' specification") as error:
+            await ask(method, getattr(pb, f"{method}Request")(repository_name="r"))
+        assert error.value.kind is Kind.UNSUPPORTED
+
+    async def test_a_load_may_bring_configuration_and_files(self, server, ask):
+        request = pb.RepositoryModelLoadRequest(model_name="m")
+        request.parameters["config"].string_param = "{}"
+        request.parameters["file:1/model"].bytes_param = b"\0\1"
+
+        await ask("RepositoryModelLoad", request)
+
+        assert server.told == [("m", {"config": "{}", "file:1/model": b"\0\1"})]
+
+    @pytest.mark.parametrize(
+        ("name", "value", "text"),
+        [
+            ("config", {"bytes_param": b""}, "'config', expected string_param."),
+            ("config", {}, "'config', expected string_param."),
+            ("file:x", {"string_param": ""}, "'file:x', expected bytes_param."),
+        ],
+    )
+    async def test_a_load_parameter_of_the_wrong_kind_is_refused(self, ask, name, value, text):
+        request = pb.RepositoryModelLoadRequest(model_name="m")
+        request.parameters[name].MergeFrom(pb.ModelRepositoryParameter(**value))
+
+        with pytest.raises(CoreError) as error:
+            await ask("RepositoryModelLoad", request)
+        assert error.value.message == f"invalid value type for load parameter {text}"
+
+    async def test_a_load_parameter_that_is_none_is_refused(self, ask):
+        request = pb.RepositoryModelLoadRequest(model_name="m")
+        request.parameters["x"].bool_param = True
+
+        with pytest.raises(CoreError) as error:
+            await ask("RepositoryModelLoad", request)
+        assert error.value.message == "unrecognized load parameter 'x'."
+
+    async def test_a_load_goes_on_without_its_caller(self, server, ask):
+        server.go.clear()
+        task = asyncio.ensure_future(
+            ask("RepositoryModelLoad", pb.RepositoryModelLoadRequest(model_name="m"))
+        )
+        await asyncio.sleep(0)
+
+        task.cancel()
+        await asyncio.wait([task])
+        server.go.set()
+        await asyncio.sleep(0)
+
+        assert server.told == [("m", {})]
+
+    async def test_an_unload_may_take_dependents_along(self, server, ask):
+        request = pb.RepositoryModelUnloadRequest(model_name="m")
+        await ask("RepositoryModelUnload", request)
+        request.parameters["unload_dependents"].bool_param = True
+        await ask("RepositoryModelUnload", request)
+
+        assert server.told == [("m", False), ("m", True)]
+
+    async def test_unload_dependents_is_a_bool(self, ask):
+        request = pb.RepositoryModelUnloadRequest(model_name="m")
+        request.parameters["unload_dependents"].string_param = "true"
+
+        with pytest.raises(CoreError) as error:
+            await ask("RepositoryModelUnload", request)
+        assert error.value.message == (
+            "invalid value type for 'unload_dependents' parameter, expected bool_param."
+        )
+
+
+async def test_every_method_of_the_clients_is_in_the_table(server):
+    service = pb.DESCRIPTOR.services_by_name["GRPCInferenceService"]
+
+    table = methods(server, Intake())
+
+    assert table.keys() == {
+        *(f"/inference.GRPCInferenceService/{method.name}" for method in service.methods),
+        "/grpc.health.v1.Health/Check",
+        "/grpc.health.v1.Health/Watch",
+    }
+
+
+@pytest.mark.parametrize(
+    "method", ["ServerLive", "ServerMetadata", "ModelMetadata", "RepositoryModelLoad"]
+)
+async def test_bytes_that_are_no_message_are_invalid(ask, method):
+    with pytest.raises(CoreError) as error:
+        await ask(method, b"\xff" * 50)
+    assert error.value.kind is Kind.INVALID
+    assert error.value.message == (f"the request of 50 bytes is no inference.{method}Request")
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_shared_memory_is_not_supported(server, allowed):
+    server = SimpleNamespace(options=Options.defaults(allow_client_shm=allowed))
+    function = methods(server, Intake())[
+        "/inference.GRPCInferenceService/SystemSharedMemoryRegister"
+    ].function
+
+    with pytest.raises(CoreError) as error:
+        await function(b"", Call())
+    assert error.value.kind is Kind.UNSUPPORTED
+    assert ("--allow-client-shm=true" in error.value.message) is not allowed
+
+
+class TestRestrictedProtocols:
+    """--grpc-restricted-protocol=health,inference:key=secret"""
+
+    SECRET = (("triton-grpc-protocol-key", "secret"),)
+
+    @pytest.fixture
+    def table(self, server):
+        rule = ("key", "secret")
+        server.options = Options.defaults(
+            grpc_restricted_protocol={"health": rule, "inference": rule}
+        )
+        return methods(server, Intake())
+
+    @pytest.mark.parametrize(
+        "metadata",
+        [
+            (),
+            (("triton-grpc-protocol-key", "wrong"),),
+            (("triton-grpc-protocol-key", b"wrong"),),
+            (("key", "secret"),),
+            (*SECRET, ("triton-grpc-protocol-key", "wrong")),
+        ],
+    )
+    async def test_who_does_not_show_the_secret_is_refused(self, table, metadata):
+        ready = table["/inference.GRPCInferenceService/ServerReady"]
+
+        with pytest.raises(CoreError) as error:
+            await ready.function(b"", Call(metadata))
+        assert error.value.kind is Kind.UNAVAILABLE
+        assert error.value.message == (
+            "This protocol is restricted, expecting header 'triton-grpc-protocol-key'"
+        )
+
+    async def test_who_shows_it_is_answered(self, table):
+        ready = table["/inference.GRPCInferenceService/ServerReady"]
+
+        assert await ready.function(b"", Call(self.SECRET)) == b"\x08\x01"
+
+    async def test_the_health_protocol_is_restricted_with_health(self, table):
+        with pytest.raises(CoreError, match="restricted"):
+            await table["/grpc.health.v1.Health/Check"].function(b"", Call())
+
+    async def test_streams_are_restricted_with_inference(self, table):
+        stream = table["/inference.GRPCInferenceService/ModelStreamInfer"]
+
+        async def requests():
+            return
+            yield
+
+        with pytest.raises(CoreError, match="restricted"):
+            stream.function(requests(), Call())
+        assert [each async for each in stream.function(requests(), Call(self.SECRET))] == []
+        assert stream.compress
+
+    async def test_other_categories_stay_open(self, table):
+        assert await table["/inference.GRPCInferenceService/ServerMetadata"].function(b"", Call())
