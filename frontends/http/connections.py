@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from core.tensor import Buffer
 from frontends.http.codec.limits import MOST_CHUNKS, too_large, too_many_chunks
@@ -72,16 +72,24 @@ class _Connection(web.RequestHandler):
             raise ConnectionError("the answer has begun: no error can be told")
         if status >= 500:
             logger.error("HTTP: a request failed", exc_info=exc)
-        text = (message or "Bad Request").strip().splitlines()[0]
-        return response_of(refusal(status, text, close=True))
+        text = (message or "Bad Request").strip().splitlines()[0].rstrip(":")
+        # The engine takes what it could not read for HTTP/1.0.
+        request._version = HttpVersion11
+        response = response_of(refusal(status, text), request)
+        response.force_close()
+        return response
 
 
-def response_of(answer: Answer) -> web.Response:
-    """The answer as the engine sends it."""
+def response_of(answer: Answer, request: web.BaseRequest) -> web.Response:
+    """The answer as the engine sends it.
+
+    The connection ends after it when the body of the request was not read to its end: the client
+    may never send the rest, and what it sends next would be taken for it.
+    """
     response = web.Response(
         status=answer.status, headers={**answer.headers, "Server": "core"}, body=answer.body
     )
-    if answer.close:
+    if not request.content.is_eof():
         response.force_close()
     return response
 
@@ -93,11 +101,21 @@ async def read_body(request: web.BaseRequest, most: int) -> Buffer:
     Raises CoreError(INVALID) for that, and for more than MOST_CHUNKS chunks.
     """
     length = request.content_length
+    if length is not None and length > most:
+        raise too_large(length, most)
+    await _continue(request)
     if length is not None:
-        if length > most:
-            raise too_large(length, most)
         return await _read_known(request, length)
     return await _read_chunks(request, most) if request.body_exists else b""
+
+
+async def _continue(request: web.BaseRequest) -> None:
+    """Tell a client that asks first (`Expect: 100-continue`, as curl does) to send its body."""
+    if request.headers.get("Expect", "").lower() != "100-continue":
+        return
+    if request.version >= HttpVersion11 and not request.content.is_eof():
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # the answer itself has not begun
 
 
 async def _read_known(request: web.BaseRequest, length: int) -> Buffer:

@@ -19,12 +19,12 @@ STATUS = {
 }
 
 
-def error_answer(error: CoreError, close: bool = False) -> Answer:
+def error_answer(error: CoreError) -> Answer:
     """The answer for an error of a service."""
-    return refusal(STATUS[error.kind], error.message, close)
+    return refusal(STATUS[error.kind], error.message)
 
 
-def refusal(status: int, text: str, close: bool = False) -> Answer:
+def refusal(status: int, text: str) -> Answer:
     """The answer with that status and text.
 
     text   may hold anything; lone surrogates, as of a path that is no UTF-8, come back as escapes
@@ -33,4 +33,4 @@ def refusal(status: int, text: str, close: bool = False) -> Answer:
         body = orjson.dumps({"error": text})
     except orjson.JSONEncodeError:
         body = orjson.dumps({"error": text.encode("utf-8", "backslashreplace").decode()})
-    return Answer(status, JSON_HEADERS, body, close)
+    return Answer(status, JSON_HEADERS, body)

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from core.errors import CoreError, invalid, unavailable
 from core.server import Server
+from core.tensor import Buffer
 from frontends.http.codec.limits import largest_body
 from frontends.http.connections import Connections, read_body, response_of
 from frontends.http.errors import error_answer, refusal
@@ -81,7 +82,7 @@ class HttpFrontend:
         await connections.drain(timeout_s)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        return response_of(await self._answer(request))
+        return response_of(await self._answer(request), request)
 
     async def _answer(self, request: web.BaseRequest) -> Answer:
         """Never raises, but for a client that has gone."""
@@ -90,19 +91,15 @@ class HttpFrontend:
             match = self._router.match(request.method, path, request.headers)
             if isinstance(match, Answer):
                 return match
-            body = b""
+            body: Buffer = b""
             if match.route.takes_body:
-                most = largest_body(request.headers, self._most_bytes)
-                try:
-                    body = await read_body(request, most)
-                except CoreError as error:
-                    return error_answer(error, close=True)
+                body = await read_body(request, largest_body(request.headers, self._most_bytes))
             call = Call(request.method, path, match.captures, request.headers, body)
             return await match.route.service(self._server, call)
         except CoreError as error:
             return error_answer(error)
         except web.RequestPayloadError as error:
-            return error_answer(invalid(f"the body of the request is malformed: {error}"), True)
+            return error_answer(invalid(f"the body of the request is malformed: {error}"))
         except ConnectionError:
             raise
         except Exception as error:

@@ -51,24 +51,19 @@ class Call:
 
 
 class Answer:
-    """Status, headers and body of an HTTP response.
+    """Status, headers and body of an HTTP response."""
 
-    close   whether the connection must end after it, because the request was not read to its end
-    """
-
-    __slots__ = ("body", "close", "headers", "status")
+    __slots__ = ("body", "headers", "status")
 
     def __init__(
         self,
         status: int = 200,
         headers: Mapping[str, str] = TEXT_HEADERS,
         body: bytes = b"",
-        close: bool = False,
     ):
         self.status = status
         self.headers = headers
         self.body = body
-        self.close = close
 
     def __repr__(self) -> str:
         return f"Answer({self.status}, {dict(self.headers)}, {self.body[:200]!r})"

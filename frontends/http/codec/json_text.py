@@ -33,11 +33,12 @@ def read_json(data: Buffer) -> Any:
     """
     try:
         return orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return _read_slowly(data)
+    except orjson.JSONDecodeError as error:
+        return _read_slowly(data, error)
 
 
-def _read_slowly(data: Buffer) -> Any:
+def _read_slowly(data: Buffer, first: orjson.JSONDecodeError) -> Any:
+    """`data`, which orjson refused with `first`."""
     try:
         text = str(data, "utf-8")
     except UnicodeDecodeError as error:
@@ -49,13 +50,17 @@ def _read_slowly(data: Buffer) -> Any:
             json.dumps(value, ensure_ascii=False).encode()
         return value
     except UnicodeEncodeError:
-        raise invalid(f"{_PREFIX} The surrogate pair in string is invalid.") from None
+        reason = "The surrogate pair in string is invalid"
+        raise _refusal(text, reason, first.pos if "surrogate" in first.msg else None) from None
+    except OverflowError:
+        reason = "Number too big to be stored in double"
+        raise _refusal(text, reason, first.pos if "infinity" in first.msg else None) from None
     except RecursionError:
         raise invalid(TOO_DEEP) from None
     except CoreError:
         raise
     except ValueError as error:  # an integer of thousands of digits
-        raise invalid(f"{_PREFIX} {error}") from None
+        raise _refusal(text, str(error), None) from None
 
 
 def _decode(text: str) -> Any:
@@ -90,15 +95,18 @@ def _with_known_numbers(text: str) -> tuple[str, list[tuple[int, int]]]:
     return _STRING_OR_NUMBER.sub(known, text), growth
 
 
-def _refusal(text: str, reason: str, position: int) -> CoreError:
-    """`position` in characters; the text tells it in bytes, as Triton does."""
+def _refusal(text: str, reason: str, position: int | None) -> CoreError:
+    """`position` in characters, None if it is not known; told in bytes, as Triton does."""
+    if position is None:
+        return invalid(f"{_PREFIX} {reason}.")
+    reason = reason.removesuffix(" at").removesuffix(" starting")
     return invalid(f"{_PREFIX} {reason}. at {len(text[:position].encode())}")
 
 
 def _finite(literal: str) -> float:
     value = float(literal)
     if math.isinf(value):
-        raise invalid(f"{_PREFIX} Number too big to be stored in double: {literal[:40]}")
+        raise OverflowError(literal)
     return value
 
 

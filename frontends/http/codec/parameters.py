@@ -50,7 +50,7 @@ def read_parameters(parameters: Any, request: InferenceRequest) -> bool:
         elif key.startswith(_OWN_PREFIX):
             raise invalid(
                 "parameter keys starting with 'triton_' are reserved for Triton usage and should not "
-                f"be specified. Found '{key}'"
+                "be specified."
             )
         elif type(value) is int and value not in _SIGNED:
             request.parameters[key] = float(value)  # as Triton does: no integer type holds it
