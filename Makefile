@@ -40,7 +40,7 @@ docs: .venv/.installed  ## the pages that are made from the code
 
 proto: .venv/.test  ## what is compiled from .proto files; the results are committed
 	$(BIN)/python core/config/compile.py core/config/model_config.proto core/config/messages.pyi
-	$(BIN)/python core/config/compile.py frontends/grpc/protocol/grpc_service.proto
+	$(BIN)/python -m frontends.grpc.protocol.compile
 
 clean:
 	rm -rf .venv build wheels examples/models
