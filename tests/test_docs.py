@@ -1,0 +1,82 @@
+"""The pages say what is."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.options import FLAGS
+from core.options.page import page
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
+MODELS = ROOT / "examples" / "models"
+
+
+def test_the_page_of_options_is_made_from_the_table_of_flags():
+    assert (ROOT / "docs" / "options.md").read_text() == page(), "run `make docs`"
+
+
+@pytest.mark.parametrize("flag", FLAGS, ids=lambda flag: flag.name)
+def test_every_flag_says_what_it_means(flag):
+    assert len(flag.help) > 10
+    assert flag.help.endswith(".")
+    assert not flag.idle.endswith(".")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_that_a_page_names_is_there(page):
+    text = (ROOT / page).read_text()
+    # A path of this repository, in backticks or as a link; `backends/x` and the like are examples.
+    named = re.findall(
+        r"[`(]((?:core|frontends|backends|tests|docs|examples|\.ci)/[\w./-]+)[`)]", text
+    )
+
+    missing = [
+        name
+        for name in named
+        if not (ROOT / name).exists()
+        and not name.endswith("/x")
+        and not name.startswith("examples/models")
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_verb_that_a_page_names_is_in_the_makefile(page):
+    verbs = set(re.findall(r"`make ([a-z-]+)", (ROOT / page).read_text()))
+    rules = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+    assert verbs - rules == set()
+
+
+def test_the_contributors_page_has_every_verb():
+    rules = re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+
+    assert [rule for rule in rules if f"`make {rule}" not in text] == []
+
+
+def test_a_server_answers_the_readmes_requests_as_the_readme_says(tmp_path):
+    if not (MODELS / ".made").exists():
+        subprocess.run([sys.executable, ROOT / "examples" / "make_models.py"], check=True)
+    shutil.copytree(MODELS, tmp_path / "models")
+
+    done = subprocess.run(
+        [
+            sys.executable,
+            ROOT / ".ci" / "smoke.py",
+            ROOT / "README.md",
+            tmp_path / "models",
+            Path(sys.executable).parent / "core-serve",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "answered as the README says" in done.stdout
