@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 
 import grpc
@@ -62,7 +63,7 @@ def address(options: Options) -> str:
 def credentials(options: Options) -> grpc.ServerCredentials | None:
     """The certificates of a TLS server, None for one without TLS.
 
-    Raises CoreError(INVALID) for a file that is not named or cannot be read.
+    Raises CoreError(INVALID) for a file that is not named, cannot be read or holds something else.
     """
     mutual = options.grpc_use_ssl_mutual
     if not (options.grpc_use_ssl or mutual):
@@ -72,7 +73,28 @@ def credentials(options: Options) -> grpc.ServerCredentials | None:
     root = None
     if mutual or options.grpc_root_cert:
         root = _pem("grpc-root-cert", options.grpc_root_cert)
+    _check(options, root is not None)
     return grpc.ssl_server_credentials([(key, certificate)], root, require_client_auth=mutual)
+
+
+def _check(options: Options, with_root: bool) -> None:
+    """Raise CoreError(INVALID) for files that fit no server: grpcio would only say that it failed."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        # A password, so that a key that has one is refused and not asked about on the terminal.
+        context.load_cert_chain(options.grpc_server_cert, options.grpc_server_key, password="")
+    except (ssl.SSLError, OSError, ValueError) as error:
+        raise invalid(
+            f"--grpc-server-cert '{options.grpc_server_cert}' and --grpc-server-key "
+            f"'{options.grpc_server_key}' are no certificate with its unencrypted key: {error}"
+        ) from None
+    if with_root:
+        try:
+            context.load_verify_locations(options.grpc_root_cert)
+        except (ssl.SSLError, OSError) as error:
+            raise invalid(
+                f"--grpc-root-cert '{options.grpc_root_cert}' holds no certificates: {error}"
+            ) from None
 
 
 def _pem(flag: str, path: str) -> bytes:
