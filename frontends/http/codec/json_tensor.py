@@ -140,7 +140,10 @@ def _pack_numbers(name: str, dtype: DataType, flat: list[Any], types: set[type])
 def _check_overflow(name: str, packed: array[Any], flat: list[Any]) -> None:
     """Only what came as an infinity may be one in FP32."""
     singles = np.frombuffer(packed, np.float32)
-    if np.isinf(singles).any() and not np.array_equal(np.isinf(singles), np.isinf(flat)):
+    if not np.isinf(singles).any():
+        return
+    came = np.isinf(np.array(flat, np.float64))
+    if not np.array_equal(np.isinf(singles), came):
         raise _out_of_range(name, dtypes.FP32, flat)
 
 

@@ -1,0 +1,485 @@
+"""Bodies → requests: what a well-formed one becomes, and how a malformed one is refused."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from core import dtypes
+from core.config import InputSpec, Signature
+from core.errors import CoreError, Kind
+from core.tensor import Tensor
+
+TWO = np.array([1, 2], "<f4").tobytes()
+LENGTH = "Inference-Header-Content-Length"
+
+
+def model(*inputs, max_batch_size=0):
+    specs = {name: InputSpec(name, dtype, dims) for name, dtype, dims in inputs}
+    return Signature("m", 1, specs, {}, max_batch_size, False)
+
+
+def binary(size, shape, datatype="FP32", name="x"):
+    return {
+        "name": name,
+        "datatype": datatype,
+        "shape": shape,
+        "parameters": {"binary_data_size": size},
+    }
+
+
+# What a request becomes -------------------------------------------------------------
+
+
+def test_a_request_without_options_has_their_defaults(parsed, tensor):
+    request, form = parsed({"inputs": [tensor([1, 2])]})
+
+    assert (request.model_name, request.model_version, request.id) == ("m", -1, "")
+    assert (request.correlation_id, request.flags) == (0, 0)
+    assert (request.priority, request.timeout_us) == (0, 0)
+    assert (request.parameters, request.outputs) == ({}, ())
+    assert not form.binary("y")
+    assert list(request.inputs) == ["x"]
+    assert request.inputs["x"].array.tolist() == [1, 2]
+
+
+def test_options_of_a_request(parsed, tensor):
+    request, form = parsed(
+        {
+            "id": "a",
+            "parameters": {
+                "sequence_id": 2**64 - 1,
+                "sequence_start": True,
+                "sequence_end": True,
+                "priority": 3,
+                "timeout": 5,
+                "binary_data_output": True,
+                "own": "word",
+                "number": -7,
+                "real": 1.5,
+                "truth": False,
+            },
+            "inputs": [tensor([1])],
+        }
+    )
+
+    assert request.id == "a"
+    assert (request.correlation_id, request.flags) == (2**64 - 1, 3)
+    assert (request.priority, request.timeout_us) == (3, 5)
+    assert request.parameters == {"own": "word", "number": -7, "real": 1.5, "truth": False}
+    assert form.binary("y")
+
+
+def test_a_sequence_may_have_a_name(parsed, tensor):
+    request, _ = parsed({"parameters": {"sequence_id": "mine"}, "inputs": [tensor([1])]})
+    assert request.correlation_id == "mine"
+
+
+def test_an_integer_that_no_signed_type_holds_becomes_a_float_parameter(parsed, tensor):
+    request, _ = parsed({"parameters": {"own": 2**63}, "inputs": [tensor([1])]})
+    assert (request.parameters, type(request.parameters["own"])) == ({"own": 2.0**63}, float)
+
+
+def test_wanted_outputs_come_once_and_in_their_order(parsed, tensor):
+    request, form = parsed(
+        {
+            "inputs": [tensor([1])],
+            "outputs": [
+                {"name": "b", "parameters": {"classification": 3}},
+                {"name": "a", "parameters": {"binary_data": True}},
+                {"name": "b", "parameters": {"binary_data": True}},
+            ],
+        }
+    )
+
+    assert [(output.name, output.class_count) for output in request.outputs] == [("b", 3), ("a", 0)]
+    assert (form.binary("a"), form.binary("b")) == (True, False)
+
+
+def test_the_default_form_is_not_that_of_listed_outputs(parsed, tensor):
+    _, form = parsed(
+        {
+            "parameters": {"binary_data_output": True},
+            "inputs": [tensor([1])],
+            "outputs": [{"name": "a"}],
+        }
+    )
+    assert not form.binary("a")
+
+
+def test_what_the_protocol_does_not_know_is_ignored(parsed, tensor):
+    entry = {**tensor([1], own=1), "own": {}}
+    request, _ = parsed({"own": [1], "inputs": [entry], "outputs": [{"name": "a", "own": 1}]})
+    assert request.inputs["x"].array.tolist() == [1]
+
+
+@pytest.mark.parametrize("value", [1, [], None, "x"])
+def test_parameters_of_a_tensor_that_are_no_object_are_ignored(parsed, tensor, value):
+    entry = {**tensor([1]), "parameters": value}
+    request, _ = parsed({"inputs": [entry], "outputs": [{"name": "a", "parameters": value}]})
+    assert request.inputs["x"].array.tolist() == [1]
+
+
+# Binary tensors ----------------------------------------------------------------------
+
+
+@given(
+    arrays=st.lists(
+        st.sampled_from([dtype for dtype in dtypes.ALL if dtype is not dtypes.BYTES]).flatmap(
+            lambda dtype: st.tuples(
+                st.just(dtype),
+                hnp.arrays(
+                    dtype.numpy, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=3)
+                ),
+            )
+        ),
+        max_size=4,
+    )
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_binary_tensors_of_any_shape_are_views_into_the_body(parsed, arrays):
+    parts = [array.tobytes() for _, array in arrays]
+    entries = [
+        binary(len(part), list(array.shape), dtype.name, f"x{i}")
+        for i, (part, (dtype, array)) in enumerate(zip(parts, arrays, strict=True))
+    ]
+
+    request, _ = parsed({"inputs": entries}, b"".join(parts))
+
+    assert list(request.inputs) == [f"x{i}" for i in range(len(arrays))]
+    for tensor, part, (dtype, array) in zip(request.inputs.values(), parts, arrays, strict=True):
+        assert (tensor.dtype, tensor.shape, bytes(tensor.raw)) == (dtype, array.shape, part)
+        assert type(tensor.raw) is memoryview and tensor.raw.readonly
+        assert type(tensor.raw.obj) is bytes and len(tensor.raw.obj) >= sum(map(len, parts))
+        assert tensor.array.tobytes() == part
+
+
+@given(st.lists(st.binary(max_size=9), max_size=6))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_binary_strings_come_as_they_are(parsed, items):
+    raw = b"".join(struct.pack("<I", len(item)) + item for item in items)
+
+    request, _ = parsed({"inputs": [binary(len(raw), [len(items)], "BYTES")]}, raw)
+
+    assert request.inputs["x"].array.tolist() == items
+
+
+def test_binary_and_json_tensors_may_be_mixed(parsed, tensor):
+    request, _ = parsed(
+        {
+            "inputs": [
+                binary(8, [2], name="b"),
+                tensor([5], name="j"),
+                binary(4, [1], name="c"),
+            ]
+        },
+        TWO + b"\0\0\x40\x40",
+    )
+    assert {name: t.array.tolist() for name, t in request.inputs.items()} == {
+        "b": [1, 2],
+        "j": [5],
+        "c": [3],
+    }
+
+
+def test_nobody_can_write_to_the_body_through_a_tensor(parsed):
+    body = bytearray(json.dumps({"inputs": [binary(8, [2])]}).encode())
+    request, _ = parsed(bytes(body), TWO)
+    with pytest.raises(ValueError):
+        request.inputs["x"].array[0] = 7
+
+
+def test_spaces_after_the_json_belong_to_it(parsed):
+    request, _ = parsed(json.dumps({"inputs": [binary(8, [2])]}).encode() + b"  ", TWO)
+    assert request.inputs["x"].array.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "size,tail,text",
+    [
+        (8, TWO[:4], "unexpected size for input 'x', expecting 4 additional bytes for model 'm'"),
+        (2**63, TWO, f"unexpected size for input 'x', expecting {2**63 - 8} additional bytes"),
+        (8, TWO + b"more", "unexpected additional input data for model 'm'"),
+        (0, TWO, "unexpected additional input data for model 'm'"),
+        (-8, TWO, "Unable to parse 'binary_data_size'"),
+        ("8", TWO, "Unable to parse 'binary_data_size'"),
+        (8.0, TWO, "Unable to parse 'binary_data_size'"),
+        (True, TWO, "Unable to parse 'binary_data_size'"),
+        (2**64, TWO, "Unable to parse 'binary_data_size'"),
+    ],
+)
+def test_binary_size_must_be_that_of_the_tail(refusal, size, tail, text):
+    assert text in refusal({"inputs": [binary(size, [2])]}, tail)
+
+
+def test_binary_data_after_no_json_length_is_missing(refusal):
+    text = refusal({"inputs": [binary(8, [2])]})
+    assert "unexpected size for input 'x', expecting 8 additional bytes" in text
+
+
+@pytest.mark.parametrize(
+    "length,text",
+    [
+        ("-5", "inference header size should be in range (0, "),
+        ("100000", "inference header size should be in range (0, "),
+        ("99999999999999999999", "value is out of range [ -2147483648, 2147483647 ], got: 9999"),
+        ("9" * 5000, "value is out of range"),
+        ("3000000000", "value is out of range"),
+        ("abc", f"Unable to parse {LENGTH}, got: abc"),
+        ("", f"Unable to parse {LENGTH}, got: "),
+        ("0x10", f"Unable to parse {LENGTH}, got: 0x10"),
+        ("2.5", f"Unable to parse {LENGTH}, got: 2.5"),
+        ("\u0663", f"Unable to parse {LENGTH}, got: \u0663"),
+        ("1", "failed to parse the request JSON buffer"),
+        ("10", "failed to parse the request JSON buffer"),
+    ],
+)
+def test_the_length_of_the_json_must_be_in_the_body(refusal, length, text):
+    assert text in refusal({"inputs": [binary(8, [2])]}, TWO, {LENGTH: length})
+
+
+# Raw requests ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "inputs,batch,body,shape",
+    [
+        ([("x", dtypes.FP32, (-1,))], 0, TWO, (2,)),
+        ([("x", dtypes.FP32, (-1,))], 8, TWO, (1, 2)),
+        ([("x", dtypes.FP32, (-1,))], 0, b"", (0,)),
+        ([("x", dtypes.FP32, (2, -1))], 4, TWO * 3, (1, 2, 3)),
+        ([("x", dtypes.FP32, (2,))], 0, TWO, (2,)),
+        ([("x", dtypes.FP32, (0, -1))], 0, TWO, (0, 0)),
+        ([("x", dtypes.FP32, (2, -1))], 0, TWO + TWO[:4], (2, 1)),
+    ],
+)
+def test_a_raw_request_is_the_only_input(parsed, inputs, batch, body, shape):
+    request, form = parsed(b"", body, {LENGTH: "0"}, signature=model(*inputs, max_batch_size=batch))
+
+    tensor = request.inputs["x"]
+    assert (tensor.shape, bytes(tensor.raw)) == (shape, body)
+    assert form.binary("anything")
+
+
+def test_an_empty_body_is_a_raw_request(parsed):
+    request, _ = parsed(b"")
+    assert request.inputs["x"].shape == (0,)
+
+
+def test_a_raw_string_gets_its_length(parsed):
+    request, _ = parsed(
+        b"", b"hello", {LENGTH: "0"}, signature=model(("x", dtypes.BYTES, (1,)), max_batch_size=2)
+    )
+    assert request.inputs["x"].shape == (1, 1)
+    assert request.inputs["x"].array.tolist() == [[b"hello"]]
+
+
+@pytest.mark.parametrize(
+    "inputs,text",
+    [
+        ([], "Raw request must only have 1 input (found 1) to be deduced but got 0 inputs in 'm'"),
+        (
+            [("x", dtypes.FP32, (1,)), ("z", dtypes.FP32, (1,))],
+            "to be deduced but got 2 inputs in 'm' model configuration",
+        ),
+        (
+            [("x", dtypes.FP32, (-1, -1))],
+            "The shape of the raw input 'x' can not be deduced because there are more than one",
+        ),
+        (
+            [("x", dtypes.BYTES, (-1,))],
+            "For BYTE datatype raw input 'x', the model must have input shape [1]",
+        ),
+    ],
+)
+def test_a_raw_request_that_does_not_tell_its_shape_is_refused(refusal, inputs, text):
+    found = refusal(b"", TWO, {LENGTH: "0"}, signature=model(*inputs))
+    assert found.startswith("[request id: <id_unknown>] ")
+    assert text in found
+
+
+def test_a_raw_input_has_a_limit(refusal):
+    text = refusal(b"", bytes(11), {LENGTH: "0"}, most=10)
+    assert "Raw input has a byte_size (11 bytes) that exceeds" in text
+
+
+# Refusals -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("body", [b"[]", b'"text"', b"1", b"null", b"{}", b"true"])
+def test_a_request_must_have_inputs(refusal, body):
+    assert "'inputs'" in refusal(body)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        *[{"inputs": value} for value in (None, {}, "x", 1, [1], [None], [[]], ["x"])],
+        *[{"id": value, "inputs": []} for value in (5, None, True, [], {})],
+        *[{"parameters": value, "inputs": []} for value in ([], 1, None, "x")],
+        *[{"outputs": value, "inputs": []} for value in (None, {}, "x", 1, [1], [{}], [None])],
+        *[{"outputs": [{"name": value}], "inputs": []} for value in (1, None, True, [])],
+    ],
+)
+def test_a_member_of_another_type_is_refused(refusal, document):
+    refusal(document)
+
+
+@pytest.mark.parametrize("missing", ["name", "datatype", "shape", "data"])
+def test_an_input_needs_each_member(refusal, tensor, missing):
+    entry = tensor([1])
+    del entry[missing]
+    assert f"'{missing}'" in refusal({"inputs": [entry]})
+
+
+@pytest.mark.parametrize(
+    "member,value",
+    [
+        *[("name", value) for value in (1, None, [], {})],
+        *[("datatype", value) for value in (32, None, "FLOAT", "fp32", "")],
+        *[
+            ("shape", value)
+            for value in (1, "1", None, ["1"], [1.0], [-1], [None], [True], [[1]], [2**63], [1e30])
+        ],
+    ],
+)
+def test_a_member_of_an_input_of_another_type_is_refused(refusal, tensor, member, value):
+    refusal({"inputs": [{**tensor([1]), member: value}]})
+
+
+def test_an_input_has_one_source(refusal, tensor):
+    text = "Input must set only one of the following fields: 'data', 'binary_data_size' in "
+    assert refusal({"inputs": [tensor([1, 2], binary_data_size=8)]}).startswith(text)
+    assert refusal({"inputs": [tensor([1], shared_memory_region="r")]}).endswith(
+        "But set 'data' 'shared_memory_region'"
+    )
+    assert refusal({"inputs": [{"name": "x"}]}).endswith("But no field is set")
+
+
+def test_a_region_of_shared_memory_that_nobody_registered_is_not_found(refusal, tensor):
+    entry = {**binary(4, [1]), "parameters": {"shared_memory_region": "r"}}
+    for document in (
+        {"inputs": [entry]},
+        {
+            "inputs": [tensor([1])],
+            "outputs": [{"name": "a", "parameters": {"shared_memory_region": "r"}}],
+        },
+    ):
+        text = refusal(document, kind=Kind.NOT_FOUND)
+        assert text == "Unable to find shared memory region: 'r'"
+
+
+@pytest.mark.parametrize("other", ["classification", "binary_data"])
+def test_an_output_in_shared_memory_has_no_other_form(refusal, tensor, other):
+    options = {"shared_memory_region": "r", other: 1 if other == "classification" else True}
+    text = refusal({"inputs": [tensor([1])], "outputs": [{"name": "a", "parameters": options}]})
+    assert text == f"Output can't set both 'shared_memory_region' and '{other}'"
+
+
+def test_an_input_comes_once(refusal, tensor):
+    text = refusal({"id": "q", "inputs": [tensor([1]), tensor([1])]})
+    assert text == "[request id: q] input 'x' already exists in request"
+
+
+@pytest.mark.parametrize(
+    "key,value",
+    [
+        *[("sequence_id", value) for value in (-1, 1.5, True, None, [], 2**64)],
+        *[("sequence_start", value) for value in (1, "true", None)],
+        *[("sequence_end", value) for value in (0, "x", None)],
+        *[("priority", value) for value in (-1, "1", 1.5, True, None)],
+        *[("timeout", value) for value in (-1, "5", 1.5, True, None)],
+        *[("binary_data_output", value) for value in (1, "true", None)],
+        *[("own", value) for value in (None, [], {}, [1])],
+        ("triton_own", 1),
+    ],
+)
+def test_a_parameter_of_another_type_is_refused(refusal, tensor, key, value):
+    text = refusal({"parameters": {key: value}, "inputs": [tensor([1])]})
+    assert key in text or "triton_" in text
+
+
+@pytest.mark.parametrize("key", ["binary_data", "classification"])
+@pytest.mark.parametrize("value", [-1, "1", 1.5, None, []])
+def test_an_option_of_an_output_of_another_type_is_refused(refusal, tensor, key, value):
+    outputs = [{"name": "a", "parameters": {key: value}}]
+    assert f"'{key}'" in refusal({"inputs": [tensor([1])], "outputs": outputs})
+
+
+def test_json_has_a_limit(refusal, tensor):
+    text = refusal({"inputs": [tensor([1] * 100)]}, most=99)
+    assert "exceeds the maximum allowed input size of 99 bytes" in text
+
+
+# Anything ------------------------------------------------------------------------------
+
+GOOD = {
+    "id": "a",
+    "parameters": {"sequence_id": 1, "own": "x"},
+    "inputs": [
+        {"name": "x", "datatype": "FP32", "shape": [2, 1], "data": [[1.5], [2]]},
+        {"name": "s", "datatype": "BYTES", "shape": [1], "data": ["a"]},
+        binary(8, [2], name="b"),
+    ],
+    "outputs": [{"name": "y", "parameters": {"binary_data": True}}],
+}
+
+
+def attempt(parsed, *args, **kwargs):
+    """Parse, and use what came out; the only way to fail is a refusal."""
+    try:
+        request, _ = parsed(*args, **kwargs)
+    except CoreError as error:
+        assert error.kind in (Kind.INVALID, Kind.NOT_FOUND)
+        return
+    for tensor in request.inputs.values():
+        assert isinstance(tensor, Tensor) and len(memoryview(tensor.raw)) >= 0
+        assert all(0 <= size < 2**63 for size in tensor.shape)
+
+
+leaves = (
+    st.none()
+    | st.booleans()
+    | st.sampled_from([0, 1, -1, 2**31, 2**63, 2**64, 10**30, 0.5, 1e300, "", "x", "FP32", "BYTES"])
+)
+KEYS = (
+    "id inputs outputs parameters name datatype shape data binary_data_size classification "
+    "shared_memory_region sequence_id timeout"
+)
+anything = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(KEYS.split()), inner, max_size=4),  # noqa: SIM905
+    max_leaves=15,
+)
+
+
+@given(anything)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+def test_any_json_is_parsed_or_refused(parsed, document):
+    attempt(parsed, document)
+    attempt(parsed, {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": document}]})
+    attempt(parsed, {**GOOD, "parameters": document, "outputs": document}, TWO)
+
+
+@given(st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+def test_a_request_with_wrong_bytes_is_parsed_or_refused(parsed, data):
+    head = bytearray(json.dumps(GOOD).encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(head) - 1))
+        head[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    length = data.draw(st.just(len(head)) | st.integers(-2, len(head) + 10))
+
+    attempt(parsed, bytes(head), TWO, {LENGTH: str(length)})
+
+
+@pytest.mark.parametrize("cut", range(0, 400, 7))
+def test_a_request_that_is_cut_is_refused(parsed, cut):
+    body = json.dumps(GOOD).encode()
+    if cut < len(body):
+        attempt(parsed, body[:cut], b"")
