@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import asyncio  # at run time only for models with a coroutine: it takes longer than numpy
 
 CLASS = "TritonPythonModel"
-CO_COROUTINE = 0x80  # inspect.CO_COROUTINE, without importing inspect
 
 
 def load_module(file: str, name: str) -> ModuleType:
@@ -75,12 +74,6 @@ class ModelRunner:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loop_runs = False  # on a thread of its own
 
-    @property
-    def is_async(self) -> bool:
-        """Whether execute is an `async def`."""
-        flags: int = getattr(getattr(self._execute, "__code__", None), "co_flags", 0)
-        return bool(flags & CO_COROUTINE)
-
     def initialize(self, arguments: dict[str, str]) -> None:
         if hasattr(self._model, "initialize"):
             self._model.initialize(arguments)
@@ -92,13 +85,6 @@ class ModelRunner:
                 f"Python model {self._file} does not implement `execute` method."
             )
         return self._execute(requests)
-
-    def execute(self, requests: list[InferenceRequest]) -> list[Any]:
-        """Call execute, run its coroutine to the end if it is one, and check the answers."""
-        returned = self.call(requests)
-        if is_coroutine(returned):
-            returned = self.run(returned)
-        return self.checked(requests, returned)
 
     def checked(self, requests: list[InferenceRequest], returned: Any) -> list[Any]:
         """What execute returned, as a list. TritonModelException for what it must not return."""
@@ -152,7 +138,7 @@ class ModelRunner:
         future.add_done_callback(lambda done: ended(done.exception()))
 
     def run(self, coroutine: Any) -> Any:
-        """Run a coroutine to its end."""
+        """Run a coroutine to its end, on this thread; its result."""
         # One loop for all batches: what a model keeps between them, such as a session, is tied to it.
         if self._loop is None:
             import asyncio

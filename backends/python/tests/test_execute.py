@@ -293,7 +293,7 @@ async def test_parameters_of_a_response_reach_the_client(serve, mode):
     assert answer.parameters == {"a": 1, "b": "x", "c": True}
 
 
-@pytest.mark.parametrize("mode", ["process", "thread"])
+@pytest.mark.parametrize("mode", MODES)
 async def test_execute_may_be_a_coroutine(serve, mode):
     source = """
     async def execute(self, requests):

@@ -115,11 +115,6 @@ async def test_an_unknown_mode_is_refused(serve):
         await serve(PID, mode="fiber")
 
 
-async def test_an_inline_model_cannot_be_a_coroutine(serve):
-    with pytest.raises(CoreError, match="inline needs a plain `def execute`"):
-        await serve("async def execute(self, requests): return []", mode="inline")
-
-
 @pytest.mark.parametrize("how", [-1, -2])
 async def test_a_child_that_dies_fails_its_requests_and_is_started_again(serve, children, how):
     model = await serve(DIES, "max_batch_size: 4 dynamic_batching { }")

@@ -6,10 +6,13 @@ with the server, and inputs are read-only views of what the client sent.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from backend_python.api import host as api_host
 from backend_python.api.datatypes import BYTES
@@ -29,11 +32,14 @@ from backend_python.server.process import write_log
 from core import dtypes
 from core import tensor as core_tensor
 from core.batch import Batch
-from core.errors import CoreError, Kind, internal, invalid
+from core.errors import CoreError, Kind, internal
 from core.native import strings
 
 if TYPE_CHECKING:
     from backend_python.server.instance import PythonInstance
+
+
+T = TypeVar("T")
 
 
 class LocalHost:
@@ -87,40 +93,88 @@ class LocalHost:
 
 
 class InProcess:
-    """One instance. open, execute and close come from one thread, or from the loop."""
+    """The model runs in this process: on a thread of its own, or on the loop."""
 
     def __init__(self, instance: PythonInstance):
         self._instance = instance
         self._runner: ModelRunner | None = None
         self._host = LocalHost("", "", False)
         self._outputs: frozenset[str] = frozenset()
+        # One thread for all calls, so that what the model ties to its thread stays with it.
+        self._thread: ThreadPoolExecutor | None = None
 
     def open(self) -> None:
+        """Import the model and let it initialize. CoreError with its own text if it raises."""
         instance, model = self._instance, self._instance.model
         self._host = LocalHost(instance.name, str(model.path), model.decoupled)
         self._outputs = frozenset(output.name for output in model.config.output)
-        # Every model of this process needs a name of its own in sys.modules.
-        name = f"python_model_{model.name}_{model.module_name}_{id(self):x}"
-        with api_host.running(self._host):
-            try:
-                runner = ModelRunner(str(model.python_file), name, model.decoupled)
-                runner.initialize(instance.arguments())
-            except Exception as error:
-                raise internal(described(error)) from error
-        if model.mode == "inline" and runner.is_async:
-            raise invalid(
-                f"model '{model.name}': EXECUTION_MODE inline needs a plain `def execute`; "
-                "an `async def` runs with EXECUTION_MODE thread or process"
-            )
-        self._runner = runner
+        if model.mode == "thread":
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix=instance.name)
+        try:
+            self._runner = self._on_its_thread(self._load)
+        except BaseException as error:
+            self._stop()
+            raise internal(described(error)) from error
         self._host.serving = True
 
     def ready(self) -> bool:
         return self._runner is not None
 
-    def execute(self, batch: Batch) -> None:
-        assert self._runner is not None
+    async def execute(self, batch: Batch) -> None:
+        """Run a batch; on the loop, or while the loop goes on."""
         requests = [self._request(batch, i) for i in range(len(batch.requests))]
+        if self._thread is None:
+            await self._execute_here(batch, requests)
+        else:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._thread, self._execute_there, batch, requests)
+
+    def close(self) -> None:
+        """Let the model finalize."""
+        runner, self._runner = self._runner, None
+        self._host.serving = False
+        try:
+            if runner is not None:
+                self._on_its_thread(lambda: self._finalize(runner))
+        finally:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._host.close()
+        if self._thread is not None:
+            self._thread.shutdown()
+
+    def _on_its_thread(self, function: Callable[[], T]) -> T:
+        return function() if self._thread is None else self._thread.submit(function).result()
+
+    def _load(self) -> ModelRunner:
+        instance, model = self._instance, self._instance.model
+        # Every model of this process needs a name of its own in sys.modules.
+        name = f"python_model_{model.name}_{model.module_name}_{id(self):x}"
+        with api_host.running(self._host):
+            runner = ModelRunner(str(model.python_file), name, model.decoupled)
+            runner.initialize(instance.arguments())
+        return runner
+
+    def _finalize(self, runner: ModelRunner) -> None:
+        with api_host.running(self._host):
+            runner.finalize()
+
+    async def _execute_here(self, batch: Batch, requests: list[InferenceRequest]) -> None:
+        assert self._runner is not None
+        with api_host.running(self._host):
+            try:
+                returned = self._runner.call(requests)
+                if is_coroutine(returned):
+                    returned = await returned
+                responses = self._runner.checked(requests, returned)
+            except Exception as error:
+                self._fail(batch, error)
+                return
+        self._answer(batch, requests, responses)
+
+    def _execute_there(self, batch: Batch, requests: list[InferenceRequest]) -> None:
+        assert self._runner is not None
         with api_host.running(self._host):
             try:
                 returned = self._runner.call(requests)
@@ -130,26 +184,10 @@ class InProcess:
             except Exception as error:
                 self._fail(batch, error)
                 return
-        batch.outputs_ready()
-        for i, (request, response) in enumerate(zip(requests, responses, strict=True)):
-            if response is not None:
-                answer(batch, i, response, request._outputs, True)
-            elif request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
-                batch.fail(i, not_rescheduled(self._instance.name), failure=True)
-            elif request._sender is not None:
-                batch.defer(i)
-
-    def close(self) -> None:
-        runner, self._runner = self._runner, None
-        self._host.serving = False
-        if runner is not None:
-            try:
-                with api_host.running(self._host):
-                    runner.finalize()
-            finally:
-                self._host.close()
+        self._answer(batch, requests, responses)
 
     def _coroutine(self, batch: Batch, requests: list[InferenceRequest], coroutine: Any) -> Any:
+        """Run an async execute: to its end, or of a decoupled model beside the batches to come."""
         assert self._runner is not None
         if not self._instance.model.decoupled:
             return self._runner.run(coroutine)
@@ -162,6 +200,16 @@ class InProcess:
             request.get_response_sender()
         self._runner.start(coroutine, ended)
         return None
+
+    def _answer(self, batch: Batch, requests: list[InferenceRequest], responses: list[Any]) -> None:
+        batch.outputs_ready()
+        for i, (request, response) in enumerate(zip(requests, responses, strict=True)):
+            if response is not None:
+                answer(batch, i, response, request._outputs, True)
+            elif request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
+                batch.fail(i, not_rescheduled(self._instance.name), failure=True)
+            elif request._sender is not None:
+                batch.defer(i)
 
     def _fail(self, batch: Batch, error: BaseException) -> None:
         problem = failed(self._instance.name, described(error))

@@ -6,8 +6,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any
 
 import core
 from backend_python import protocol
@@ -24,31 +22,24 @@ from core.errors import internal
 
 
 class PythonInstance(core.ModelInstance):
-    """Chooses when core first asks how to execute, which is after `model` was set."""
+    """One TritonPythonModel object, wherever it lives."""
 
     model: PythonModel
-
-    @cached_property
-    def _way(self) -> InProcess | ChildProcess:
-        if self.model.mode == "process":
-            return ChildProcess(self)
-        return InProcess(self)
-
-    @property
-    def placement(self) -> str:  # type: ignore[override]
-        return self.model.mode
-
-    @cached_property
-    def execute(self) -> Callable[[Batch], Any]:
-        return self._way.execute
+    _way: ChildProcess | InProcess
 
     def open(self) -> None:
+        """Start the model and let it initialize; CoreError with its own text if it raises."""
+        self._way = ChildProcess(self) if self.model.mode == "process" else InProcess(self)
         self._way.open()
+
+    async def execute(self, batch: Batch) -> None:  # type: ignore[override]
+        await self._way.execute(batch)
 
     def ready(self) -> bool:
         return self._way.ready()
 
     def close(self) -> None:
+        """Let the model finalize, and end what open has started."""
         self._way.close()
 
     def arguments(self) -> dict[str, str]:
