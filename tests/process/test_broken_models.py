@@ -2,7 +2,7 @@
 
 import pytest
 from conformance.model import Model
-from conformance.protocol import data_of, tensor
+from conformance.protocol import data_of, tensor, wait_until
 from conformance.server import StartError
 
 IO = """
@@ -69,11 +69,11 @@ def test_the_server_stays_up_and_says_what_is_wrong(launch, broken):
     model, words = broken
     server = launch(["plain", model], "--exit-on-error=false", wait="live")
 
+    assert wait_until(lambda: server.ready("plain"))
+    assert wait_until(lambda: all(word in server.log_text() for word in words)), server.log_tail()
     assert data_of(server.infer("plain", {"inputs": [tensor("INPUT0", [1])]})) == [2]
     assert not server.ready("broken")
     assert server.get("/v2/health/ready").status == 400
-    log = server.log_text()
-    assert [word for word in words if word not in log] == []
 
 
 def test_the_server_ends_with_a_failure_and_says_what_is_wrong(launch, broken):
@@ -109,5 +109,5 @@ def test_a_version_that_fails_leaves_the_other_versions_of_its_model(launch):
     )
     server = launch([model], "--exit-on-error=false", wait="live")
 
-    assert "this version is broken" in server.log_text()
+    assert wait_until(lambda: "this version is broken" in server.log_text())
     assert server.alive()
