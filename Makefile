@@ -10,10 +10,10 @@ SOURCES := .ci/install pyproject.toml CMakeLists.txt $(addsuffix /pyproject.toml
 
 .PHONY: serve test lint dev bench wheels new-backend docs proto clean
 
-serve: examples/models/.made  ## serve the example models
+serve: .venv/.models  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
 
-test: .venv/.test examples/models/.made  ## run every test
+test: .venv/.test .venv/.models  ## run every test
 	$(BIN)/python -m pytest $(ARGS)
 
 lint: .venv/.test  ## style, then types
@@ -25,7 +25,7 @@ lint: .venv/.test  ## style, then types
 dev: .venv/.test  ## everything that work on the code needs; builds the compiled modules again
 	$(PIP) install --no-build-isolation --no-deps --editable .
 
-bench: .venv/.test examples/models/.made  ## rate and CPU time of requests on this machine
+bench: .venv/.test .venv/.models  ## rate and CPU time of requests on this machine
 	$(BIN)/python benchmarks/infer.py $(ARGS)
 
 wheels: .venv/.installed  ## wheels of all distributions, in wheels/
@@ -43,7 +43,8 @@ proto: .venv/.test  ## what is compiled from .proto files; the results are commi
 	$(BIN)/python -m frontends.grpc.protocol.compile
 
 clean:
-	rm -rf .venv build wheels examples/models
+	rm -rf .venv build wheels
+	git clean -fdXq examples
 
 .venv/.installed: $(SOURCES)
 	PYTHON=$(PYTHON) .ci/install .venv examples
@@ -53,6 +54,7 @@ clean:
 	$(PIP) install --group test --group lint
 	touch $@
 
-examples/models/.made: .venv/.installed examples/make_models.py
+# The example models that the repository does not hold itself.
+.venv/.models: .venv/.installed examples/make_models.py
 	$(BIN)/python examples/make_models.py
 	touch $@

@@ -42,8 +42,11 @@ def exchanges(readme):
             yield url.removeprefix("localhost:8000"), body, answer
 
 
+CLASS = re.compile(r"(?P<score>[\d.]+):(?P<index>\d+)(:.*)?")
+
+
 def same(found, expected):
-    """Whether two JSON values are equal, floats to five digits."""
+    """Whether two JSON values are equal, floats to two digits: other machines train other weights."""
     if isinstance(expected, dict):
         return found.keys() == expected.keys() and all(
             same(found[k], expected[k]) for k in expected
@@ -51,7 +54,11 @@ def same(found, expected):
     if isinstance(expected, list):
         return len(found) == len(expected) and all(map(same, found, expected))
     if isinstance(expected, float):
-        return math.isclose(found, expected, rel_tol=1e-5, abs_tol=1e-7)
+        return math.isclose(found, expected, rel_tol=1e-2)
+    if isinstance(expected, str) and (best := CLASS.fullmatch(expected)):
+        also = CLASS.fullmatch(found)
+        score, rest = float(best["score"]), expected.partition(":")[2]
+        return also and found.endswith(rest) and same(float(also["score"]), score)
     return found == expected
 
 
