@@ -23,6 +23,10 @@ from frontends.grpc.protocol.raw_contents import separate
 
 EMPTY_FINAL = "triton_enable_empty_final_response"
 
+# A message of some megabytes can hold a million of anything, and each would cost a Python object.
+MOST_ENTRIES = 10_000  # inputs, outputs and parameters, each
+MOST_DIMENSIONS = 100
+
 Input = ModelInferRequest.InferInputTensor
 
 
@@ -47,6 +51,7 @@ def parse(
     version   as the client asked for it, -1 for the newest
     Raises CoreError(INVALID), or CoreError(NOT_FOUND) for a region of shared memory.
     """
+    _check_counts(message)
     request = InferenceRequest(
         message.model_name, {}, model_version=version, id=message.id, outputs=_outputs(message)
     )
@@ -55,6 +60,12 @@ def parse(
     sources = iter(raw_contents)
     any_raw = bool(raw_contents)
     for entry in message.inputs:
+        if len(entry.shape) > MOST_DIMENSIONS:
+            raise _labelled(
+                message,
+                f"input '{entry.name}' has a shape of {len(entry.shape)} dimensions; "
+                f"{MOST_DIMENSIONS} are the most",
+            )
         if entry.name in request.inputs:
             raise _labelled(message, f"input '{entry.name}' already exists in request")
         dtype = dtypes.BY_NAME.get(entry.datatype)
@@ -68,6 +79,12 @@ def parse(
 def wants_empty_final(message: ModelInferRequest) -> bool:
     """Whether the end of a decoupled request is to be told when it comes without a response."""
     return EMPTY_FINAL in message.parameters and message.parameters[EMPTY_FINAL].bool_param
+
+
+def _check_counts(message: ModelInferRequest) -> None:
+    for what in ("inputs", "outputs", "parameters"):
+        if (count := len(getattr(message, what))) > MOST_ENTRIES:
+            raise _labelled(message, f"the request has {count} {what}; {MOST_ENTRIES} are the most")
 
 
 # Parameters of the request -----------------------------------------------------------

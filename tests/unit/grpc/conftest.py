@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from hypothesis import settings
 
 from core import dtypes
 from core.config.signature import InputSpec, OutputSpec, Signature
@@ -16,6 +17,9 @@ from frontends.grpc.protocol.messages import ModelInferRequest, ModelStreamInfer
 from frontends.grpc.services.inbound import Inbound
 from frontends.grpc.services.infer import InferService
 from frontends.grpc.services.stream import StreamService
+
+settings.register_profile("any machine", deadline=None)  # a busy one is slow, not wrong
+settings.load_profile("any machine")
 
 
 class ScriptedServer:

@@ -10,7 +10,7 @@ from core import dtypes
 from core.config.signature import InputSpec, Signature
 from core.errors import CoreError, Kind
 from core.request import SEQUENCE_END, SEQUENCE_START
-from frontends.grpc.protocol.parse import parse, read, wants_empty_final
+from frontends.grpc.protocol.parse import MOST_ENTRIES, parse, read, wants_empty_final
 
 NUMBERS = [dtype for dtype in dtypes.ALL if dtype is not dtypes.BYTES]
 TYPED = {
@@ -212,6 +212,36 @@ def test_a_datatype_that_does_not_exist_of_an_input_that_does_not_either():
     message.inputs[0].name = "z"
 
     assert "unexpected inference input 'z' for model 'm'" in refusal(message).message
+
+
+class TestBounds:
+    def test_very_many_inputs_are_refused(self):
+        message = pb.ModelInferRequest(model_name="m")
+        for number in range(MOST_ENTRIES + 1):
+            message.inputs.add(name=str(number))
+
+        assert refusal(message).message == (
+            "[request id: <id_unknown>] the request has 10001 inputs; 10000 are the most"
+        )
+
+    def test_very_many_outputs_are_refused(self):
+        message = request(raw=[b"1234"])
+        for number in range(MOST_ENTRIES + 1):
+            message.outputs.add(name=str(number))
+
+        assert "10001 outputs" in refusal(message).message
+
+    def test_very_many_parameters_are_refused(self):
+        message = request(raw=[b"1234"])
+        for number in range(MOST_ENTRIES + 1):
+            message.parameters[str(number)].bool_param = True
+
+        assert "10001 parameters" in refusal(message).message
+
+    def test_a_shape_of_very_many_dimensions_is_refused(self):
+        assert refusal(request(raw=[b"1234"], shape=[1] * 1000)).message == (
+            "[request id: <id_unknown>] input 'x' has a shape of 1000 dimensions; 100 are the most"
+        )
 
 
 class TestParameters:
