@@ -14,6 +14,12 @@
 onnxruntime is imported when the first model asks for this backend, since only then this package is.
 """
 
-from backend_onnx.backend import backend
+import os
+
+# ONNX Runtime reads this when it is imported. Without it, it keeps a session file in the temporary
+# folder and a thread that sends usage data out; a server does neither unless its operator says so.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
+from backend_onnx.backend import backend  # noqa: E402 - after the line above
 
 __all__ = ["backend"]
