@@ -20,6 +20,6 @@ import os
 # folder and a thread that sends usage data out; a server does neither unless its operator says so.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
-from backend_onnx.backend import backend  # noqa: E402 - after the line above
+from backend_onnx.backend import backend
 
 __all__ = ["backend"]
