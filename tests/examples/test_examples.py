@@ -1,0 +1,156 @@
+"""The example clients, run as a person runs them, against a real server with the example models."""
+
+import pickle
+import runpy
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import tritonclient.http
+from conformance.launcher import Launcher
+from sklearn import datasets
+from sklearn.linear_model import LinearRegression
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MODELS = EXAMPLES / "models"
+MADE = ("digits/1/model.onnx", "breast_cancer/1/model.onnx", "linear/1/linear/pytorch_model.bin")
+
+
+@pytest.fixture(scope="module")
+def models():
+    """The folder of the models, with what the script makes."""
+    if not all((MODELS / path).is_file() for path in MADE):
+        subprocess.run([sys.executable, EXAMPLES / "make_models.py"], check=True, timeout=120)
+    return MODELS
+
+
+@pytest.fixture(scope="module")
+def server(models, pytestconfig):
+    launcher = Launcher(pytestconfig)
+    launcher.kind = "core"
+    names = ["digits", "breast_cancer", "linear", "preprocess"]
+    yield launcher.start(names, source=models)
+    launcher.stop_all(wait=True)
+
+
+def printed(command, *arguments):
+    """What a client prints."""
+    done = subprocess.run(
+        [command, *map(str, arguments)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def client(name, address):
+    return printed(sys.executable, EXAMPLES / "clients" / name, address)
+
+
+def test_tritonclient_http_gets_digits_and_diagnoses_right(server):
+    lines = client("tritonclient_http.py", server.http_address).splitlines()
+
+    assert [line.split(", ")[0] for line in lines[:5]] == [
+        "digit 1: served 1 (one)",
+        "digit 7: served 7 (seven)",
+        "digit 4: served 4 (four)",
+        "digit 6: served 6 (six)",
+        "digit 3: served 3 (three)",
+    ]
+    assert lines[5] == "tumour malignant: served malignant"
+    assert lines[6:] == ["tumour benign: served benign"] * 3
+
+
+def test_tritonclient_grpc_gets_photographs_and_digits(server):
+    lines = client("tritonclient_grpc.py", server.grpc_address).splitlines()
+
+    assert [line.partition(", mean")[0] for line in lines[:2]] == [
+        "china.jpg (427, 640, 3): (1, 3, 224, 224)",
+        "flower.jpg (427, 640, 3): (1, 3, 224, 224)",
+    ]
+    assert lines[2].startswith("digits: ")
+    assert int(lines[2].split()[1]) >= 85
+
+
+def test_plain_http_gets_what_the_regression_says(server):
+    data = datasets.load_linnerud()
+    said = LinearRegression().fit(data.data, data.target).predict(data.data[:3])
+
+    lines = client("plain_http.py", server.http_address).splitlines()
+
+    for line, row in zip(lines, said, strict=True):
+        served = [float(each) for each in line.partition("served [")[2].rstrip("]").split(",")]
+        np.testing.assert_allclose(served, row, atol=0.06)
+
+
+def test_the_bytes_of_a_socket_are_answered(server):
+    assert client("raw_socket.py", server.http_address).startswith("digit 7: served 7")
+
+
+def test_curl_gets_the_class_with_its_label(server):
+    found = printed(EXAMPLES / "clients" / "curl.sh", server.http_address)
+
+    assert '"model_name":"digits"' in found
+    assert ':7:seven"' in found
+
+
+def test_photographs_are_normalised_as_numpy_says(server):
+    """Against the same by another way: whole-number scaling needs no interpolation."""
+    small = np.arange(224 * 230 * 3, dtype=np.uint8).reshape(1, 224, 230, 3)
+    with tritonclient.http.InferenceServerClient(server.http_address) as connection:
+        image = tritonclient.http.InferInput("image", small.shape, "UINT8")
+        image.set_data_from_numpy(small)
+        found = connection.infer("preprocess", [image]).as_numpy("pixels")
+
+    mean, deviation = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+    expected = (small[:, :, 3:227] / 255 - mean) / deviation
+    np.testing.assert_allclose(found, expected.transpose(0, 3, 1, 2), atol=1e-5)
+
+
+def test_the_digits_model_is_what_its_clients_were_told(models):
+    data = datasets.load_digits()
+    session = onnxruntime.InferenceSession(models / "digits" / "1" / "model.onnx")
+
+    (found,) = session.run(None, {"pixels": data.images[1500:].astype(np.float32)})
+
+    assert (found.argmax(1) == data.target[1500:]).mean() > 0.85
+
+
+def test_the_checkpoint_holds_the_regression(models):
+    data = datasets.load_linnerud()
+    regression = LinearRegression().fit(data.data, data.target)
+    version = models / "linear" / "1"
+
+    reader = runpy.run_path(str(version / "checkpoint.py"))
+    state = reader["read"](version / "linear" / "pytorch_model.bin")
+
+    np.testing.assert_allclose(state["weight"], regression.coef_, rtol=1e-6)
+    np.testing.assert_allclose(state["bias"], regression.intercept_, rtol=1e-6)
+
+
+def test_torch_reads_the_checkpoint(models):
+    torch = pytest.importorskip("torch", reason="torch is not needed, and not installed")
+    version = models / "linear" / "1"
+
+    state = torch.load(version / "linear" / "pytorch_model.bin", weights_only=True)
+
+    assert {name: tuple(tensor.shape) for name, tensor in state.items()} == {
+        "weight": (3, 3),
+        "bias": (3,),
+    }
+
+
+def test_a_checkpoint_that_would_run_code_is_refused(models, tmp_path):
+    class Harmful:
+        def __reduce__(self):
+            return (print, ("run",))
+
+    with zipfile.ZipFile(tmp_path / "bad.bin", "w") as archive:
+        archive.writestr("bad/data.pkl", pickle.dumps(Harmful(), 2))
+    reader = runpy.run_path(str(models / "linear" / "1" / "checkpoint.py"))
+
+    with pytest.raises(pickle.UnpicklingError, match="print is more than plain tensors need"):
+        reader["read"](tmp_path / "bad.bin")
