@@ -61,10 +61,12 @@ def children(parent=None):
     """Process ids of the models' children of this process, zombies included."""
     found = []
     for task in Path(f"/proc/{parent or os.getpid()}/task").iterdir():
-        for pid in (task / "children").read_text().split():
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-            if b"backend_python.child" in command or not command:
-                found.append(int(pid))
+        try:
+            pids = (task / "children").read_text().split()
+            commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids}
+        except (FileNotFoundError, ProcessLookupError):  # a thread or a process has ended
+            continue
+        found += [int(pid) for pid, c in commands.items() if b"backend_python.child" in c or not c]
     return found
 
 

@@ -230,12 +230,16 @@ class Connection:
     ) -> None:
         if i not in active.open:
             return  # a response sender was first
-        if final:
-            active.open.discard(i)
         if answer.error is not None:
             code, text = answer.error
             active.batch.fail(i, CoreError(Kind(code), text), final=final)
-            return
+        else:
+            self._outputs(active, i, answer, region, final)
+        if final:  # last, so that a request whose answer makes no sense fails with the child
+            active.open.discard(i)
+
+    @staticmethod
+    def _outputs(active: Active, i: int, answer: layout.Answer, region: Any, final: bool) -> None:
         parameters: dict[str, Parameter] | None = (
             json.loads(answer.parameters) if answer.parameters else None
         )
