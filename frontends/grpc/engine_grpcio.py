@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
@@ -20,7 +20,7 @@ from core.errors import CoreError, internal, unavailable
 from core.options import Options
 from frontends.grpc import transport
 from frontends.grpc.call import Call
-from frontends.grpc.method import Method, Unary
+from frontends.grpc.method import Method, StreamFunction, Unary, UnaryFunction
 from frontends.grpc.status import CODES, details
 
 logger = logging.getLogger("core")
@@ -48,11 +48,11 @@ class GrpcioEngine:
         options = self._options
         certificates = transport.credentials(options)
         address = transport.address(options)
+        logging.getLogger("grpc._cython.cygrpc").addFilter(_worth_logging)
         server = grpc.aio.server(options=transport.channel_arguments(options))
-        disable = transport.compresses(options)
-        server.add_generic_rpc_handlers(
-            (Router({path: _handler(each, disable) for path, each in self._methods.items()}),)
-        )
+        compresses = transport.compresses(options)
+        handlers = {path: _handler(each, compresses) for path, each in self._methods.items()}
+        server.add_generic_rpc_handlers((Router(handlers),))
         try:
             if certificates is None:
                 port = server.add_insecure_port(address)
@@ -72,6 +72,12 @@ class GrpcioEngine:
             await self._server.stop(grace_s)
 
 
+def _worth_logging(record: logging.LogRecord) -> bool:
+    """False for what grpcio logs, with its traceback, when a client leaves just before its answer."""
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or not issubclass(kind, grpc.aio.InternalError)
+
+
 class Router(grpc.GenericRpcHandler):
     """Path of a call → its handler."""
 
@@ -82,15 +88,18 @@ class Router(grpc.GenericRpcHandler):
         return self._handlers.get(handler_call_details.method)
 
 
-def _handler(method: Method, disable_compression: bool) -> Handler:
-    """What grpcio calls for a method; without serializers, so that bytes stay bytes."""
-    plain = disable_compression and not method.compress
+def _handler(method: Method, compresses: bool) -> Handler:
+    """What grpcio calls for a method; without serializers, so that bytes stay bytes.
+
+    compresses   whether the server compresses responses unless they are excepted
+    """
+    plain = compresses and not method.compress
     if isinstance(method, Unary):
         return grpc.unary_unary_rpc_method_handler(_unary(method.function, method.path, plain))
     return grpc.stream_stream_rpc_method_handler(_stream(method.function, method.path, plain))
 
 
-def _unary(function: Callable[[bytes, Call], Awaitable[bytes]], path: str, plain: bool) -> Any:
+def _unary(function: UnaryFunction, path: str, plain: bool) -> Any:
     async def handle(request: bytes, context: Context) -> bytes:
         call = _call(context)
         if plain:
@@ -108,7 +117,7 @@ def _unary(function: Callable[[bytes, Call], Awaitable[bytes]], path: str, plain
     return handle
 
 
-def _stream(function: Any, path: str, plain: bool) -> Any:
+def _stream(function: StreamFunction, path: str, plain: bool) -> Any:
     async def handle(requests: AsyncIterator[bytes], context: Context) -> None:
         call = _call(context)
         try:
@@ -122,6 +131,9 @@ def _stream(function: Any, path: str, plain: bool) -> Any:
         except asyncio.CancelledError:
             call.cancel()
             raise
+        except grpc.aio.InternalError:  # the client went away while it was written to
+            call.cancel()
+            raise asyncio.CancelledError from None
         except Exception as error:
             await _abort(context, _unforeseen(path, error))
 

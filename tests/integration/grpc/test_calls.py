@@ -1,5 +1,6 @@
 """Calls over a real channel: statuses, cancellation, streams, what is no call at all."""
 
+import logging
 import queue
 import socket
 import threading
@@ -200,6 +201,21 @@ class TestEndsOfCalls:
 
         assert gate.cancelled.wait(20)
         assert call.done()
+
+
+def test_clients_that_leave_just_before_their_answer_are_no_news_for_the_log(
+    stub, infer_request, caplog
+):
+    calls = [stub.ModelInfer.future(infer_request()) for _ in range(300)]
+    for call in calls[::2]:
+        call.cancel()
+    streams = [stub.ModelStreamInfer(iter([infer_request("many", range(50))])) for _ in range(20)]
+    for stream in streams:
+        next(stream)
+        stream.cancel()
+
+    assert all(call.result(20).outputs for call in calls[1::2])
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 class TestStreams:
