@@ -39,7 +39,6 @@ def body(*inputs, **more):
 
 
 BAD_BODIES = [
-    b"",
     b"{",
     b"null",
     b"\xff\xfe",
