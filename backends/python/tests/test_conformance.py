@@ -1,4 +1,4 @@
-"""The contract that every backend keeps, in a child and in the server's process."""
+"""The contract that every backend keeps."""
 
 import numpy as np
 import pytest
@@ -7,100 +7,116 @@ from backend_python import backend
 from core.testing import BackendConformance, Example
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
-SUM = """
+
+DOUBLE = """
 import numpy as np
 import triton_python_backend_utils as pb_utils
 
 class TritonPythonModel:
     def execute(self, requests):
-        responses = []
+        found = []
         for request in requests:
             x = pb_utils.get_input_tensor_by_name(request, "x").as_numpy()
             if (x < 0).any():
-                raise ValueError("below zero")
-            responses.append(pb_utils.InferenceResponse([
-                pb_utils.Tensor("twice", x * 2),
-                pb_utils.Tensor("sum", x.sum(axis=1, keepdims=True, dtype=np.float64))]))
-        return responses
+                raise ValueError("the model takes no negative numbers")
+            found.append(pb_utils.InferenceResponse([
+                pb_utils.Tensor("y", 2 * x),
+                pb_utils.Tensor("total", x.sum(1, keepdims=True)),
+            ]))
+        return found
 """
-COPY = """
+ECHO = """
 import triton_python_backend_utils as pb_utils
 
 class TritonPythonModel:
     def execute(self, requests):
-        return [pb_utils.InferenceResponse([pb_utils.Tensor(
-            "y", request.inputs()[0].as_numpy())]) for request in requests]
+        return [
+            pb_utils.InferenceResponse([
+                pb_utils.Tensor("y", pb_utils.get_input_tensor_by_name(request, "x").as_numpy())
+            ])
+            for request in requests
+        ]
 """
-ROWS = """
+COUNTDOWN = """
+import numpy as np
 import triton_python_backend_utils as pb_utils
 
 class TritonPythonModel:
     def execute(self, requests):
         for request in requests:
             sender = request.get_response_sender()
-            for row in request.inputs()[0].as_numpy():
-                sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("y", row)]))
+            n = int(pb_utils.get_input_tensor_by_name(request, "n").as_numpy().ravel()[0])
+            for left in range(n, 0, -1):
+                output = pb_utils.Tensor("left", np.array([[left]], np.int32))
+                sender.send(pb_utils.InferenceResponse([output]))
             sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 """
 
 
-class Python(BackendConformance):
-    supports = {"batching", "cpu", "dynamic_shape", "empty_batch", "streaming", "strings"}
-    mode: str
+def example_of(folder, code, inputs, expected, config=None, **more):
+    (folder / "model.py").write_text(code)
+    return Example(backend, folder, inputs=inputs, expected=expected, config=config, **more)
+
+
+def echo_config(datatype, dims):
+    tensor = f"data_type: {datatype} dims: [ {dims} ]"
+    return (
+        f'backend: "python" max_batch_size: 8 input [ {{ name: "x" {tensor} }} ] '
+        f'output [ {{ name: "y" {tensor} }} ]'
+    )
+
+
+class PythonModels(BackendConformance):
+    supports = {"batching", "cpu", "dynamic_shape", "empty_batch", "strings", "streaming"}
+    mode = ""  # the parameter EXECUTION_MODE
 
     @pytest.fixture
     def example(self, tmp_path):
-        """twice = 2x, sum = the sum of each row; an x below zero makes it raise."""
-        return self._example(
-            tmp_path,
-            SUM,
-            {"x": X},
-            {"twice": 2 * X, "sum": X.sum(axis=1, keepdims=True, dtype=np.float64)},
-            "max_batch_size: 8 "
-            + _tensors("TYPE_FP32", "3", twice="TYPE_FP32 3", sum="TYPE_FP64 1"),
-            {"x": X - 100},
-        )
+        config = f"""
+            backend: "python" max_batch_size: 8
+            input [ {{ name: "x" data_type: TYPE_FP32 dims: [ 3 ] }} ]
+            output [ {{ name: "y" data_type: TYPE_FP32 dims: [ 3 ] }},
+                     {{ name: "total" data_type: TYPE_FP32 dims: [ 1 ] }} ]
+            {self.parameters}
+        """
+        expected = {"y": 2 * X, "total": X.sum(1, keepdims=True)}
+        return example_of(tmp_path, DOUBLE, {"x": X}, expected, config, failing={"x": -1 - X})
 
     @pytest.fixture
     def strings_example(self, tmp_path):
-        text = np.array([[b"", "ä€𝄞".encode()], [b"two words", b"a\0b"]], object)
-        config = "max_batch_size: 8 " + _tensors("TYPE_STRING", "2", y="TYPE_STRING 2")
-        return self._example(tmp_path, COPY, {"x": text}, {"y": text}, config)
+        text = np.array([[b"", "ä€𝄞".encode()], [b"a\0b", b"\xff\xfe"]], object)
+        config = echo_config("TYPE_STRING", 2) + self.parameters
+        return example_of(tmp_path, ECHO, {"x": text}, {"y": text}, config)
 
     @pytest.fixture
     def other_shapes(self, tmp_path):
-        config = "max_batch_size: 8 " + _tensors("TYPE_INT32", "-1, -1", y="TYPE_INT32 -1,-1")
-        arrays = [np.full(shape, 5, np.int32) for shape in ((1, 2, 3), (2, 0, 1), (3, 4, 1))]
-        return [self._example(tmp_path, COPY, {"x": a}, {"y": a}, config) for a in arrays]
+        config = echo_config("TYPE_INT16", "-1, -1") + self.parameters
+        arrays = [np.full(shape, 7, np.int16) for shape in ((1, 2, 3), (2, 0, 1), (3, 4, 1))]
+        return [example_of(tmp_path, ECHO, {"x": each}, {"y": each}, config) for each in arrays]
 
     @pytest.fixture
     def stream_example(self, tmp_path):
-        config = _tensors("TYPE_FP32", "-1, 3", y="TYPE_FP32 3")
-        config += " model_transaction_policy { decoupled: true }"
-        return self._example(tmp_path, ROWS, {"x": X}, [{"y": row} for row in X], config)
+        config = f"""
+            backend: "python" max_batch_size: 8
+            input [ {{ name: "n" data_type: TYPE_INT32 dims: [ 1 ] }} ]
+            output [ {{ name: "left" data_type: TYPE_INT32 dims: [ 1 ] }} ]
+            model_transaction_policy {{ decoupled: true }}
+            {self.parameters}
+        """
+        expected = [{"left": np.array([[left]], np.int32)} for left in (3, 2, 1)]
+        return example_of(tmp_path, COUNTDOWN, {"n": np.array([[3]], np.int32)}, expected, config)
 
-    def _example(self, folder, source, inputs, expected, config, failing=None):
-        (folder / "model.py").write_text(source)
-        mode = f'key: "EXECUTION_MODE" value {{ string_value: "{self.mode}" }}'
-        config = f'backend: "python" parameters {{ {mode} }} {config}'
-        return Example(backend, folder, inputs, expected, config, failing)
-
-
-def _tensors(datatype, dims, **outputs):
-    text = f'input [ {{ name: "x" data_type: {datatype} dims: [ {dims} ] }} ]'
-    for name, output in outputs.items():
-        datatype, dims = output.split()
-        text += f' output [ {{ name: "{name}" data_type: {datatype} dims: [ {dims} ] }} ]'
-    return text
-
-
-class TestInAChild(Python):
-    mode = "process"
+    @property
+    def parameters(self):
+        if not self.mode:
+            return ""
+        value = f'value {{ string_value: "{self.mode}" }}'
+        return f'parameters {{ key: "EXECUTION_MODE" {value} }}'
 
 
-class TestOnAThread(Python):
+class TestProcess(PythonModels):
+    pass
+
+
+class TestThread(PythonModels):
     mode = "thread"
-
-
-class TestOnTheLoop(Python):
-    mode = "inline"
