@@ -25,8 +25,12 @@ class Connections(web.Server):
     """Every connection of one port. A handler is cancelled when its client has gone."""
 
     def __init__(self, handler: Handler):
-        super().__init__(handler, handler_cancellation=True, access_log=None, auto_decompress=False)
+        super().__init__(
+            self._handle, handler_cancellation=True, access_log=None, auto_decompress=False
+        )
+        self._handler = handler
         self._open: set[web.RequestHandler] = set()
+        self._busy: set[web.RequestHandler] = set()  # with a request that has no answer yet
         self._all_closed = asyncio.Event()
 
     def __call__(self) -> web.RequestHandler:
@@ -45,9 +49,21 @@ class Connections(web.Server):
         if not self._open:
             self._all_closed.set()
 
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = request.protocol
+        self._busy.add(connection)
+        try:
+            return await self._handler(request)
+        finally:
+            self._busy.discard(connection)
+
     async def drain(self, timeout_s: float) -> None:
         """Close idle connections at once, the others after their answer, or when the time is over."""
         self.pre_shutdown()
+        for connection in self._open - self._busy:
+            # What is written already still leaves.
+            if connection.transport is not None:
+                connection.transport.close()
         if self._open:
             try:
                 await asyncio.wait_for(self._all_closed.wait(), timeout_s)

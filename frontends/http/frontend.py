@@ -102,9 +102,9 @@ class HttpFrontend:
             return error_answer(invalid(f"the body of the request is malformed: {error}"))
         except ConnectionError:
             raise
-        except Exception as error:
+        except Exception:
             logger.exception("HTTP: %s %s failed", request.method, request.raw_path)
-            return refusal(500, f"unexpected {type(error).__name__} in the server: {error}")
+            return refusal(500, "unexpected error in the server; its log has the details")
 
 
 def _path(target: str) -> str:

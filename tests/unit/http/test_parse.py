@@ -452,8 +452,10 @@ KEYS = (
 )
 anything = st.recursive(
     leaves,
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(KEYS.split()), inner, max_size=4),  # noqa: SIM905
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(KEYS.split()), inner, max_size=4)
+    ),
     max_leaves=15,
 )
 
