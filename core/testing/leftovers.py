@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+_SERVERS = ("core-", "asyncio_")  # how names of the server's own threads begin
 _PATIENCE_S = 5.0  # a process that was told to end takes a moment
 
 
-def threads() -> set[str]:
-    """Names of the threads that Python knows."""
-    return {thread.name for thread in threading.enumerate()}
+def threads() -> set[threading.Thread]:
+    """The threads that Python knows, without those of the server."""
+    return {each for each in threading.enumerate() if not each.name.startswith(_SERVERS)}
 
 
 def children() -> set[int]:
