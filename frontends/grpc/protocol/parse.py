@@ -33,11 +33,12 @@ Input = ModelInferRequest.InferInputTensor
 def read(data: bytes) -> tuple[ModelInferRequest, Sequence[Buffer]]:
     """The message in `data`, and the raw contents of its inputs as views of `data`.
 
-    Raises CoreError(INVALID) for bytes that are no ModelInferRequest.
+    Raises CoreError(INVALID) for bytes that are no ModelInferRequest, or one of very many parts.
     """
     separated = separate(data)
     if separated is None:
         message = decode(ModelInferRequest, data)
+        _check_counts(message)  # what was separated has few fields of any kind
         return message, message.raw_input_contents
     rest, views = separated
     return decode(ModelInferRequest, rest), views
@@ -51,28 +52,29 @@ def parse(
     version   as the client asked for it, -1 for the newest
     Raises CoreError(INVALID), or CoreError(NOT_FOUND) for a region of shared memory.
     """
-    _check_counts(message)
     request = InferenceRequest(
         message.model_name, {}, model_version=version, id=message.id, outputs=_outputs(message)
     )
-    for name, parameter in message.parameters.items():
-        _set_parameter(request, name, parameter)
+    if message.parameters:
+        for name, parameter in message.parameters.items():
+            _set_parameter(request, name, parameter)
     sources = iter(raw_contents)
     any_raw = bool(raw_contents)
     for entry in message.inputs:
-        if len(entry.shape) > MOST_DIMENSIONS:
+        name, shape = entry.name, entry.shape
+        if len(shape) > MOST_DIMENSIONS:
             raise _labelled(
                 message,
-                f"input '{entry.name}' has a shape of {len(entry.shape)} dimensions; "
-                f"{MOST_DIMENSIONS} are the most",
+                f"input '{name}' has a shape of {len(shape)} dimensions; {MOST_DIMENSIONS} are "
+                "the most",
             )
-        if entry.name in request.inputs:
-            raise _labelled(message, f"input '{entry.name}' already exists in request")
+        if name in request.inputs:
+            raise _labelled(message, f"input '{name}' already exists in request")
         dtype = dtypes.BY_NAME.get(entry.datatype)
         raw = _data(entry, dtype, sources, any_raw, message.model_name)
         if dtype is None:
             raise _labelled(message, _no_datatype(entry, signature))
-        request.inputs[entry.name] = Tensor(entry.name, dtype, tuple(entry.shape), raw)
+        request.inputs[name] = Tensor(name, dtype, tuple(shape), raw)
     return request
 
 
