@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 
 from aiohttp import HttpVersion11, web
 
 from core.tensor import Buffer
 from frontends.http.codec.limits import MOST_CHUNKS, too_large, too_many_chunks
 from frontends.http.errors import refusal
-from frontends.http.message import Answer
+from frontends.http.message import Answer, Parts
 
 logger = logging.getLogger("core")
 
@@ -107,6 +108,27 @@ def response_of(answer: Answer, request: web.BaseRequest) -> web.Response:
     )
     if not request.content.is_eof():
         response.force_close()
+    return response
+
+
+async def send(answer: Answer, more: Parts, request: web.BaseRequest) -> web.StreamResponse:
+    """Send an answer whose body comes in parts: each when it is there and the client took the last.
+
+    The parts are closed in any end, also when the client goes away.
+    """
+    response = web.StreamResponse(
+        status=answer.status, headers={**answer.headers, "Server": "core"}
+    )
+    if not request.content.is_eof():
+        response.force_close()
+    async with aclosing(more):
+        await response.prepare(request)
+        await response.write(answer.body)
+        async for part in more:
+            # The engine itself waits for the client only now and then.
+            await request.writer.drain()
+            await response.write(part)
+        await response.write_eof()
     return response
 
 

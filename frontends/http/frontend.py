@@ -6,6 +6,7 @@ aiohttp ─► [frontend] ─► router ─► service ─► parse ─► Serve
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from urllib.parse import urlsplit
 
@@ -15,7 +16,7 @@ from core.errors import CoreError, invalid, unavailable
 from core.server import Server
 from core.tensor import Buffer
 from frontends.http.codec.limits import largest_body
-from frontends.http.connections import Connections, read_body, response_of
+from frontends.http.connections import Connections, read_body, response_of, send
 from frontends.http.errors import error_answer, refusal
 from frontends.http.message import Answer, Call
 from frontends.http.restricted import Restrictions
@@ -65,10 +66,10 @@ class HttpFrontend:
                 reuse_port=options.reuse_http_port or None,
             )
         except OSError as error:
-            raise unavailable(
-                f"Socket '{self._address}:{options.http_port}' already in use or not to be had: "
-                f"{error.strerror or error}"
-            ) from None
+            where = f"'{self._address}:{options.http_port}'"
+            if error.errno == errno.EADDRINUSE:
+                raise unavailable(f"Socket {where} already in use") from None
+            raise unavailable(f"cannot listen at {where}: {error.strerror or error}") from None
         self._connections = connections
         logger.info("Started HTTPService at %s:%d", self._address, self.port)
 
@@ -82,7 +83,10 @@ class HttpFrontend:
         await connections.drain(timeout_s)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        return response_of(await self._answer(request), request)
+        answer = await self._answer(request)
+        if answer.more is None:
+            return response_of(answer, request)
+        return await send(answer, answer.more, request)
 
     async def _answer(self, request: web.BaseRequest) -> Answer:
         """Never raises, but for a client that has gone."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Protocol
 
 from core.server import parse_version
 from core.tensor import Buffer
@@ -50,20 +50,37 @@ class Call:
         return parse_version(self.captures["version"] or "")
 
 
-class Answer:
-    """Status, headers and body of an HTTP response."""
+class Parts(Protocol):
+    """The pieces of a body, as they come to be.
 
-    __slots__ = ("body", "headers", "status")
+    Who takes them calls `aclose` when nobody wants more: after the last, or when the client has gone.
+    """
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Answer:
+    """Status, headers and body of an HTTP response.
+
+    body   all of it, or its beginning where more follows
+    more   what follows, each piece sent at once; None for nothing
+    """
+
+    __slots__ = ("body", "headers", "more", "status")
 
     def __init__(
         self,
         status: int = 200,
         headers: Mapping[str, str] = TEXT_HEADERS,
         body: bytes = b"",
+        more: Parts | None = None,
     ):
         self.status = status
         self.headers = headers
         self.body = body
+        self.more = more
 
     def __repr__(self) -> str:
         return f"Answer({self.status}, {dict(self.headers)}, {self.body[:200]!r})"

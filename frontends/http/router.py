@@ -14,9 +14,11 @@ from core.server import Server
 from frontends.http.errors import refusal
 from frontends.http.message import Answer, Call
 from frontends.http.restricted import Restrictions
-from frontends.http.services import health, metadata, repository
+from frontends.http.services import health, metadata, repository, shared_memory
 from frontends.http.services.absent import absent
+from frontends.http.services.generate import generate, generate_stream
 from frontends.http.services.infer import infer
+from frontends.http.services.log import log_settings
 
 Service = Callable[[Server, Call], Awaitable[Answer]]
 
@@ -48,12 +50,9 @@ def _row(methods: str, path: str, category: str, service: Service) -> Route:
 
 _MODEL = "/v2/models/(?P<model>[^/]+)(?:/versions/(?P<version>[0-9]+))?"
 _REPOSITORY = "/v2/repository(?:/(?P<repository>[^/]+))?"
-_SHARED = "/v2/(?:system|cuda)sharedmemory"
+_SHARED = "/v2/(?P<kind>system|cuda)sharedmemory(?:/region/(?P<region>[^/]+))?"
 
-_generate = absent("the generate extension")
 _trace = absent("the trace extension")
-_logging = absent("the logging extension")
-_shared_memory = absent("shared memory with clients")
 
 TABLE = (
     _row("POST", f"{_MODEL}/infer", "inference", infer),
@@ -65,7 +64,8 @@ TABLE = (
     _row("GET", f"{_MODEL}/ready", "health", health.model_ready),
     _row("GET", f"{_MODEL}/config", "model-config", metadata.model_config),
     _row("GET", f"{_MODEL}/stats", "statistics", metadata.model_statistics),
-    _row("POST", f"{_MODEL}/generate(?:_stream)?", "inference", _generate),
+    _row("POST", f"{_MODEL}/generate", "inference", generate),
+    _row("POST", f"{_MODEL}/generate_stream", "inference", generate_stream),
     _row("POST", f"{_REPOSITORY}/index", "model-repository", repository.index),
     _row(
         "POST",
@@ -80,10 +80,10 @@ TABLE = (
         repository.unload,
     ),
     _row("GET POST", "/v2(?:/models/[^/]+)?/trace/setting", "trace", _trace),
-    _row("GET POST", "/v2/logging", "logging", _logging),
-    _row("GET", f"{_SHARED}(?:/region/[^/]+)?/status", "shared-memory", _shared_memory),
-    _row("POST", f"{_SHARED}/region/[^/]+/register", "shared-memory", _shared_memory),
-    _row("POST", f"{_SHARED}(?:/region/[^/]+)?/unregister", "shared-memory", _shared_memory),
+    _row("GET POST", "/v2/logging", "logging", log_settings),
+    _row("GET", f"{_SHARED}/status", "shared-memory", shared_memory.status),
+    _row("POST", f"{_SHARED}/register", "shared-memory", shared_memory.register),
+    _row("POST", f"{_SHARED}/unregister", "shared-memory", shared_memory.unregister),
 )
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from core.errors import CoreError, invalid
-from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
+from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest, Parameter
+from frontends.http.codec.limits import check_entries
 
 _OWN_PREFIX = "triton_"
 _LARGEST_UNSIGNED = 2**64 - 1
@@ -33,6 +34,7 @@ def read_parameters(parameters: Any, request: InferenceRequest) -> bool:
     """
     if type(parameters) is not dict:
         raise invalid("failed to get request params.: attempt to get members for non-object")
+    check_entries("parameters", parameters)
     binary_output = False
     for key, value in parameters.items():
         if key == "sequence_id":
@@ -52,15 +54,21 @@ def read_parameters(parameters: Any, request: InferenceRequest) -> bool:
                 "parameter keys starting with 'triton_' are reserved for Triton usage and should not "
                 "be specified."
             )
-        elif type(value) is int and value not in _SIGNED:
-            request.parameters[key] = float(value)  # as Triton does: no integer type holds it
-        elif type(value) in (str, int, bool, float):
-            request.parameters[key] = value
         else:
-            raise invalid(
-                f"parameter '{key}' has invalid type. It should be either 'int', 'bool', or 'string'."
-            )
+            request.parameters[key] = custom(key, value)
     return binary_output
+
+
+def custom(key: str, value: Any) -> Parameter:
+    """The value of a parameter of the client's own. Raises CoreError(INVALID) for other types."""
+    if type(value) is int and value not in _SIGNED:
+        return float(value)  # as Triton does: no integer type holds it
+    if type(value) in (str, int, bool, float):
+        found: Parameter = value
+        return found
+    raise invalid(
+        f"parameter '{key}' has invalid type. It should be either 'int', 'bool', or 'string'."
+    )
 
 
 def add_headers(headers: Iterable[tuple[str, str]], request: InferenceRequest) -> None:

@@ -12,13 +12,14 @@ from typing import Any
 
 from core import dtypes
 from core.config import Signature
-from core.errors import CoreError, invalid, not_found
+from core.errors import CoreError, invalid
+from core.memory import SharedMemoryRegions
 from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Buffer, Tensor
 from frontends.http.codec import raw
 from frontends.http.codec.json_tensor import LARGEST, read_tensor
 from frontends.http.codec.json_text import read_json
-from frontends.http.codec.limits import json_size, too_large
+from frontends.http.codec.limits import MOST_DIMENSIONS, check_entries, json_size, too_large
 from frontends.http.codec.parameters import natural, read_parameters, truth, typed
 
 _SOURCES = ("data", "binary_data_size", "shared_memory_region")
@@ -26,14 +27,16 @@ _SOURCES = ("data", "binary_data_size", "shared_memory_region")
 
 @dataclass
 class OutputForm:
-    """How outputs leave: after the JSON in binary, or in it.
+    """How outputs leave: after the JSON in binary, in it, or not at all.
 
     default   whether outputs that the request does not list are binary
     listed    output → whether it is binary
+    placed    outputs that are in shared memory, so that the answer only describes them
     """
 
     default: bool = False
     listed: dict[str, bool] = field(default_factory=dict)
+    placed: set[str] = field(default_factory=set)
 
     def binary(self, output: str) -> bool:
         return self.listed.get(output, self.default)
@@ -46,6 +49,7 @@ def parse(
     headers: Mapping[str, str],
     body: Buffer,
     most_bytes: int,
+    regions: SharedMemoryRegions,
 ) -> tuple[InferenceRequest, OutputForm]:
     """The request to a model and the form in which its answer is wanted.
 
@@ -55,6 +59,7 @@ def parse(
     headers      ignore the case of their keys
     body         not compressed; the request's tensors view it and keep it alive
     most_bytes   --http-max-input-size: of the JSON, of each tensor in JSON, of a raw input
+    regions      shared memory that inputs and outputs may be in
     Raises CoreError(INVALID) for a malformed request, CoreError(NOT_FOUND) for a shared memory region.
     """
     view = memoryview(body).toreadonly()
@@ -73,9 +78,10 @@ def parse(
     request = InferenceRequest(model, {}, model_version=version, id=id)
     if "parameters" in document:
         form.default = read_parameters(document["parameters"], request)
-    _read_inputs(document, request, view[size:], most_bytes)
+    _read_inputs(document, request, view[size:], most_bytes, regions)
     if "outputs" in document:
-        request.outputs = _read_outputs(document["outputs"], form)
+        request.outputs = _read_outputs(document["outputs"], form, regions)
+        request.shared = request.shared or bool(form.placed)
     return request, form
 
 
@@ -89,13 +95,18 @@ def _missing(member: str, where: str = "") -> CoreError:
 
 
 def _read_inputs(
-    document: dict[str, Any], request: InferenceRequest, tail: memoryview, most_bytes: int
+    document: dict[str, Any],
+    request: InferenceRequest,
+    tail: memoryview,
+    most_bytes: int,
+    regions: SharedMemoryRegions,
 ) -> None:
     if "inputs" not in document:
         raise _missing("inputs")
     entries = document["inputs"]
     if type(entries) is not list:
         raise typed("inputs", "array")
+    check_entries("inputs", entries)
     at = 0
     for entry in entries:
         if type(entry) is not dict:
@@ -121,7 +132,9 @@ def _read_inputs(
             tensor = Tensor(name, dtype, shape, raw=tail[at : at + size])
             at += size
         else:
-            raise _unknown_region(options["shared_memory_region"])
+            place = _place(options, f" in input '{name}'")
+            tensor = Tensor(name, dtype, shape, raw=regions.read(*place, dtype))
+            request.shared = True
         request.inputs[name] = tensor
     if at != len(tail):
         raise invalid(f"unexpected additional input data for model '{request.model_name}'")
@@ -151,6 +164,10 @@ def _describe(entry: dict[str, Any]) -> tuple[str, dtypes.DataType, tuple[int, .
     shape = entry["shape"]
     if type(shape) is not list:
         raise typed("shape", "array", where)
+    if len(shape) > MOST_DIMENSIONS:
+        raise invalid(
+            f"input '{name}' has a shape of {len(shape)} dimensions; {MOST_DIMENSIONS} are the most"
+        )
     for size in shape:
         if type(size) is not int or not 0 <= size <= LARGEST:
             raise typed("shape", "unsigned-integer", where)
@@ -166,19 +183,28 @@ def _text(entry: dict[str, Any], member: str, where: str = "") -> str:
     return value
 
 
-def _unknown_region(name: Any) -> CoreError:
-    if type(name) is not str:
-        return typed("shared_memory_region", "string")
-    return not_found(f"Unable to find shared memory region: '{name}'")
+def _place(options: dict[str, Any], where: str) -> tuple[str, int, int]:
+    """Region, offset and size in bytes that the parameters of an input or output name."""
+    region = options["shared_memory_region"]
+    if type(region) is not str:
+        raise typed("shared_memory_region", "string", where)
+    offset, byte_size = (
+        natural(key, options[key], where) if key in options else 0
+        for key in ("shared_memory_offset", "shared_memory_byte_size")
+    )
+    return region, offset, byte_size
 
 
 # Outputs ------------------------------------------------------------------------
 
 
-def _read_outputs(entries: Any, form: OutputForm) -> tuple[RequestedOutput, ...]:
-    """The wanted outputs, each once, also if it is named again; writes `form.listed`."""
+def _read_outputs(
+    entries: Any, form: OutputForm, regions: SharedMemoryRegions
+) -> tuple[RequestedOutput, ...]:
+    """The wanted outputs, each once, also if it is named again; writes `form`."""
     if type(entries) is not list:
         raise typed("outputs", "array")
+    check_entries("outputs", entries)
     wanted: dict[str, RequestedOutput] = {}
     for entry in entries:
         if type(entry) is not dict:
@@ -192,12 +218,15 @@ def _read_outputs(entries: Any, form: OutputForm) -> tuple[RequestedOutput, ...]
         classes = 0
         if "classification" in options:
             classes = natural("classification", options["classification"], where)
+        memory = None
         if "shared_memory_region" in options:
             for other in ("classification", "binary_data"):
                 if other in options:
                     raise invalid(f"Output can't set both 'shared_memory_region' and '{other}'")
-            raise _unknown_region(options["shared_memory_region"])
+            memory = regions.view(*_place(options, where))
         if name not in wanted:
-            wanted[name] = RequestedOutput(name, classes)
+            wanted[name] = RequestedOutput(name, classes, memory)
             form.listed[name] = binary
+            if memory is not None:
+                form.placed.add(name)
     return tuple(wanted.values())

@@ -21,7 +21,8 @@ from frontends.http.message import JSON_HEADERS, Answer
 def render(response: InferenceResponse, form: OutputForm) -> Answer:
     """The answer 200 with the outputs, each in the form that the request wants.
 
-    Raises CoreError(INVALID) for an FP16 or BF16 output that is not wanted in binary.
+    Of those in shared memory there are no bytes in it. Raises CoreError(INVALID) for an FP16 or BF16
+    output that is wanted in JSON.
     """
     tail: list[Buffer] = []
     outputs = []
@@ -31,7 +32,9 @@ def render(response: InferenceResponse, form: OutputForm) -> Answer:
             "datatype": tensor.dtype.name,
             "shape": tensor.shape,
         }
-        if form.binary(tensor.name):
+        if tensor.name in form.placed:
+            pass
+        elif form.binary(tensor.name):
             raw = tensor.raw
             size = memoryview(raw).nbytes
             entry["parameters"] = {"binary_data_size": size}

@@ -36,7 +36,9 @@ async def infer(server: Server, call: Call) -> Answer:
     most_bytes = server.options.http_max_input_size
     unpack = compression.decompressor(encoding, len(call.body), most_bytes)
     body = call.body if unpack is None else await _run(unpack, call.body)
-    request, form = parse(model, version, signature, call.headers, body, most_bytes)
+    request, form = parse(
+        model, version, signature, call.headers, body, most_bytes, server.shared_memory
+    )
     if pattern := server.options.http_header_forward_pattern:
         forwarded = _compiled(pattern)
         add_headers((item for item in call.headers.items() if forwarded(item[0])), request)

@@ -14,14 +14,13 @@ GATED = "/v2/models/gated/infer"
 
 
 def second(site, **options):
-    """Another frontend of the same server on the same port."""
+    """Another frontend of the same server, on the same port if the options name no other."""
+    options = {"http_address": "127.0.0.1", "http_port": site.frontend.port, **options}
 
     class View:
         def __init__(self, server):
             self.server = server
-            self.options = Options.defaults(
-                http_address="127.0.0.1", http_port=site.frontend.port, **options
-            )
+            self.options = Options.defaults(**options)
 
         def __getattr__(self, name):
             return getattr(self.server, name)
@@ -46,7 +45,12 @@ async def test_a_port_in_use_is_an_error_that_names_it(site):
     with pytest.raises(CoreError) as caught:
         await second(site).start()
     assert caught.value.kind is Kind.UNAVAILABLE
-    assert f"Socket '127.0.0.1:{site.frontend.port}' already in use" in caught.value.message
+    assert caught.value.message == (f"Socket '127.0.0.1:{site.frontend.port}' already in use")
+
+
+async def test_an_address_of_another_machine_is_an_error_that_names_it(site):
+    with pytest.raises(CoreError, match="cannot listen at '192.0.2.1:8000'"):
+        await second(site, http_address="192.0.2.1", http_port=8000).start()
 
 
 async def test_a_port_may_be_shared_when_both_say_so(open_with):

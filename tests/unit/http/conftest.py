@@ -8,6 +8,7 @@ from multidict import CIMultiDict
 from core import dtypes
 from core.config import InputSpec, Signature
 from core.errors import CoreError, Kind
+from core.memory import SharedMemoryRegions
 from frontends.http.codec.parse import parse
 
 MOST = 2**20
@@ -20,12 +21,13 @@ ONE = Signature("m", 1, {"x": InputSpec("x", dtypes.FP32, (-1,))}, {}, 0, False)
 def parsed():
     """Parse a JSON document (or bytes) and what follows it; (request, form)."""
 
-    def parse_body(document, tail=None, headers=(), signature=ONE, most=MOST):
+    def parse_body(document, tail=None, headers=(), signature=ONE, most=MOST, regions=None):
         head = document if isinstance(document, bytes) else json.dumps(document).encode()
         found = CIMultiDict(headers)
         if tail is not None:
             found.setdefault("Inference-Header-Content-Length", str(len(head)))
-        return parse("m", -1, signature, found, head + (tail or b""), most)
+        regions = regions or SharedMemoryRegions(allowed=False)
+        return parse("m", -1, signature, found, head + (tail or b""), most, regions)
 
     return parse_body
 

@@ -415,6 +415,19 @@ def test_json_has_a_limit(refusal, tensor):
     assert "exceeds the maximum allowed input size of 99 bytes" in text
 
 
+def test_a_request_has_a_bounded_number_of_parts(refusal, tensor):
+    many = range(10_001)
+    for what, value in (
+        ("inputs", [1 for _ in many]),
+        ("outputs", [{"name": "a"} for _ in many]),
+        ("parameters", {str(i): i for i in many}),
+    ):
+        text = refusal({"inputs": [tensor([1])], what: value})
+        assert text == f"the request has 10001 {what}; 10000 are the most"
+    text = refusal({"inputs": [tensor([1], [1] * 101)]})
+    assert text == "input 'x' has a shape of 101 dimensions; 100 are the most"
+
+
 # Anything ------------------------------------------------------------------------------
 
 GOOD = {

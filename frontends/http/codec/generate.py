@@ -1,0 +1,137 @@
+"""The plain JSON of generate: members ↔ tensors and parameters.
+
+A member that is called like an input of the model is that input, every other is a parameter of the
+request; an answer has a member for each output. Shapes are not told: they follow from the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from core.config import InputSpec, Signature
+from core.errors import CoreError, invalid
+from core.request import InferenceRequest
+from core.response import InferenceResponse
+from core.tensor import Buffer, Tensor
+from frontends.http.codec.json_tensor import read_tensor, write_data
+from frontends.http.codec.json_text import read_json
+from frontends.http.codec.parameters import custom, typed
+
+_NESTED = "parameters"  # its members count like those beside it
+
+
+def read(
+    model: str, version: int, signature: Signature, body: Buffer, most_bytes: int
+) -> InferenceRequest:
+    """The request that a JSON object describes.
+
+    version      as the path has it, -1 for the newest
+    most_bytes   --http-max-input-size: of all inputs together
+    Raises CoreError(INVALID) for what is no such object, and for what does not fit an input.
+    """
+    if _NESTED in signature.inputs:
+        raise invalid(f"Keyword '{_NESTED}' for nested schema also given as input tensor name")
+    document = read_json(body)
+    if type(document) is not dict:
+        raise invalid("failed to parse the request: attempt to get members for non-object")
+    request = InferenceRequest(model, {}, model_version=version, id=_id(document, signature))
+    nested = document.pop(_NESTED, {})
+    _read_members(document, request, signature, most_bytes)
+    if type(nested) is not dict:
+        raise invalid(
+            f"Expected JSON object for keyword: '{_NESTED}': attempt to access JSON non-object as object"
+        )
+    try:
+        _read_members(nested, request, signature, most_bytes)
+    except CoreError as error:
+        raise CoreError(error.kind, f"Converting keyword: '{_NESTED}': {error.message}") from None
+    _check_size(request, most_bytes)
+    return request
+
+
+def _id(document: dict[str, Any], signature: Signature) -> str:
+    """The request's id. A model may have an input of that name; then it need not be text."""
+    found = document.get("id", "")
+    if type(found) is str:
+        return found
+    if "id" in signature.inputs:
+        return ""
+    raise typed("id", "string")
+
+
+def _read_members(
+    members: Mapping[str, Any], request: InferenceRequest, signature: Signature, most_bytes: int
+) -> None:
+    """Write each member into the request, as input or as parameter."""
+    for name, value in members.items():
+        if (spec := signature.inputs.get(name)) is None:
+            request.parameters[name] = custom(name, value)
+        elif name in request.inputs:
+            raise invalid(
+                f"[request id: {request.id or '<id_unknown>'}] input '{name}' already exists in request"
+            )
+        else:
+            batched = signature.max_batch_size > 0 and not spec.shape_tensor
+            request.inputs[name] = _read_input(spec, batched, value, most_bytes)
+
+
+def _read_input(spec: InputSpec, batched: bool, value: Any, most_bytes: int) -> Tensor:
+    """The tensor of a single value or a list of values."""
+    data = value if type(value) is list else [value]
+    dims = (-1, *spec.dims) if batched else spec.dims
+    shape = filled(dims, len(data))
+    if shape is None:
+        raise invalid(
+            f"The schema can not convert input '{spec.name}' to tensor with proper shape: "
+            f"{len(data)} values, shape {list(dims)}"
+        )
+    return read_tensor(spec.name, spec.dtype, shape, data, most_bytes)
+
+
+def filled(dims: tuple[int, ...], count: int) -> tuple[int, ...] | None:
+    """The shape with `count` elements that fits `dims`, None if there is none.
+
+    Of several variable dimensions (-1) the last takes what there is, the others are 1.
+    """
+    fixed = math.prod(dim for dim in dims if dim != -1)
+    if fixed == 0 or count % fixed:
+        return None
+    shape = [1 if dim == -1 else dim for dim in dims]
+    if -1 in dims:
+        last = len(dims) - 1 - dims[::-1].index(-1)
+        shape[last] = count // fixed
+    elif count != fixed:
+        return None
+    return tuple(shape)
+
+
+def _check_size(request: InferenceRequest, most_bytes: int) -> None:
+    size = sum(tensor.byte_size for tensor in request.inputs.values())
+    if size > most_bytes:
+        raise invalid(
+            f"the inputs of the request have a byte_size ({size} bytes) that exceeds the maximum "
+            f"allowed value of {most_bytes} bytes. Use --http-max-input-size to increase the limit."
+        )
+
+
+# Answers ------------------------------------------------------------------------
+
+
+def write(response: InferenceResponse) -> bytes:
+    """A JSON object of the answer: id, model, parameters and outputs side by side, by name.
+
+    An output is a list in row-major order, or its one element. Raises CoreError(INVALID) for FP16
+    and BF16.
+    """
+    members: dict[str, Any] = {"id": response.id} if response.id else {}
+    members["model_name"] = response.model_name
+    members["model_version"] = str(response.model_version)
+    members.update(response.parameters)
+    for tensor in response.outputs:
+        text = write_data(tensor)
+        members[tensor.name] = orjson.Fragment(text[1:-1] if tensor.count == 1 else text)
+    return orjson.dumps(members, option=orjson.OPT_SORT_KEYS)

@@ -1,0 +1,102 @@
+"""generate and generate_stream: inference in plain JSON, with one answer or with an event for each.
+
+call ─► codec.generate.read ─► Server.infer ─► Reply ─► codec.generate.write ─► events
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from core.errors import CoreError, internal, invalid
+from core.request import InferenceRequest
+from core.response import InferenceResponse
+from core.server import Server
+from frontends.http.codec import generate as codec
+from frontends.http.errors import STATUS, error_answer, refusal
+from frontends.http.message import JSON_HEADERS, Answer, Call
+
+logger = logging.getLogger("core")
+
+_NOT_ONE = (
+    "generate expects model to produce exactly 1 response, use generate stream for model that "
+    "generates various number of responses"
+)
+_EVENT_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8"}
+
+Item = InferenceResponse | CoreError
+
+
+async def generate(server: Server, call: Call) -> Answer:
+    """The one answer of the model. None, or a second one, is an error with status 200, as in Triton.
+
+    When the waiting is cancelled, because the client has gone, the request is cancelled too; so it is
+    after an error, or a second answer, since nobody waits for more.
+    """
+    async with aclosing(aiter(server.infer(_request(server, call)))) as answers:
+        first = await anext(answers, None)
+        if isinstance(first, CoreError):
+            raise first
+        if first is None or await anext(answers, None) is not None:
+            return refusal(200, _NOT_ONE)
+        return Answer(200, JSON_HEADERS, codec.write(first))
+
+
+async def generate_stream(server: Server, call: Call) -> Answer:
+    """An event for each answer, begun when the first is there: it decides the status.
+
+    Once the client has gone the request is cancelled.
+    """
+    answers = aiter(server.infer(_request(server, call)))
+    first = await anext(answers, None)
+    if first is None:
+        return Answer(200, _EVENT_HEADERS)
+    status, event = _event(first)
+    return Answer(status, _EVENT_HEADERS, event, _Events(answers))
+
+
+def _request(server: Server, call: Call) -> InferenceRequest:
+    model, version = call.model, call.version
+    signature = server.signature(model, version)
+    if call.headers.get("Content-Encoding", "identity") != "identity":
+        raise invalid("Unsupported content-encoding, only 'identity' is supported.")
+    return codec.read(model, version, signature, call.body, server.options.http_max_input_size)
+
+
+class _Events:
+    """The answers after the first as events.
+
+    A class and not a generator: a generator that never began would not pass `aclose` on.
+    """
+
+    def __init__(self, answers: AsyncGenerator[Item, None]):
+        self._answers = answers
+
+    def __aiter__(self) -> _Events:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return _event(await anext(self._answers))[1]
+
+    async def aclose(self) -> None:
+        """Nobody waits any more: a request without its last answer is cancelled."""
+        await self._answers.aclose()
+
+
+def _event(item: Item) -> tuple[int, bytes]:
+    """Status and text of an event."""
+    status, text = _written(item)
+    return status, b"data: %b\n\n" % text
+
+
+def _written(item: Item) -> tuple[int, bytes]:
+    if isinstance(item, InferenceResponse):
+        try:
+            return 200, codec.write(item)
+        except CoreError as error:
+            item = error
+        except Exception:
+            logger.exception("a response of model '%s' cannot be sent", item.model_name)
+            item = internal(f"a response of model '{item.model_name}' cannot be sent")
+    return STATUS[item.kind], error_answer(item).body

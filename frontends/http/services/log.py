@@ -1,0 +1,19 @@
+"""The logging extension: what is logged and how, read and changed while the server runs."""
+
+from __future__ import annotations
+
+from core.errors import invalid
+from core.server import Server
+from frontends.http.codec.json_text import read_json
+from frontends.http.message import Answer, Call
+from frontends.http.services.metadata import json_answer
+
+
+async def log_settings(server: Server, call: Call) -> Answer:
+    """GET: all settings. POST: the same after the changes in the body; null changes nothing."""
+    if call.method == "GET":
+        return json_answer(server.log_settings())
+    changes = read_json(call.body)
+    if type(changes) is not dict:
+        raise invalid('log settings must be a JSON object, such as {"log_verbose_level": 1}')
+    return json_answer(server.change_log_settings(changes))

@@ -1,0 +1,90 @@
+"""The shared memory extensions: regions of system memory, and of GPUs' memory, which there is not."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from core.errors import CoreError, invalid
+from core.memory import CudaRegions, SharedMemoryRegions
+from core.server import Server
+from frontends.http.codec.json_text import read_json
+from frontends.http.codec.parameters import natural, typed
+from frontends.http.message import Answer, Call
+from frontends.http.services.metadata import json_answer
+
+_HANDLE_BYTES = 64  # of a cudaIpcMemHandle_t
+
+
+async def status(server: Server, call: Call) -> Answer:
+    """The regions, or the one that the path names."""
+    found = _regions(server, call).status(_name(call))
+    return json_answer([region._asdict() for region in found])
+
+
+async def register(server: Server, call: Call) -> Answer:
+    """Make a region of what the body describes."""
+    server.shared_memory.check_allowed()
+    name = _name(call)
+    if not name:
+        raise invalid(
+            f"'region name' is necessary to register {call.captures['kind']} shared memory region"
+        )
+    document = read_json(call.body) if len(call.body) else {}
+    if type(document) is not dict:
+        document = {}
+    if call.captures["kind"] == "cuda":
+        _read_cuda(document)
+        server.cuda_shared_memory.register(name)
+    server.shared_memory.register(name, *_read_system(document))
+    return Answer()
+
+
+async def unregister(server: Server, call: Call) -> Answer:
+    """Forget the regions, or the one that the path names."""
+    _regions(server, call).unregister(_name(call))
+    return Answer()
+
+
+def _regions(server: Server, call: Call) -> SharedMemoryRegions | CudaRegions:
+    return server.shared_memory if call.captures["kind"] == "system" else server.cuda_shared_memory
+
+
+def _name(call: Call) -> str:
+    """The region in the path, "" for none."""
+    return call.captures["region"] or ""
+
+
+def _read_system(document: dict[str, Any]) -> tuple[str, int, int]:
+    """Key, offset and size of a region."""
+    key = _member(document, "key")
+    if type(key) is not str:
+        raise typed("key", "string")
+    offset = natural("offset", document.get("offset", 0))
+    return key, offset, natural("byte_size", _member(document, "byte_size"))
+
+
+def _read_cuda(document: dict[str, Any]) -> None:
+    """Check the description of memory of a GPU."""
+    handle = _member(document, "raw_handle")
+    text = handle.get("b64") if type(handle) is dict else None
+    if type(text) is not str:
+        raise _no_handle()
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise _no_handle() from None
+    if len(raw) != _HANDLE_BYTES:
+        raise _no_handle()
+    natural("byte_size", _member(document, "byte_size"))
+
+
+def _no_handle() -> CoreError:
+    return invalid("'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t")
+
+
+def _member(document: dict[str, Any], member: str) -> Any:
+    if member not in document:
+        raise invalid(f"Shared memory register request has no '{member}' field")
+    return document[member]
