@@ -39,6 +39,8 @@ class Delivery(Protocol):
 
     def defer(self, i: int) -> None: ...
 
+    def reschedule(self, i: int) -> None: ...
+
 
 class Batch:
     """Requests that run together.
@@ -91,7 +93,9 @@ class Batch:
         """Input `name` of all requests, one below the other.
 
         Shape [rows, …] for a model with a batch dimension, else the request's own shape. BYTES are
-        object arrays of `bytes`. KeyError if the requests do not carry it.
+        object arrays of `bytes`. An input that may be ragged (`allow_ragged_batch`) has one
+        dimension: the elements of all requests, one request behind the other.
+        KeyError if the requests do not carry it.
         """
         if (array := self._gathered.get(name)) is None:
             array = self._gathered[name] = self._gather(name)
@@ -100,6 +104,9 @@ class Batch:
     def _gather(self, name: str) -> np.ndarray:
         tensors = [request.inputs[name] for request in self.requests]
         first = tensors[0]
+        spec = self.signature.inputs.get(name)  # None for controls and states of a sequence
+        if spec is not None and spec.ragged:
+            return np.concatenate([tensor.array.reshape(-1) for tensor in tensors])
         if len(tensors) == 1:
             return first.array
         shape = (sum(tensor.shape[0] for tensor in tensors), *first.shape[1:])
@@ -164,3 +171,10 @@ class Batch:
         call it: their requests end with the final answer.
         """
         self.delivery.defer(i)
+
+    def reschedule(self, i: int) -> None:
+        """Request `i` goes back to the scheduler: it comes again in a later batch, with what it had.
+
+        Before execute returns, instance's thread. It may have had answers before (final=False).
+        """
+        self.delivery.reschedule(i)
