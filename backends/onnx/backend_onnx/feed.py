@@ -1,7 +1,7 @@
 """The inputs of a batch as ONNX Runtime takes them.
 
-batch ─► [Feed] ─► run.  Mostly core's arrays as they are; scalars lose their dimension, and text
-becomes str.
+batch ─► [Feed] ─► run.  Mostly core's arrays as they are; scalars lose their dimension, text becomes
+str, and what config.pbtxt has as batch_input is added.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from __future__ import annotations
 import numpy as np
 
 from backend_onnx.graph import Graph
+from backend_onnx.ragged import batch_inputs
 from core import dtypes
 from core.batch import Batch
+from core.config import ModelConfig
 from core.errors import invalid
 
 
 class Feed:
     """Makes the feeds of one instance."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, config: ModelConfig, graph: Graph):
+        self._config = config if config.batch_input else None
         infos = {**graph.inputs, **graph.overridable}
         self._scalars = {name for name, info in infos.items() if not info.dims}
         self._texts = {name for name, info in infos.items() if info.dtype is dtypes.BYTES}
@@ -27,6 +30,8 @@ class Feed:
         """Input name → array. A request whose text cannot be passed on gets its error here."""
         batch.inputs_ready()
         feed = {name: batch[name] for name in batch}
+        if self._config is not None:
+            feed.update(batch_inputs(self._config, batch))
         if self._as_they_are:
             return feed
         for name in feed:

@@ -9,6 +9,7 @@ import numpy as np
 
 from backend_onnx.check import tensors_of_the_server
 from backend_onnx.feed import Feed, encoded
+from backend_onnx.ragged import scattered
 from backend_onnx.run import run_of
 from backend_onnx.session import ort_text
 from core import dtypes
@@ -34,12 +35,13 @@ class OnnxInstance(ModelInstance):
         self._names = [io.name for io in config.output] + sorted(states)
         self._wanted_always = frozenset(states)
         self._batches = bool(config.max_batch_size)
+        self._scatters = bool(config.batch_output)
         # A scalar has one element for clients, and no dimension for ONNX Runtime.
         self._scalars = {
             io.name: tuple(io.dims) for io in config.output if not graph.outputs[io.name].dims
         }
         self._texts = {n for n, info in graph.outputs.items() if info.dtype is dtypes.BYTES}
-        self._feed = Feed(graph)
+        self._feed = Feed(config, graph)
         self._run = run_of(
             session,
             graph,
@@ -48,7 +50,7 @@ class OnnxInstance(ModelInstance):
             model=self.model.name,
         )
 
-    def execute(self, batch: Batch) -> Mapping[str, Any]:
+    def execute(self, batch: Batch) -> Mapping[str, Any] | None:
         feed = self._feed(batch)
         try:
             outputs = self._run(feed, self._wanted(batch), batch.rows if self._batches else 0)
@@ -67,7 +69,11 @@ class OnnxInstance(ModelInstance):
             if name in self._scalars:
                 outputs[name] = np.asarray(outputs[name]).reshape(self._scalars[name])
         batch.outputs_ready()
-        return outputs
+        if not self._scatters:
+            return outputs
+        for i, parts in enumerate(scattered(self.model.config, batch, outputs)):
+            batch.respond(i, parts)
+        return None
 
     def _wanted(self, batch: Batch) -> list[str]:
         """The outputs that some request of the batch wants; the others are not fetched."""
