@@ -122,6 +122,13 @@ class Batcher:
     def opened(self) -> None:
         """The instances are there. Nothing to prepare: any of them may run any batch."""
 
+    def put_back(self, waiting: Waiting) -> None:
+        """A request asks for another execution. Its instance tells soon that it is idle."""
+        if waiting.request.cancelled:
+            self._refuse(waiting, cancelled(), "CANCELED")
+        else:
+            self._queue.put_back(waiting)
+
     def pump(self) -> None:
         """Start whatever can start now; called for each new request and each idle instance."""
         if self._pumping:  # an inline instance became idle again within run: the loop below goes on

@@ -106,6 +106,7 @@ class Chain:
             self.statistics,
             self._loop,
             self._intake.ended,
+            self._scheduler.put_back,
             self._clock_ns,
         )
 

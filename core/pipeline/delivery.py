@@ -39,6 +39,8 @@ class BatchDelivery:
         "_items",
         "_loop",
         "_on_final",
+        "_put_back",
+        "_rescheduled",
         "_scheduled",
         "_signature",
         "_statistics",
@@ -54,6 +56,7 @@ class BatchDelivery:
         statistics: Statistics,
         loop: asyncio.AbstractEventLoop,
         on_final: Callable[[], None],
+        put_back: Callable[[Waiting], None],
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ):
         self.clock_ns = clock_ns
@@ -62,6 +65,8 @@ class BatchDelivery:
         self._statistics = statistics
         self._loop = loop
         self._on_final = on_final
+        self._put_back = put_back
+        self._rescheduled: list[int] = []  # like _deferred
         self._items: deque[tuple[int, InferenceResponse | CoreError | None, bool, bool]] = deque()
         self._answered = [False] * len(waiting)  # final item given; written by the answering thread
         self._deferred: set[int] = set()  # written by the instance's thread while it executes
@@ -101,6 +106,10 @@ class BatchDelivery:
 
     def defer(self, i: int) -> None:
         self._deferred.add(i)
+
+    def reschedule(self, i: int) -> None:
+        self._deferred.add(i)
+        self._rescheduled.append(i)
 
     def _put(
         self, i: int, item: InferenceResponse | CoreError | None, final: bool, failure: bool
@@ -158,6 +167,9 @@ class BatchDelivery:
         )
         self._holding = False
         self._hand_over()
+        for i in self._rescheduled:
+            if not self._answered[i]:
+                self._put_back(self._waiting[i])
 
     def _hand_over(self) -> None:
         self._scheduled = False
@@ -170,6 +182,8 @@ class BatchDelivery:
             waiting.reply.send(item, final)
             if final and waiting.counts:
                 self._on_final()
+                if waiting.ended is not None:
+                    waiting.ended()
 
     def _count(self, i: int, failure: bool) -> None:
         batch, request = self.batch, self._waiting[i].request

@@ -8,7 +8,7 @@ Source of the rules: ModelQueuePolicy in Triton's model_config.proto, as its sch
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from core.errors import unavailable
@@ -35,7 +35,7 @@ class QueuePolicy:
 class Waiting:
     """One request in the queue."""
 
-    __slots__ = ("counts", "expiry_ns", "key", "level", "reply", "request", "taken")
+    __slots__ = ("counts", "ended", "expiry_ns", "key", "level", "reply", "request", "taken")
 
     def __init__(self, request: InferenceRequest, reply: Reply, key: object = None):
         self.request = request
@@ -44,6 +44,7 @@ class Waiting:
         self.level = 0
         self.expiry_ns = 0  # 0: never
         self.counts = True  # False for a row that only fills a batch: nobody waits for it
+        self.ended: Callable[[], None] | None = None  # told when the final answer has been given
         self.taken = False  # has left the queue: for execution, expired or cancelled
 
 
@@ -93,6 +94,12 @@ class RequestQueue:
         waiting.expiry_ns = request.arrival_ns + timeout_us * 1000 if timeout_us else 0
         self._waiting[level].append(waiting)
         self._counts[level] += 1
+
+    def put_back(self, waiting: Waiting) -> None:
+        """Add a request again that was taken and asks for another execution; it is never refused."""
+        waiting.taken = False
+        self._waiting[waiting.level].append(waiting)
+        self._counts[waiting.level] += 1
 
     def remove(self, waiting: Waiting) -> bool:
         """Take a request out (it was cancelled). False if it is not in the queue any more."""

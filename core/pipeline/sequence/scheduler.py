@@ -7,6 +7,7 @@ model_config.proto and the behaviour of its sequence batcher.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections import deque
 from collections.abc import Callable
@@ -49,6 +50,8 @@ class SequenceScheduler:
         self._config = config
         self._name = config.name
         self._idle_ns = config.sequence_batching.max_sequence_idle_microseconds * 1000
+        self._iterative = config.sequence_batching.iterative_sequence
+        self._generated_ids = itertools.count(1)
         self._controls = control_writer(config)
         self._statistics = statistics
         self._loop = loop
@@ -103,6 +106,8 @@ class SequenceScheduler:
         waiting = Waiting(request, Reply(request), self._key(request) if self._key else None)
         sequence.waiting.append(waiting)
         sequence.touched_ns = self._clock_ns()
+        if self._iterative:
+            waiting.ended = lambda: self._iterated(sequence)
         self._pending += 1
         if request.flags & SEQUENCE_END:
             sequence.ending = True
@@ -112,6 +117,8 @@ class SequenceScheduler:
         return waiting.reply
 
     def _sequence_of(self, request: InferenceRequest) -> Sequence:
+        if self._iterative:
+            return self._iteration_of(request)
         id = request.correlation_id
         if not id:
             raise invalid(
@@ -133,6 +140,47 @@ class SequenceScheduler:
         sequence = self._sequences[id] = Sequence(id, self._clock_ns())
         self._backlog.append(sequence)
         return sequence
+
+    def _iteration_of(self, request: InferenceRequest) -> Sequence:
+        """A request that is a sequence by itself: it runs until it asks for no other execution."""
+        if request.correlation_id:
+            raise invalid(
+                f"{request_label(request)} inference request to model '{self._name}' must not specify "
+                "a correlation ID: the model has iterative_sequence, each request is a sequence"
+            )
+        request.correlation_id = next(self._generated_ids)
+        request.flags |= SEQUENCE_START
+        sequence = Sequence(request.correlation_id, self._clock_ns())
+        self._backlog.append(sequence)
+        return sequence
+
+    def put_back(self, waiting: Waiting) -> None:
+        """A request asks for another execution: it is the next of its sequence."""
+        self._pending += 1
+        sequence = self._placed(waiting)
+        if waiting.request.cancelled:
+            self._refuse(waiting, cancelled(), "CANCELED")
+            self._abandon(sequence)
+            return
+        waiting.request.flags &= ~SEQUENCE_START
+        self._controls(waiting.request, True)
+        waiting.taken = False
+        sequence.waiting.appendleft(waiting)
+
+    def _placed(self, waiting: Waiting) -> Sequence:
+        """The sequence of a request that has run; it has kept its place."""
+        id = waiting.request.correlation_id
+        return next(
+            sequence
+            for lane in self._lanes
+            for sequence in lane.slots
+            if sequence is not None and sequence.id == id
+        )
+
+    def _iterated(self, sequence: Sequence) -> None:
+        """A request has had its last answer: its place is free."""
+        if sequence.lane is not None:
+            sequence.lane.leave(sequence)
 
     def pump(self) -> None:
         """Start whatever can start now; called for each new request and each idle instance."""
@@ -206,7 +254,7 @@ class SequenceScheduler:
         waiting.taken = True
         sequence.waiting.remove(waiting)
         self._refuse(waiting, cancelled(), "CANCELED")
-        if sequence.ending and not sequence.waiting:
+        if (sequence.ending or self._iterative) and not sequence.waiting:
             self._abandon(sequence)
         self.pump()
 
