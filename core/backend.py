@@ -24,6 +24,7 @@ Backend.close.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,6 +89,8 @@ class ModelInstance:
     model       the Model
     device      where it runs
     name        "<group>_<index>", as Triton names instances
+    loop        the server's event loop: an instance that waits for something beside its executions
+                (a child process, a socket) watches it there
     placement   where `execute` runs: "thread" (its own thread, the default), "inline" (on the event
                 loop: only for work of some tens of microseconds). An `async def execute` always runs on
                 the loop. May be set on the class, or in open().
@@ -96,6 +99,7 @@ class ModelInstance:
     model: Model
     device: Device
     name: str
+    loop: asyncio.AbstractEventLoop
     placement: str = "thread"
 
     def open(self) -> None:

@@ -30,6 +30,7 @@ class Worker:
 
     def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle):
         self.instance = instance
+        instance.loop = loop
         self.broken: BaseException | None = None  # why it left service; written on the loop
         self._loop = loop
         self._idle = idle
