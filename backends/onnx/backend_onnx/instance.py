@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from backend_onnx.check import tensors_of_the_server
 from backend_onnx.feed import Feed, encoded
 from backend_onnx.ragged import scattered
 from backend_onnx.run import run_of
@@ -31,9 +30,7 @@ class OnnxInstance(ModelInstance):
     def open(self) -> None:
         session, graph = self.model.session_on(self.device)
         config = self.model.config
-        _, states = tensors_of_the_server(config)
-        self._names = [io.name for io in config.output] + sorted(states)
-        self._wanted_always = frozenset(states)
+        self._names = [io.name for io in config.output]
         self._batches = bool(config.max_batch_size)
         self._scatters = bool(config.batch_output)
         # A scalar has one element for clients, and no dimension for ONNX Runtime.
@@ -59,8 +56,6 @@ class OnnxInstance(ModelInstance):
                 f"model '{self.model.name}' gave text that is no UTF-8 ({error.reason}), which ONNX "
                 "Runtime's Python interface cannot hand over"
             ) from error
-        except CoreError:
-            raise
         except Exception as error:
             raise self._failed(error) from error
         for name in outputs:
@@ -77,7 +72,7 @@ class OnnxInstance(ModelInstance):
 
     def _wanted(self, batch: Batch) -> list[str]:
         """The outputs that some request of the batch wants; the others are not fetched."""
-        wanted = set(self._wanted_always)
+        wanted: set[str] = set()
         for request in batch.requests:
             if not request.outputs:
                 return self._names
