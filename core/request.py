@@ -21,12 +21,12 @@ class RequestedOutput:
     """One output that the client wants.
 
     class_count   0 for the tensor itself; n for the n best classes (classification extension)
-    memory        where the frontend wants the bytes (a shared memory region), or None for the reply
+    memory        writable bytes of the client (of a shared memory region) for it, or None for the reply
     """
 
     __slots__ = ("class_count", "memory", "name")
 
-    def __init__(self, name: str, class_count: int = 0, memory: Any = None):
+    def __init__(self, name: str, class_count: int = 0, memory: memoryview | None = None):
         self.name = name
         self.class_count = class_count
         self.memory = memory
@@ -50,6 +50,7 @@ class InferenceRequest:
     timeout_us       the client's wish for the time in the queue; 0 for none
     deadline_ns      time.monotonic_ns() after which nobody waits for the answer; 0 for none
     trace            what the trace of this request hangs on, or None
+    shared           whether inputs or outputs lie in memory that the client may change at any time
     arrival_ns       time.monotonic_ns() at which the model took it in (written by admit)
     rows             batch size; 1 for a model without a batch dimension (written by admit)
     """
@@ -69,6 +70,7 @@ class InferenceRequest:
         "parameters",
         "priority",
         "rows",
+        "shared",
         "timeout_us",
         "trace",
     )
@@ -88,6 +90,7 @@ class InferenceRequest:
         timeout_us: int = 0,
         deadline_ns: int = 0,
         trace: Any = None,
+        shared: bool = False,
     ):
         self.model_name = model_name
         self.model_version = model_version
@@ -101,6 +104,7 @@ class InferenceRequest:
         self.timeout_us = timeout_us
         self.deadline_ns = deadline_ns
         self.trace = trace
+        self.shared = shared
         self.arrival_ns = 0
         self.rows = 1
         self.cancelled = False
@@ -109,6 +113,12 @@ class InferenceRequest:
     def wants(self, name: str) -> bool:
         """Whether output `name` goes into the answer."""
         return not self.outputs or any(output.name == name for output in self.outputs)
+
+    def placed(self, name: str) -> bool:
+        """Whether output `name` goes into memory of the client, so that the answer has no data for it."""
+        return self.shared and any(
+            output.name == name and output.memory is not None for output in self.outputs
+        )
 
     def cancel(self) -> None:
         """Nobody waits any more: leave the queue at once, or tell the running model. Loop thread.

@@ -21,6 +21,7 @@ from core.config import ModelConfig, Signature
 from core.devices import gpus
 from core.errors import invalid, unavailable
 from core.lifecycle import ModelManager, ModelVersion
+from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
 from core.pipeline.cache import cache_of
 from core.pipeline.limit import RateLimiter
@@ -56,7 +57,9 @@ class State(enum.Enum):
 class Server:
     """The models of the repositories, behind one door.
 
-    find_backend   name → Backend; may block
+    find_backend         name → Backend; may block
+    shared_memory        regions that clients have registered, for inputs and outputs of requests
+    cuda_shared_memory   the same of GPUs: there are none
     """
 
     def __init__(
@@ -73,6 +76,8 @@ class Server:
             if options.rate_limit == "execution_count"
             else None
         )
+        self.shared_memory = SharedMemoryRegions(options.allow_client_shm)
+        self.cuda_shared_memory = CudaRegions(self.shared_memory)
         self._manager = ModelManager(
             options, asyncio.get_running_loop(), self, gpus=gpus(), find_backend=find_backend
         )
@@ -92,7 +97,10 @@ class Server:
         Returns the number of model versions that still had requests in flight after `timeout_s`.
         """
         self.state = State.EXITING
-        return await self._manager.stop(timeout_s)
+        try:
+            return await self._manager.stop(timeout_s)
+        finally:
+            self.shared_memory.close()
 
     # health ------------------------------------------------------------
 

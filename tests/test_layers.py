@@ -20,6 +20,7 @@ ROOMS = (
     ("core.tensor",),
     ("core.request",),
     ("core.response",),
+    ("core.memory",),
     ("core.config",),
     ("core.batch",),
     ("core.backend",),

@@ -246,8 +246,8 @@ class Options:
         "Share of a GPU's memory above which no model is loaded.",
         idle="memory of GPUs is not watched")
     allow_client_shm: bool = _memory(BOOL, False,
-        "Whether clients may register shared memory.",
-        idle="there is no shared memory with clients")
+        "Whether clients may register shared memory. For clients that are trusted: one that makes its "
+        "memory smaller while a request uses it ends the server.")
     # fmt: on
 
     def __post_init__(self) -> None:

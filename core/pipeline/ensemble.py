@@ -229,6 +229,7 @@ class _Run:
             timeout_us=asked.timeout_us,
             deadline_ns=asked.deadline_ns,
             trace=asked.trace,
+            shared=asked.shared,
         )
         try:
             reply = self._chain.infer(request)

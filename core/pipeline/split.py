@@ -1,6 +1,7 @@
 """Outputs of an execution → the tensors of each request.
 
-execute ─► [split] ─► InferenceResponse.  Rows are handed out as views; nothing is copied here.
+execute ─► [split] ─► InferenceResponse.  Rows are handed out as views; only what a client wants in
+memory of its own is copied here.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from core.batch import Batch
 from core.config.signature import OutputSpec, Signature
 from core.errors import internal
 from core.pipeline.classification import classify
+from core.pipeline.placement import place
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
@@ -59,7 +61,8 @@ def named_tensors(outputs: Mapping[str, Any] | list[Tensor]) -> list[Tensor]:
 def finish(tensors: list[Tensor], request: InferenceRequest, signature: Signature) -> list[Tensor]:
     """The tensors of one request as its client sees them: wanted ones, reshaped, classified.
 
-    Raises CoreError(INTERNAL) for an output that the configuration does not have, and
+    Those that the client wants in its own memory are also there. Raises CoreError(INTERNAL) for an
+    output that the configuration does not have or that is larger than its memory, and
     CoreError(INVALID) if the client wants classes of a tensor that has none.
     """
     found = []
@@ -69,13 +72,16 @@ def finish(tensors: list[Tensor], request: InferenceRequest, signature: Signatur
             wanted = next((o for o in request.outputs if o.name == tensor.name), None)
             if wanted is None:
                 continue
-            class_count = wanted.class_count
+            class_count, memory = wanted.class_count, wanted.memory
         else:
-            class_count = 0
+            class_count, memory = 0, None
         if spec.reshape is not None:
             tensor = tensor.reshaped(_client_shape(tensor.shape, spec, signature))
         if class_count:
             tensor = classify(tensor, class_count, spec.labels or (), signature.max_batch_size > 0)
+        # A client that has gone may use its memory for something else by now.
+        if memory is not None and not request.cancelled:
+            place(tensor, memory)
         found.append(tensor)
     return found
 

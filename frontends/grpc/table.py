@@ -11,9 +11,10 @@ from frontends.grpc.services.inbound import Inbound
 from frontends.grpc.services.infer import InferService
 from frontends.grpc.services.metadata import MetadataService
 from frontends.grpc.services.repository import RepositoryService
+from frontends.grpc.services.shared_memory import CudaMemoryService, SystemMemoryService
 from frontends.grpc.services.statistics import StatisticsService
 from frontends.grpc.services.stream import StreamService
-from frontends.grpc.services.unsupported import no_shared_memory, refusing, refusing_stream
+from frontends.grpc.services.unsupported import refusing, refusing_stream
 
 _V2 = "/inference.GRPCInferenceService/"
 _HEALTH = "/grpc.health.v1.Health/"
@@ -28,7 +29,7 @@ def methods(server: Server, intake: Intake) -> dict[str, Method]:
     inbound = Inbound(server)
     infer = InferService(server, inbound, intake)
     stream = StreamService(server, inbound, intake)
-    no_memory = refusing(no_shared_memory(server))
+    system, cuda = SystemMemoryService(server), CudaMemoryService(server)
     no_trace = refusing("This server writes no traces; TraceSetting has nothing to set.")
     no_log = refusing("The log is set by the server's options; LogSettings cannot change it.")
     no_watch = refusing_stream("Health/Watch is not supported; call Health/Check.")
@@ -48,12 +49,12 @@ def methods(server: Server, intake: Intake) -> dict[str, Method]:
         Unary(_V2 + "RepositoryIndex", "model-repository", repository.index),
         Unary(_V2 + "RepositoryModelLoad", "model-repository", repository.load),
         Unary(_V2 + "RepositoryModelUnload", "model-repository", repository.unload),
-        Unary(_V2 + "SystemSharedMemoryStatus", "shared-memory", no_memory),
-        Unary(_V2 + "SystemSharedMemoryRegister", "shared-memory", no_memory),
-        Unary(_V2 + "SystemSharedMemoryUnregister", "shared-memory", no_memory),
-        Unary(_V2 + "CudaSharedMemoryStatus", "shared-memory", no_memory),
-        Unary(_V2 + "CudaSharedMemoryRegister", "shared-memory", no_memory),
-        Unary(_V2 + "CudaSharedMemoryUnregister", "shared-memory", no_memory),
+        Unary(_V2 + "SystemSharedMemoryStatus", "shared-memory", system.status),
+        Unary(_V2 + "SystemSharedMemoryRegister", "shared-memory", system.register),
+        Unary(_V2 + "SystemSharedMemoryUnregister", "shared-memory", system.unregister),
+        Unary(_V2 + "CudaSharedMemoryStatus", "shared-memory", cuda.status),
+        Unary(_V2 + "CudaSharedMemoryRegister", "shared-memory", cuda.register),
+        Unary(_V2 + "CudaSharedMemoryUnregister", "shared-memory", cuda.unregister),
         Unary(_V2 + "TraceSetting", "trace", no_trace),
         Unary(_V2 + "LogSettings", "logging", no_log),
     )

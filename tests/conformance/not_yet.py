@@ -73,33 +73,6 @@ NOT_YET: dict[str, list[str]] = {
     "Iterative sequences (request rescheduling) are not there yet.": [
         "test_sequences.py::test_iterative_sequence_executes_once_for_each_response",
     ],
-    "Shared memory with clients is not there yet.": [
-        "test_shared_memory.py::test_bytes_tensors_come_from_shared_memory",
-        "test_shared_memory.py::test_inputs_and_outputs_may_share_a_region",
-        "test_shared_memory.py::test_inputs_come_from_shared_memory",
-        "test_shared_memory.py::test_many_requests_through_shared_memory_are_right",
-        "test_shared_memory.py::test_offset_of_the_registration_is_added",
-        "test_shared_memory.py::test_output_shape_and_type_are_told_for_shared_memory",
-        "test_shared_memory.py::test_output_that_does_not_fit_is_refused",
-        "test_shared_memory.py::test_outputs_go_to_shared_memory",
-        "test_shared_memory.py::test_part_of_the_memory_may_be_registered",
-        "test_shared_memory.py::test_place_outside_the_region_is_refused",
-        "test_shared_memory.py::test_region_cannot_be_registered_twice",
-        "test_shared_memory.py::test_region_larger_than_its_memory_is_refused_or_unusable",
-        "test_shared_memory.py::test_regions_are_the_same_over_http_and_grpc",
-        "test_shared_memory.py::test_shared_memory_and_the_message_may_be_mixed",
-        "test_shared_memory.py::test_size_that_does_not_match_the_shape_is_refused",
-        "test_shared_memory.py::test_status_lists_registered_regions",
-        "test_shared_memory.py::test_status_of_an_unknown_region_is_refused",
-        "test_shared_memory.py::test_status_of_one_region",
-        "test_shared_memory.py::test_unknown_key_is_refused",
-        "test_shared_memory.py::test_unknown_region_of_an_input_is_refused",
-        "test_shared_memory.py::test_unknown_region_of_an_output_is_refused",
-        "test_shared_memory.py::test_unregister_of_an_unknown_region_succeeds",
-        "test_shared_memory.py::test_unregister_removes_one_region",
-        "test_shared_memory.py::test_unregister_without_a_name_removes_all",
-        "test_shared_memory.py::test_unregistered_region_cannot_be_used",
-    ],
 }
 
 

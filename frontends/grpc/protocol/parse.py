@@ -13,6 +13,7 @@ from core import dtypes
 from core.config import Signature
 from core.dtypes import DataType
 from core.errors import CoreError, invalid
+from core.memory import SharedMemoryRegions
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest, RequestedOutput
 from core.tensor import Buffer, Tensor
 from frontends.grpc.protocol import contents, shared_memory
@@ -45,16 +46,23 @@ def read(data: bytes) -> tuple[ModelInferRequest, Sequence[Buffer]]:
 
 
 def parse(
-    message: ModelInferRequest, raw_contents: Sequence[Buffer], version: int, signature: Signature
+    message: ModelInferRequest,
+    raw_contents: Sequence[Buffer],
+    version: int,
+    signature: Signature,
+    regions: SharedMemoryRegions,
 ) -> InferenceRequest:
     """The request for one version of the model with that signature.
 
     version   as the client asked for it, -1 for the newest
+    regions   shared memory that inputs and outputs may be in
     Raises CoreError(INVALID), or CoreError(NOT_FOUND) for a region of shared memory.
     """
+    outputs = _outputs(message, regions)
     request = InferenceRequest(
-        message.model_name, {}, model_version=version, id=message.id, outputs=_outputs(message)
+        message.model_name, {}, model_version=version, id=message.id, outputs=outputs
     )
+    request.shared = any(output.memory is not None for output in outputs)
     if message.parameters:
         for name, parameter in message.parameters.items():
             _set_parameter(request, name, parameter)
@@ -71,7 +79,17 @@ def parse(
         if name in request.inputs:
             raise _labelled(message, f"input '{name}' already exists in request")
         dtype = dtypes.BY_NAME.get(entry.datatype)
-        raw = _data(entry, dtype, sources, any_raw, message.model_name)
+        place = shared_memory.place(entry.parameters, entry.name)
+        if place is None:
+            raw = _data(entry, dtype, sources, any_raw, message.model_name)
+        elif entry.HasField("contents"):
+            raise invalid(
+                "unexpected 'content' provided when using shared memory for input tensor "
+                f"'{entry.name}' for model '{message.model_name}'"
+            )
+        else:
+            raw = regions.read(*place, dtype)
+            request.shared = True
         if dtype is None:
             raise _labelled(message, _no_datatype(entry, signature))
         request.inputs[name] = Tensor(name, dtype, tuple(shape), raw)
@@ -170,16 +188,8 @@ def _data(
     any_raw: bool,
     model_name: str,
 ) -> Buffer:
-    """The bytes of one input: from shared memory, its own contents, or the next raw contents."""
-    region = shared_memory.region(entry.parameters, entry.name)
+    """The bytes of one input that the message has: its own contents, or the next raw contents."""
     has_contents = entry.HasField("contents")
-    if region is not None:
-        if has_contents:
-            raise invalid(
-                "unexpected 'content' provided when using shared memory for input tensor "
-                f"'{entry.name}' for model '{model_name}'"
-            )
-        raise region.not_found()
     if has_contents and any_raw:
         raise invalid(
             "contents field must not be specified when using raw_input_contents for "
@@ -213,23 +223,25 @@ def _labelled(message: ModelInferRequest, text: str) -> CoreError:
 # Outputs ----------------------------------------------------------------------------------
 
 
-def _outputs(message: ModelInferRequest) -> tuple[RequestedOutput, ...]:
+def _outputs(
+    message: ModelInferRequest, regions: SharedMemoryRegions
+) -> tuple[RequestedOutput, ...]:
     wanted: dict[str, RequestedOutput] = {}
     for entry in message.outputs:
         if entry.name in wanted:
             raise _labelled(message, f"output '{entry.name}' already exists in request")
-        class_count = 0
+        class_count, memory = 0, None
         if entry.parameters:
-            region = shared_memory.region(entry.parameters, entry.name)
+            place = shared_memory.place(entry.parameters, entry.name)
             if "classification" in entry.parameters:
-                if region is not None:
+                if place is not None:
                     raise invalid(
                         "output can't set both 'shared_memory_region' and 'classification'"
                     )
                 class_count = _class_count(entry.parameters["classification"])
-            elif region is not None:
-                raise region.not_found()
-        wanted[entry.name] = RequestedOutput(entry.name, class_count)
+            elif place is not None:
+                memory = regions.view(*place)
+        wanted[entry.name] = RequestedOutput(entry.name, class_count, memory)
     return tuple(wanted.values())
 
 

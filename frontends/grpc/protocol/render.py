@@ -8,7 +8,7 @@ a tensor are copied once.
 from __future__ import annotations
 
 from core.errors import CoreError
-from core.request import Parameter
+from core.request import InferenceRequest, Parameter
 from core.response import InferenceResponse
 from core.tensor import Buffer
 from frontends.grpc.protocol import parameters
@@ -21,14 +21,14 @@ _RAW_OUTPUT_CONTENTS = bytes([6 * 8 + 2])  # tag of field 6, length-delimited
 _INFER_RESPONSE = bytes([2 * 8 + 2])  # the same of field 2 in ModelStreamInferResponse
 
 
-def response(answer: InferenceResponse) -> bytes:
+def response(answer: InferenceResponse, request: InferenceRequest) -> bytes:
     """The answer to a unary call. Raises CoreError(INTERNAL) for a parameter that has no form."""
-    return b"".join(_parts(answer, answer.parameters))
+    return b"".join(_parts(answer, request, answer.parameters))
 
 
-def stream_response(answer: InferenceResponse, final: bool) -> bytes:
+def stream_response(answer: InferenceResponse, request: InferenceRequest, final: bool) -> bytes:
     """One answer on a stream; `final` if it is the last one to its request."""
-    parts = _parts(answer, {**answer.parameters, FINAL: final})
+    parts = _parts(answer, request, {**answer.parameters, FINAL: final})
     size = sum(memoryview(part).nbytes for part in parts)
     return b"".join((_INFER_RESPONSE, _varint(size), *parts))
 
@@ -63,7 +63,9 @@ def _empty(id: str, model_name: str, version: str, final: bool) -> ModelInferRes
     return message
 
 
-def _parts(answer: InferenceResponse, values: dict[str, Parameter]) -> list[Buffer]:
+def _parts(
+    answer: InferenceResponse, request: InferenceRequest, values: dict[str, Parameter]
+) -> list[Buffer]:
     message = ModelInferResponse(
         id=answer.id, model_name=answer.model_name, model_version=str(answer.model_version)
     )
@@ -72,7 +74,7 @@ def _parts(answer: InferenceResponse, values: dict[str, Parameter]) -> list[Buff
     raws = []
     for tensor in answer.outputs:
         message.outputs.add(name=tensor.name, datatype=tensor.dtype.name, shape=tensor.shape)
-        raws.append(tensor.raw)
+        raws.append(b"" if request.placed(tensor.name) else tensor.raw)
     parts: list[Buffer] = [message.SerializeToString()]
     for raw in raws:
         parts += (_RAW_OUTPUT_CONTENTS, _varint(memoryview(raw).nbytes), raw)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from core.errors import CoreError, invalid, not_found
+from core.errors import CoreError, invalid
 from frontends.grpc.protocol.parameters import UINT64, Parameters, kind
 
 _REGION = "shared_memory_region"
@@ -12,20 +12,15 @@ _BYTE_SIZE = "shared_memory_byte_size"
 _OFFSET = "shared_memory_offset"
 
 
-@dataclass(frozen=True)
-class Region:
-    """A place in a registered region; sizes in bytes."""
+class Place(NamedTuple):
+    """Where in a registered region; sizes in bytes."""
 
-    name: str
-    byte_size: int
+    region: str
     offset: int
-
-    def not_found(self) -> CoreError:
-        """What a request gets that names a region nobody registered."""
-        return not_found(f"Unable to find shared memory region: '{self.name}'")
+    byte_size: int
 
 
-def region(parameters: Parameters, tensor: str) -> Region | None:
+def place(parameters: Parameters, tensor: str) -> Place | None:
     """The place that the parameters of `tensor` name, None if they name none.
 
     Raises CoreError(INVALID) if they are incomplete or of the wrong kind.
@@ -50,7 +45,7 @@ def region(parameters: Parameters, tensor: str) -> Region | None:
             f"'{_BYTE_SIZE}' must be specified along with '{_REGION}' parameter for tensor "
             f"'{tensor}'"
         )
-    return Region(parameter.string_param, byte_size, offset)
+    return Place(parameter.string_param, offset, byte_size)
 
 
 def _integer(parameters: Parameters, name: str, tensor: str) -> int:

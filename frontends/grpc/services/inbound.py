@@ -53,7 +53,7 @@ class Inbound:
         call: Call,
     ) -> InferenceRequest:
         """The request of one message; raises CoreError for a message that is none."""
-        request = parse(message, raw_contents, version, signature)
+        request = parse(message, raw_contents, version, signature, self._server.shared_memory)
         request.deadline_ns = call.deadline_ns
         if self._forwarded is not None:
             self._forward(self._forwarded, request, call)

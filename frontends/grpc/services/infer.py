@@ -31,6 +31,6 @@ class InferService:
             request = self._inbound.request(message, raw_contents, version, signature, call)
             reply = self._server.infer(request)
             call.on_cancel(reply.cancel)
-            return render.response(await reply)
+            return render.response(await reply, request)
         finally:
             self._intake.leave()

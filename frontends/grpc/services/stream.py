@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 
 from core.errors import CoreError, cancelled, internal
+from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply
 from core.server import Server
 from frontends.grpc.call import Call
@@ -157,7 +158,7 @@ class InferStream:
                 self._service.intake.leave()
             item: Item | None = None
             if answer is not None:
-                item = self._rendered(answer, named, final)
+                item = self._rendered(answer, reply.request, named, final)
             elif tell_end:
                 item = render.stream_end(*named)
             self._emit(turn, item, final)
@@ -165,11 +166,15 @@ class InferStream:
         reply.listen(arrive)
 
     def _rendered(
-        self, answer: InferenceResponse | CoreError, named: tuple[str, str, str], final: bool
+        self,
+        answer: InferenceResponse | CoreError,
+        request: InferenceRequest,
+        named: tuple[str, str, str],
+        final: bool,
     ) -> Item:
         if isinstance(answer, InferenceResponse):
             try:
-                return render.stream_response(answer, final)
+                return render.stream_response(answer, request, final)
             except CoreError as error:
                 answer = error
             except Exception:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator
 
 from core.errors import unsupported
-from core.server import Server
 from frontends.grpc.call import Call
 from frontends.grpc.method import StreamFunction, UnaryFunction
 
@@ -26,13 +25,3 @@ def refusing_stream(text: str) -> StreamFunction:
         raise unsupported(text)
 
     return refuse
-
-
-def no_shared_memory(server: Server) -> str:
-    """Why regions of shared memory cannot be registered."""
-    if not server.options.allow_client_shm:
-        return (
-            "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to "
-            "enable."
-        )
-    return "This server has no shared memory with clients; send tensors as raw_input_contents."

@@ -220,8 +220,8 @@ def _read_outputs(
             classes = natural("classification", options["classification"], where)
         memory = None
         if "shared_memory_region" in options:
-            for other in ("classification", "binary_data"):
-                if other in options:
+            for other, is_set in (("classification", classes), ("binary_data", binary)):
+                if is_set:
                     raise invalid(f"Output can't set both 'shared_memory_region' and '{other}'")
             memory = regions.view(*_place(options, where))
         if name not in wanted:

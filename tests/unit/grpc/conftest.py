@@ -8,6 +8,7 @@ from hypothesis import settings
 from core import dtypes
 from core.config.signature import InputSpec, OutputSpec, Signature
 from core.errors import invalid, not_found
+from core.memory import SharedMemoryRegions
 from core.options import Options
 from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
@@ -30,6 +31,7 @@ class ScriptedServer:
 
     def __init__(self, **options):
         self.options = Options.defaults(**options)
+        self.shared_memory = SharedMemoryRegions(allowed=False)
         self.replies = {}
 
     def signature(self, name, version=-1):

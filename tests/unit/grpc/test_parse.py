@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from core import dtypes
 from core.config.signature import InputSpec, Signature
 from core.errors import CoreError, Kind
+from core.memory import SharedMemoryRegions
 from core.request import SEQUENCE_END, SEQUENCE_START
 from frontends.grpc.protocol.parse import MOST_ENTRIES, parse, read, wants_empty_final
 
@@ -27,9 +28,10 @@ SAMPLE = {"bytes_contents": b"a", "bool_contents": True}
 SIGNATURE = Signature("m", 1, {"x": InputSpec("x", dtypes.FP32, (-1,))}, {}, 0, False)
 
 
-def parsed(message):
+def parsed(message, regions=None):
     ours, raw_contents = read(message.SerializeToString())
-    return parse(ours, raw_contents, -1, SIGNATURE)
+    regions = regions or SharedMemoryRegions(allowed=False)
+    return parse(ours, raw_contents, -1, SIGNATURE, regions)
 
 
 def refusal(message):

@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 
 from core import dtypes
 from core.errors import CoreError, Kind, internal
+from core.request import InferenceRequest
 from core.response import InferenceResponse
 from core.tensor import Tensor
 from frontends.grpc.protocol import render
+
+PLAIN = InferenceRequest("m", {})
 
 values = (
     st.booleans()
@@ -63,12 +66,12 @@ def expected(response):
 
 @given(responses())
 def test_a_response_is_what_the_client_reads(response):
-    assert pb.ModelInferResponse.FromString(render.response(response)) == expected(response)
+    assert pb.ModelInferResponse.FromString(render.response(response, PLAIN)) == expected(response)
 
 
 @given(responses(), st.booleans())
 def test_a_response_on_a_stream_says_whether_it_is_the_last(response, final):
-    found = pb.ModelStreamInferResponse.FromString(render.stream_response(response, final))
+    found = pb.ModelStreamInferResponse.FromString(render.stream_response(response, PLAIN, final))
 
     message = expected(response)
     message.parameters["triton_final_response"].bool_param = final
@@ -79,7 +82,7 @@ def test_bytes_are_those_of_an_encoder_of_the_whole():
     outputs = [Tensor.of("a", np.arange(100, dtype="<i8")), Tensor.of("b", np.zeros(0, "<f4"))]
     response = InferenceResponse("m", 1, outputs, id="r")
 
-    assert render.response(response) == expected(response).SerializeToString()
+    assert render.response(response, PLAIN) == expected(response).SerializeToString()
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, None, [1], "\ud800"])
@@ -87,7 +90,7 @@ def test_a_parameter_that_has_no_form_is_named(value):
     response = InferenceResponse("m", 1, [], parameters={"mine": value})
 
     with pytest.raises(CoreError, match="response parameter 'mine'") as error:
-        render.response(response)
+        render.response(response, PLAIN)
     assert error.value.kind is Kind.INTERNAL
 
 

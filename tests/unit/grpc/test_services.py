@@ -1,13 +1,15 @@
 """Health, metadata, statistics, repository: messages of the real client in and out."""
 
 import asyncio
-from types import SimpleNamespace
+import tempfile
+from pathlib import Path
 
 import pytest
 import tritonclient.grpc.service_pb2 as pb
 
 from core.config import ModelConfig
 from core.errors import CoreError, Kind, not_found, unavailable
+from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
 from core.telemetry.statistics import Statistics
 from frontends.grpc.call import Call
@@ -21,6 +23,8 @@ class DescribedServer:
 
     def __init__(self):
         self.options = Options.defaults()
+        self.shared_memory = SharedMemoryRegions(allowed=True)
+        self.cuda_shared_memory = CudaRegions(self.shared_memory)
         self.state = True  # bool, or the CoreError that stands in the way
         self.told = []
         self.go = asyncio.Event()
@@ -293,17 +297,49 @@ async def test_bytes_that_are_no_message_are_invalid(ask, method):
     assert error.value.message == (f"the request of 50 bytes is no inference.{method}Request")
 
 
-@pytest.mark.parametrize("allowed", [False, True])
-async def test_shared_memory_is_not_supported(server, allowed):
-    server = SimpleNamespace(options=Options.defaults(allow_client_shm=allowed))
-    function = methods(server, Intake())[
-        "/inference.GRPCInferenceService/SystemSharedMemoryRegister"
-    ].function
+class TestSharedMemory:
+    async def test_a_region_is_registered_listed_and_forgotten(self, ask):
+        with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+            file.truncate(64)
+            key = "/" + Path(file.name).name
+            place = {"name": "r", "key": key, "byte_size": 64}
 
-    with pytest.raises(CoreError) as error:
-        await function(b"", Call())
-    assert error.value.kind is Kind.UNSUPPORTED
-    assert ("--allow-client-shm=true" in error.value.message) is not allowed
+            await ask("SystemSharedMemoryRegister", pb.SystemSharedMemoryRegisterRequest(**place))
+            found = (await ask("SystemSharedMemoryStatus")).regions
+            assert list(found) == ["r"]
+            assert (found["r"].key, found["r"].offset, found["r"].byte_size) == (key, 0, 64)
+
+            await ask(
+                "SystemSharedMemoryUnregister", pb.SystemSharedMemoryUnregisterRequest(name="r")
+            )
+            assert not (await ask("SystemSharedMemoryStatus")).regions
+
+    async def test_memory_of_gpus_is_not_there(self, ask):
+        assert not (await ask("CudaSharedMemoryStatus")).regions
+        await ask("CudaSharedMemoryUnregister")
+        with pytest.raises(CoreError) as error:
+            await ask("CudaSharedMemoryRegister", pb.CudaSharedMemoryRegisterRequest(name="r"))
+        assert error.value.kind is Kind.INVALID
+        assert error.value.message == (
+            "failed to register CUDA shared memory region: 'r', GPUs not supported"
+        )
+
+    @pytest.mark.parametrize("kind", ["System", "Cuda"])
+    async def test_without_leave_only_the_status_answers(self, server, kind):
+        server.shared_memory = SharedMemoryRegions(allowed=False)
+        server.cuda_shared_memory = CudaRegions(server.shared_memory)
+        table = methods(server, Intake())
+        base = f"/inference.GRPCInferenceService/{kind}SharedMemory"
+
+        assert await table[base + "Status"].function(b"", Call()) == b""
+        for method in ("Register", "Unregister"):
+            with pytest.raises(CoreError) as error:
+                await table[base + method].function(b"", Call())
+            assert error.value.kind is Kind.UNSUPPORTED
+            assert error.value.message == (
+                "Client shared memory is disabled. Start the server with "
+                "'--allow-client-shm=true' to enable."
+            )
 
 
 class TestRestrictedProtocols:

@@ -28,6 +28,7 @@ PATHS = [
     ("GET", "/v2/models/m/config", "model-config"),
     ("GET", "/v2/models/m/stats", "statistics"),
     ("POST", "/v2/models/m/generate", "inference"),
+    ("POST", "/v2/models/m/generate_stream", "inference"),
     ("POST", "/v2/repository/index", "model-repository"),
     ("POST", "/v2/repository/models/m/load", "model-repository"),
     ("POST", "/v2/repository/models/m/unload", "model-repository"),
@@ -132,7 +133,7 @@ def test_another_method_is_refused(method, path, _, wrong):
         "/v2/models/a/b/infer",
         "/v2/repository/a/b/index",
         "/v2/repository/models//load",
-        "/v2/systemsharedmemory/register",
+        "/v2/systemsharedmemory/region//register",
         "/V2",
         "/v2\n",
     ],
@@ -158,4 +159,6 @@ def test_names_of_parts_are_those_that_services_ask_for():
             "model",
             "version",
             "repository",
+            "kind",
+            "region",
         }
