@@ -166,11 +166,43 @@ async def test_a_child_killed_before_its_first_request_is_replaced(serve, childr
     model = await serve(PID)
     (pid,) = children()
     os.kill(pid, signal.SIGKILL)
-    await asyncio.sleep(0.1)
+    await until(lambda: children() == [])
 
-    with pytest.raises(CoreError, match="not healthy"):
-        await model.y(1)
     assert await model.y(1) != [pid]
+
+
+async def test_a_thread_of_the_model_is_served_before_the_first_request(serve, folder, caplog):
+    caplog.set_level(logging.INFO, "core")
+    await serve(
+        """
+    def initialize(self, args):
+        self.family = pb_utils.MetricFamily("ticks", "Ticks", pb_utils.MetricFamily.COUNTER)
+        self.metric = self.family.Metric()
+        threading.Thread(target=self.tick, daemon=True).start()
+
+    def tick(self):
+        for _ in range(100):
+            time.sleep(0.001)
+            self.metric.increment(1)
+        pb_utils.Logger.log_info(f"ticked {self.metric.value():.0f} times")
+    """
+        + PID
+    )
+    await until(lambda: "ticked 100 times" in caplog.text)
+
+
+async def test_closing_while_a_child_is_started_again_leaves_no_child(serve, children):
+    model = await serve("    def initialize(self, args):\n        time.sleep(0.5)\n" + PID)
+    os.kill(children()[0], signal.SIGKILL)
+    await until(lambda: children() == [])
+    reply = model.ask({"x": np.ones(1, np.float32)})
+    await asyncio.sleep(0.2)
+
+    await model.chain.close()
+
+    with pytest.raises(CoreError):
+        await reply
+    await until(lambda: children() == [])
 
 
 async def test_a_restart_that_fails_says_so_and_is_tried_again(serve, folder, children):

@@ -161,9 +161,13 @@ class Connection:
                 del self._cancelled[next(iter(self._cancelled))]
             self._cancelled[frame.number, index] = None
         elif frame.kind == protocol.REPLY:
-            self._replies[frame.number] = frame
+            with self._turn:
+                self._replies[frame.number] = frame
+                self._turn.notify_all()
         elif frame.kind != protocol.RELEASE:
-            self._work.append(frame)
+            with self._turn:
+                self._work.append(frame)
+                self._turn.notify_all()
 
     def _watch(self) -> None:
         poll = select.poll()

@@ -66,6 +66,7 @@ class Connection:
         process.sock.setblocking(False)
         loop.add_reader(process.sock.fileno(), self._readable)
         loop.add_reader(process.pidfd, self._ended)
+        loop.call_soon(self._take_frames)  # what came with the answer to INITIALIZE
 
     @property
     def busy(self) -> bool:
@@ -153,16 +154,21 @@ class Connection:
 
     def _readable(self) -> None:
         try:
-            if not self._process.reader.receive():
-                self._lost()
-                return
-            for frame in self._process.reader.frames():
-                self._process.inputs.free(frame.released)
-                self._handle(frame)
+            alive = self._process.reader.receive()
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
+            alive = False
+        if alive:
+            self._take_frames()
+        else:
             self._lost()
+
+    def _take_frames(self) -> None:
+        try:
+            for frame in self._process.reader.frames():
+                self._process.inputs.free(frame.released)
+                self._handle(frame)
         except Exception as error:  # nothing that a child sends may harm the server
             logger.error("'%s' sent what is no message: %r", self._process.name, error)
             self._lost()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
-from collections.abc import Callable
+from concurrent.futures import Future
 
 import core
 from backend_python import protocol
@@ -60,14 +58,41 @@ class ChildProcess:
 
     def __init__(self, instance: PythonInstance):
         self._instance = instance
-        self._process: Process | None = None
+        self._process: Process | None = (
+            None  # a thread's in open and close, between them the loop's
+        )
         self._connection: Connection | None = None  # loop thread
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
     def open(self) -> None:
-        """Start the child and wait for the model's initialize, however long it takes. Any thread but
-        the loop's; CoreError with the model's own text and traceback if it raises."""
+        """Start the child, wait for the model's initialize, and hand it to the loop. A worker thread.
+
+        CoreError with the model's own text and traceback if its initialize raises.
+        """
+        child = self._start()
+        self._process = child
+        self._instance.loop.call_soon_threadsafe(self._attach, child)
+
+    def ready(self) -> bool:
+        return not self._closed
+
+    async def execute(self, batch: Batch) -> None:
+        """Run a batch in the child; a child that has died is started again first. Loop thread."""
+        connection = self._connection
+        if connection is None or not connection.alive:
+            connection = await self._restart()
+        await connection.execute(batch, parts_of(batch))
+
+    async def _restart(self) -> Connection:
+        child = await self._instance.loop.run_in_executor(None, self._start)
+        if self._closed:  # in the meantime
+            await self._instance.loop.run_in_executor(None, child.kill)
+            raise unhealthy(self._instance.name)
+        self._process = child
+        return self._attach(child)
+
+    def _start(self) -> Process:
+        """A child whose model is initialized, however long that takes. A worker thread."""
         instance = self._instance
         model = instance.model
         child = process.start(instance.name, model.settings)
@@ -90,34 +115,21 @@ class ChildProcess:
         if "error" in answer:
             child.finalize()
             raise internal(answer["error"])
-        self._process = child
+        return child
 
-    def ready(self) -> bool:
-        return not self._closed
-
-    async def execute(self, batch: Batch) -> None:
-        """Run a batch in the child; a child that has died is started again first. Loop thread."""
-        connection = self._connection
-        if connection is None or not connection.alive:
-            connection = await self._connect()
-        await connection.execute(batch, parts_of(batch))
-
-    async def _connect(self) -> Connection:
-        loop = self._loop = asyncio.get_running_loop()
-        if self._process is None:
-            await loop.run_in_executor(None, self.open)
-        assert self._process is not None
+    def _attach(self, child: Process) -> Connection:
         decoupled = self._instance.model.decoupled
-        self._connection = Connection(self._process, loop, decoupled, self._died)
+        self._connection = Connection(child, self._instance.loop, decoupled, self._died)
         return self._connection
 
     def _died(self) -> None:
         self._process = None  # the connection closes it when the process has ended
 
     def close(self) -> None:
-        """Let the model finalize and end the child. Any thread but the loop's, while that runs."""
+        """Let the model finalize and end the child; if it still executes, end it at once. A worker
+        thread, while the loop runs."""
         self._closed = True
-        idle = self._on_loop(self._detach)
+        idle = self._detached()
         child, self._process = self._process, None
         if child is None:
             return
@@ -126,8 +138,13 @@ class ChildProcess:
         else:
             child.kill()
 
+    def _detached(self) -> bool:
+        """Wait until the loop has given the channel back; whether the child is idle."""
+        idle: Future[bool] = Future()
+        self._instance.loop.call_soon_threadsafe(lambda: idle.set_result(self._detach()))
+        return idle.result()
+
     def _detach(self) -> bool:
-        """Loop thread: give the channel back; whether the child is idle."""
         connection, self._connection = self._connection, None
         if connection is None or not connection.alive:
             return True
@@ -135,18 +152,3 @@ class ChildProcess:
         connection.detach()
         connection.fail_all()
         return idle
-
-    def _on_loop(self, function: Callable[[], bool]) -> bool:
-        loop = self._loop
-        if loop is None or not loop.is_running():
-            return True
-        done = threading.Event()
-        found = [True]
-
-        def call() -> None:
-            found[0] = function()
-            done.set()
-
-        loop.call_soon_threadsafe(call)
-        done.wait()
-        return found[0]
