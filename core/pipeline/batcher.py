@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from core.errors import CoreError, cancelled, unavailable
 from core.pipeline.pool import Pool
 from core.pipeline.queue import RequestQueue, Waiting
+from core.pipeline.scheduler import Scheduler
 from core.request import InferenceRequest
 from core.response import Reply
 from core.telemetry.statistics import Statistics
@@ -69,8 +70,8 @@ def choose(waiting: list[Waiting], limits: BatchLimits, now_ns: int) -> tuple[in
     return 0, waiting[0].request.arrival_ns + limits.delay_ns
 
 
-class Batcher:
-    """The scheduler of one model version. Loop thread only.
+class Batcher(Scheduler):
+    """The scheduler of a stateless model. Loop thread only.
 
     key     what requests of one batch must share, or None
     """
@@ -87,18 +88,13 @@ class Batcher:
         key: Callable[[InferenceRequest], object] | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ):
+        super().__init__(
+            statistics=statistics, loop=loop, pool=pool, on_final=on_final, clock_ns=clock_ns
+        )
         self._queue = queue
         self._limits = limits
-        self._statistics = statistics
-        self._loop = loop
-        self._pool = pool
-        self._on_final = on_final
         self._key = key if not limits.alone else None
-        self._clock_ns = clock_ns
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ns = 0
         self._pump_soon = False
-        self._pumping = False
 
     @property
     def pending(self) -> int:
@@ -119,9 +115,6 @@ class Batcher:
             self._loop.call_soon(self._pump_now)
         return reply
 
-    def opened(self) -> None:
-        """The instances are there. Nothing to prepare: any of them may run any batch."""
-
     def put_back(self, waiting: Waiting) -> None:
         """A request asks for another execution. Its instance tells soon that it is idle."""
         if waiting.request.cancelled:
@@ -129,19 +122,7 @@ class Batcher:
         else:
             self._queue.put_back(waiting)
 
-    def pump(self) -> None:
-        """Start whatever can start now; called for each new request and each idle instance."""
-        if self._pumping:  # an inline instance became idle again within run: the loop below goes on
-            return
-        if (error := self._pool.broken) is not None:
-            self._fail_all(unavailable(f"no instance of the model is left: {error}"))
-        self._pumping = True
-        try:
-            self._pump()
-        finally:
-            self._pumping = False
-
-    def _pump(self) -> None:
+    def _start_batches(self) -> int:
         now_ns = self._clock_ns()
         for waiting in self._queue.expire(now_ns):
             self._refuse(waiting, unavailable("Request timeout expired"), "REJECTED")
@@ -155,13 +136,8 @@ class Batcher:
             chosen = entries[:count]
             self._queue.take(chosen)
             self._pool.run(chosen, worker)
-        self._set_timer(look_again_ns)
-
-    def close(self) -> None:
-        """Stop looking at the clock; nothing waits any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        expiry_ns = self._queue.next_expiry_ns()
+        return min((ns for ns in (look_again_ns, expiry_ns) if ns), default=0)
 
     def _fail_all(self, error: CoreError) -> None:
         for waiting in list(self._queue.in_order()):
@@ -185,28 +161,6 @@ class Batcher:
     def _cancelled(self, waiting: Waiting) -> None:
         if self._queue.remove(waiting):
             self._refuse(waiting, cancelled(), "CANCELED")
-
-    def _refuse(self, waiting: Waiting, error: CoreError, reason: str) -> None:
-        self._statistics.failed(reason, self._clock_ns() - waiting.request.arrival_ns)
-        waiting.reply.fail(error)
-        self._on_final()
-
-    def _set_timer(self, look_again_ns: int) -> None:
-        expiry_ns = self._queue.next_expiry_ns()
-        at_ns = min((ns for ns in (look_again_ns, expiry_ns) if ns), default=0)
-        if self._timer is not None:
-            if at_ns == self._timer_ns:
-                return
-            self._timer.cancel()
-            self._timer = None
-        if at_ns:
-            self._timer_ns = at_ns
-            delay_s = max(0, at_ns - self._clock_ns()) / 1e9
-            self._timer = self._loop.call_later(delay_s, self._fire)
-
-    def _fire(self) -> None:
-        self._timer = None
-        self.pump()
 
 
 class InOrder:

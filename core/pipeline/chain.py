@@ -22,6 +22,7 @@ from core.pipeline.intake import Handler, Intake
 from core.pipeline.limit import Demand, RateLimiter, demand_of
 from core.pipeline.pool import Pool
 from core.pipeline.queue import QueuePolicy, RequestQueue, Waiting
+from core.pipeline.scheduler import Scheduler
 from core.pipeline.sequence import SequenceScheduler
 from core.pipeline.warmup import warmup_batches
 from core.pipeline.worker import Worker
@@ -76,7 +77,7 @@ class Chain:
             )
         return self._intake.door(admit, scheduled)
 
-    def _make_scheduler(self, config: ModelConfig) -> Batcher | SequenceScheduler:
+    def _make_scheduler(self, config: ModelConfig) -> Scheduler:
         key = group_key(self.signature) if self.signature.max_batch_size else None
         if config.HasField("sequence_batching"):
             return SequenceScheduler(

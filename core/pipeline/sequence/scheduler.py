@@ -13,11 +13,12 @@ from collections import deque
 from collections.abc import Callable
 
 from core.config import ModelConfig
-from core.errors import CoreError, cancelled, invalid, unavailable
+from core.errors import CoreError, cancelled, invalid
 from core.pipeline.admit import request_label
 from core.pipeline.batcher import BatchLimits
 from core.pipeline.pool import Pool
 from core.pipeline.queue import Waiting
+from core.pipeline.scheduler import Scheduler
 from core.pipeline.sequence.controls import control_writer
 from core.pipeline.sequence.direct import DirectLane
 from core.pipeline.sequence.lane import Id, Lane, Sequence
@@ -28,7 +29,7 @@ from core.response import Reply
 from core.telemetry.statistics import Statistics
 
 
-class SequenceScheduler:
+class SequenceScheduler(Scheduler):
     """The scheduler of one version of a stateful model. Loop thread only.
 
     Invariants:
@@ -47,24 +48,20 @@ class SequenceScheduler:
         key: Callable[[InferenceRequest], object] | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ):
+        super().__init__(
+            statistics=statistics, loop=loop, pool=pool, on_final=on_final, clock_ns=clock_ns
+        )
         self._config = config
         self._name = config.name
         self._idle_ns = config.sequence_batching.max_sequence_idle_microseconds * 1000
         self._iterative = config.sequence_batching.iterative_sequence
         self._generated_ids = itertools.count(1)
         self._controls = control_writer(config)
-        self._statistics = statistics
-        self._loop = loop
-        self._pool = pool
-        self._on_final = on_final
         self._key = key
-        self._clock_ns = clock_ns
         self._lanes: list[Lane] = []
         self._sequences: dict[Id, Sequence] = {}
         self._backlog: deque[Sequence] = deque()
         self._pending = 0
-        self._timer: asyncio.TimerHandle | None = None
-        self._pumping = False
 
     @property
     def pending(self) -> int:
@@ -182,20 +179,7 @@ class SequenceScheduler:
         if sequence.lane is not None:
             sequence.lane.leave(sequence)
 
-    def pump(self) -> None:
-        """Start whatever can start now; called for each new request and each idle instance."""
-        if self._pumping:  # an inline instance became idle again within run: the loop below goes on
-            return
-        if (error := self._pool.broken) is not None:
-            self._fail_all(unavailable(f"no instance of the model is left: {error}"))
-        self._pumping = True
-        try:
-            again_ns = self._pump()
-        finally:
-            self._pumping = False
-        self._set_timer(again_ns)
-
-    def _pump(self) -> int:
+    def _start_batches(self) -> int:
         now_ns = self._clock_ns()
         again_ns = self._end_idle(now_ns)
         progress = True
@@ -275,20 +259,4 @@ class SequenceScheduler:
 
     def _refuse(self, waiting: Waiting, error: CoreError, reason: str) -> None:
         self._pending -= 1
-        self._statistics.failed(reason, self._clock_ns() - waiting.request.arrival_ns)
-        waiting.reply.fail(error)
-        self._on_final()
-
-    def _set_timer(self, again_ns: int) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if again_ns:
-            delay_s = max(0, again_ns - self._clock_ns()) / 1e9
-            self._timer = self._loop.call_later(delay_s, self.pump)
-
-    def close(self) -> None:
-        """Stop looking for idle sequences."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        super()._refuse(waiting, error, reason)

@@ -1,0 +1,108 @@
+"""Scheduler: what the batcher and the sequence scheduler share.
+
+admit ─► [Scheduler] ─► pool.  When something may be able to start (a new request, an idle instance, a
+time that has come), `pump` is called; the kinds of scheduler say what starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from core.errors import CoreError, unavailable
+from core.pipeline.pool import Pool
+from core.pipeline.queue import Waiting
+from core.request import InferenceRequest
+from core.response import Reply
+from core.telemetry.statistics import Statistics
+
+
+class Scheduler:
+    """The requests of one model version that wait for an instance. Loop thread only.
+
+    on_final   told when a request that never ran has got its last answer
+    clock_ns   time.monotonic_ns, or a test's clock
+    """
+
+    def __init__(
+        self,
+        *,
+        statistics: Statistics,
+        loop: asyncio.AbstractEventLoop,
+        pool: Pool,
+        on_final: Callable[[], None],
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ):
+        self._statistics = statistics
+        self._loop = loop
+        self._pool = pool
+        self._on_final = on_final
+        self._clock_ns = clock_ns
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ns = 0
+        self._pumping = False
+
+    @property
+    def pending(self) -> int:
+        """Requests that wait."""
+        raise NotImplementedError
+
+    def __call__(self, request: InferenceRequest) -> Reply:
+        """Let an admitted request wait. Raises CoreError for one that may not."""
+        raise NotImplementedError
+
+    def put_back(self, waiting: Waiting) -> None:
+        """A request asks for another execution. Its instance tells soon that it is idle."""
+        raise NotImplementedError
+
+    def opened(self) -> None:
+        """The instances are there."""
+
+    def close(self) -> None:
+        """Stop looking at the clock; nothing waits any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def pump(self) -> None:
+        """Start whatever can start now."""
+        if self._pumping:  # an inline instance became idle again within run: the loop below goes on
+            return
+        if (error := self._pool.broken) is not None:
+            self._fail_all(unavailable(f"no instance of the model is left: {error}"))
+        self._pumping = True
+        try:
+            look_again_ns = self._start_batches()
+        finally:
+            self._pumping = False
+        self._set_timer(look_again_ns)
+
+    def _start_batches(self) -> int:
+        """Give batches to instances; when to look again (ns, 0 for not before something happens)."""
+        raise NotImplementedError
+
+    def _fail_all(self, error: CoreError) -> None:
+        """Refuse everything that waits: no instance is left."""
+        raise NotImplementedError
+
+    def _refuse(self, waiting: Waiting, error: CoreError, reason: str) -> None:
+        """Answer a request that has left the queue without an execution."""
+        self._statistics.failed(reason, self._clock_ns() - waiting.request.arrival_ns)
+        waiting.reply.fail(error)
+        self._on_final()
+
+    def _set_timer(self, at_ns: int) -> None:
+        if self._timer is not None:
+            if at_ns == self._timer_ns:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if at_ns:
+            self._timer_ns = at_ns
+            delay_s = max(0, at_ns - self._clock_ns()) / 1e9
+            self._timer = self._loop.call_later(delay_s, self._time_has_come)
+
+    def _time_has_come(self) -> None:
+        self._timer = None
+        self.pump()
