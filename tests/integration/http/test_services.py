@@ -356,13 +356,8 @@ async def test_models_are_not_controlled_unless_the_mode_says_so(site, action):
 @pytest.mark.parametrize(
     "method,path",
     [
-        ("POST", "/v2/models/echo/generate"),
-        ("POST", "/v2/models/echo/generate_stream"),
         ("GET", "/v2/trace/setting"),
         ("POST", "/v2/models/echo/trace/setting"),
-        ("GET", "/v2/logging"),
-        ("GET", "/v2/systemsharedmemory/status"),
-        ("POST", "/v2/cudasharedmemory/region/r/register"),
     ],
 )
 async def test_extensions_that_are_absent_say_so(site, method, path):
