@@ -61,6 +61,8 @@ class Tensor:
                 f"tensor '{name}' has the numpy type {array.dtype}, which is no datatype of the "
                 f"protocol; convert it to one of {', '.join(d.name for d in dtypes.ALL)}"
             )
+        if found is dtypes.BYTES:
+            array = _bytes_only(array)
         if found is dtypes.BF16 and array.dtype != found.numpy:
             array = array.view(found.numpy)
         return cls(name, found, array.shape, array=array)
@@ -113,3 +115,11 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"Tensor({self.name!r}, {self.dtype.name}{list(self.shape)})"
+
+
+def _bytes_only(array: np.ndarray) -> np.ndarray:
+    """An array of text as an object array whose elements are all `bytes`."""
+    items = array.ravel().tolist()
+    if array.dtype == object and all(type(item) is bytes for item in items):
+        return array
+    return strings.decode(strings.encode(array), len(items)).reshape(array.shape)

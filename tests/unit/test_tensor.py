@@ -97,3 +97,8 @@ def test_names_numbers_and_config_names_find_their_datatype(dtype):
     assert dtypes.BY_NAME[dtype.name] is dtype
     assert dtypes.BY_NUMBER[dtype.number] is dtype
     assert dtypes.BY_CONFIG_NAME[dtype.config_name] is dtype
+
+
+@pytest.mark.parametrize("texts", [np.array(["a", "\u2603"]), np.array(["a", "\u2603"], object)])
+def test_the_elements_of_a_bytes_array_are_always_bytes(texts):
+    assert Tensor.of("x", texts).array.tolist() == [b"a", "\u2603".encode()]
