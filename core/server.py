@@ -27,7 +27,7 @@ from core.pipeline.cache import cache_of
 from core.pipeline.limit import RateLimiter
 from core.request import InferenceRequest
 from core.response import Reply
-from core.telemetry import metrics
+from core.telemetry import log, metrics
 
 EXTENSIONS = (
     "classification",
@@ -196,6 +196,16 @@ class Server:
     def metrics(self) -> list[metrics.Family]:
         """Every metric family with its samples of now."""
         return metrics.collect(self)
+
+    # the log: one for the process ------------------------------------------
+
+    def log_settings(self) -> dict[str, Any]:
+        """What is logged and how, by the names of the logging extension."""
+        return log.current()
+
+    def change_log_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """Change some of them, None for no change; returns all. Raises CoreError and changes nothing."""
+        return log.change(changes)
 
     # model repository -------------------------------------------------------
 

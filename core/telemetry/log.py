@@ -12,15 +12,21 @@ import json
 import logging
 import sys
 import time
-from typing import TextIO
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TextIO
 
 from core.options import Options
+from core.telemetry.log_settings import ISO8601, LogSettings
 
 logger = logging.getLogger("core")
 
 _LETTERS = {logging.DEBUG: "I", logging.INFO: "I", logging.WARNING: "W", logging.ERROR: "E"}
 
-_handler: logging.Handler | None = None  # the one that `configure` made last; main thread
+# Written by `configure` on the main thread, then by `change` on the loop's; read by every thread.
+_handler: logging.Handler | None = None  # the one that `configure` made last
+_settings = LogSettings()
+_shown = frozenset((logging.INFO, logging.WARNING, logging.ERROR))  # the severities that are on
 
 
 def configure(options: Options, stream: TextIO | None = None) -> None:
@@ -30,6 +36,7 @@ def configure(options: Options, stream: TextIO | None = None) -> None:
     A log file that cannot be opened is an error in the log, which then goes to the stream.
     """
     global _handler
+    settings = LogSettings.of(options)
     handler: logging.Handler = logging.StreamHandler(stream or sys.stderr)
     failure: OSError | None = None
     if options.log_file:
@@ -37,19 +44,42 @@ def configure(options: Options, stream: TextIO | None = None) -> None:
             handler = logging.FileHandler(options.log_file)
         except OSError as error:
             failure = error
-    handler.setFormatter(LineFormatter(options.log_format))
-    levels = _levels(options)
-    handler.addFilter(lambda record: _severity(record.levelno) in levels)
+            settings = replace(settings, log_file="")
+    handler.addFilter(lambda record: _severity(record.levelno) in _shown)
     root = logging.getLogger()
     if _handler is not None:
         root.removeHandler(_handler)
         _handler.close()
-    root.addHandler(handler)
     _handler = handler
-    # What is off costs one comparison: the filter only sees what the level lets through.
-    logger.setLevel(min(levels, default=logging.CRITICAL + 1))
+    _apply(settings)
+    root.addHandler(handler)
     if failure is not None:
         logger.error("failed to open the log file: %s", failure)
+
+
+def current() -> dict[str, Any]:
+    """The settings in effect, by their names in the protocol (LogSettings)."""
+    return _settings.as_dict()
+
+
+def change(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Change settings and return all; the next line is written with them. Loop thread.
+
+    changes   name → value, None for no change
+    Raises CoreError for a change that cannot be; then nothing is changed.
+    """
+    _apply(_settings.changed(changes))
+    return current()
+
+
+def _apply(settings: LogSettings) -> None:
+    global _settings, _shown
+    levels = _levels(settings)
+    _settings, _shown = settings, frozenset(levels)
+    if _handler is not None:
+        _handler.setFormatter(LineFormatter(settings.log_format))
+    # What is off costs one comparison: the filter only sees what the level lets through.
+    logger.setLevel(min(levels, default=logging.CRITICAL + 1))
 
 
 def block(text: str) -> None:
@@ -62,7 +92,7 @@ class LineFormatter(logging.Formatter):
 
     def __init__(self, form: str):
         super().__init__()
-        self._start = _start_iso8601 if form == "ISO8601" else _start_default
+        self._start = _start_iso8601 if form == ISO8601 else _start_default
 
     def format(self, record: logging.LogRecord) -> str:
         """The text of a record, without the last newline."""
@@ -104,14 +134,14 @@ def _severity(level: int) -> int:
     return max((each for each in _LETTERS if each <= level), default=logging.DEBUG)
 
 
-def _levels(options: Options) -> set[int]:
+def _levels(settings: LogSettings) -> set[int]:
     return {
         level
         for level, on in (
-            (logging.DEBUG, options.log_verbose > 0),
-            (logging.INFO, options.log_info),
-            (logging.WARNING, options.log_warning),
-            (logging.ERROR, options.log_error),
+            (logging.DEBUG, settings.log_verbose_level > 0),
+            (logging.INFO, settings.log_info),
+            (logging.WARNING, settings.log_warning),
+            (logging.ERROR, settings.log_error),
         )
         if on
     }

@@ -9,6 +9,7 @@ from frontends.grpc.restricted import restricted
 from frontends.grpc.services.health import HealthService
 from frontends.grpc.services.inbound import Inbound
 from frontends.grpc.services.infer import InferService
+from frontends.grpc.services.log import LogService
 from frontends.grpc.services.metadata import MetadataService
 from frontends.grpc.services.repository import RepositoryService
 from frontends.grpc.services.shared_memory import CudaMemoryService, SystemMemoryService
@@ -26,12 +27,12 @@ def methods(server: Server, intake: Intake) -> dict[str, Method]:
     metadata = MetadataService(server)
     statistics = StatisticsService(server)
     repository = RepositoryService(server)
+    log = LogService(server)
     inbound = Inbound(server)
     infer = InferService(server, inbound, intake)
     stream = StreamService(server, inbound, intake)
     system, cuda = SystemMemoryService(server), CudaMemoryService(server)
     no_trace = refusing("This server writes no traces; TraceSetting has nothing to set.")
-    no_log = refusing("The log is set by the server's options; LogSettings cannot change it.")
     no_watch = refusing_stream("Health/Watch is not supported; call Health/Check.")
     # fmt: off
     rows: tuple[Method, ...] = (
@@ -56,7 +57,7 @@ def methods(server: Server, intake: Intake) -> dict[str, Method]:
         Unary(_V2 + "CudaSharedMemoryRegister", "shared-memory", cuda.register),
         Unary(_V2 + "CudaSharedMemoryUnregister", "shared-memory", cuda.unregister),
         Unary(_V2 + "TraceSetting", "trace", no_trace),
-        Unary(_V2 + "LogSettings", "logging", no_log),
+        Unary(_V2 + "LogSettings", "logging", log.log_settings),
     )
     # fmt: on
     rules = server.options.grpc_restricted_protocol

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from core.errors import CoreError
 from core.options import Options
 from core.telemetry import log
 
@@ -23,6 +24,7 @@ def lines():
         return lambda: stream.getvalue().splitlines()
 
     yield configure
+    log.configure(Options.defaults(), io.StringIO())
     logger.setLevel(level)
     logging.getLogger().handlers[:] = handlers
 
@@ -127,3 +129,50 @@ def test_a_file_that_cannot_be_opened_is_an_error_on_the_console(lines, tmp_path
     written = lines(log_file=str(tmp_path / "absent" / "server.log"))
 
     assert "failed to open the log file" in written()[0]
+
+
+def test_a_change_is_in_effect_with_the_next_line(lines):
+    written = lines()
+
+    log.change({"log_info": False, "log_verbose_level": 1, "log_format": "ISO8601"})
+    for level in (logging.DEBUG, logging.INFO, logging.WARNING):
+        logger.log(level, "a")
+    log.change({"log_info": True, "log_verbose_level": 0, "log_format": "default"})
+    for level in (logging.DEBUG, logging.INFO):
+        logger.log(level, "a")
+
+    assert [re.sub(r"[^TIW]", "", line.partition("] ")[0])[:2] for line in written()] == [
+        "TI",
+        "TW",
+        "I",
+    ]
+
+
+def test_with_every_severity_off_nothing_is_written(lines):
+    written = lines()
+
+    log.change({"log_info": False, "log_warning": False, "log_error": False})
+    logger.error("a")
+    logging.getLogger("asyncio").error("Task was destroyed")
+
+    assert written() == []
+
+
+def test_a_change_that_cannot_be_changes_nothing(lines):
+    written = lines(log_verbose=2)
+    before = log.current()
+
+    with pytest.raises(CoreError):
+        log.change({"log_info": False, "log_verbose_level": -1})
+    logger.info("a")
+
+    assert log.current() == before
+    assert len(written()) == 1
+
+
+def test_the_settings_name_the_file_that_is_written(lines, tmp_path):
+    lines(log_file=str(tmp_path / "server.log"))
+    assert log.current()["log_file"] == str(tmp_path / "server.log")
+
+    lines(log_file=str(tmp_path / "absent" / "server.log"))
+    assert log.current()["log_file"] == ""

@@ -1,0 +1,83 @@
+"""LogSettings: what of the log can be read and changed while the server runs.
+
+Plain values and their checks; core.telemetry.log puts them into effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from core.errors import CoreError, invalid, unavailable, unsupported
+from core.options import Options
+
+DEFAULT = "default"
+ISO8601 = "ISO8601"
+
+_LARGEST_LEVEL = 2**32 - 1  # gRPC has 32 bits for it
+
+
+@dataclass(frozen=True)
+class LogSettings:
+    """The settings of the logging extension, under their names in the protocol.
+
+    log_file            where the log goes, "" for the console; only the command line can say it
+    log_verbose_level   0 for no verbose messages
+    log_format          DEFAULT or ISO8601
+    """
+
+    log_file: str = ""
+    log_info: bool = True
+    log_warning: bool = True
+    log_error: bool = True
+    log_verbose_level: int = 0
+    log_format: str = DEFAULT
+
+    @classmethod
+    def of(cls, options: Options) -> LogSettings:
+        """Those of the command line."""
+        return cls(
+            log_file=options.log_file,
+            log_info=options.log_info,
+            log_warning=options.log_warning,
+            log_error=options.log_error,
+            log_verbose_level=options.log_verbose,
+            log_format=options.log_format,
+        )
+
+    def changed(self, changes: Mapping[str, Any]) -> LogSettings:
+        """These settings with the changes of a client; None leaves one as it is.
+
+        Raises CoreError for the first change that cannot be, and then nothing is changed.
+        """
+        wanted = {key: value for key, value in changes.items() if value is not None}
+        for key, value in wanted.items():
+            _check(key, value)
+        return replace(self, **wanted)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+_KINDS = {field.name: field.type for field in fields(LogSettings)}  # the types as text
+
+
+def _check(key: str, value: Any) -> None:
+    """Raises CoreError(INVALID), UNSUPPORTED for the log file, UNAVAILABLE for a format, as Triton."""
+    if key not in _KINDS:
+        raise invalid(f"unknown log setting '{key}'; there are {', '.join(_KINDS)}")
+    if key == "log_file":
+        raise unsupported("log file location can not be updated through network protocol")
+    if _KINDS[key] == "bool" and type(value) is not bool:
+        raise _expected("boolean", key, value)
+    if key == "log_verbose_level" and (type(value) is not int or not 0 <= value <= _LARGEST_LEVEL):
+        raise _expected("unsigned integer of 32 bits", key, value)
+    if key == "log_format" and type(value) is not str:
+        raise _expected("string", key, value)
+    if key == "log_format" and value not in (DEFAULT, ISO8601):
+        raise unavailable(f"invalid argument for --log_format, got: {value}")
+
+
+def _expected(kind: str, key: str, value: Any) -> CoreError:
+    return invalid(f"expect {kind} for '{key}', found {str(value)[:40]!r}")

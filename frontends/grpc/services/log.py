@@ -1,0 +1,33 @@
+"""LogSettings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.server import Server
+from frontends.grpc.call import Call
+from frontends.grpc.protocol.decode import decode
+from frontends.grpc.protocol.messages import LogSettingsRequest, LogSettingsResponse
+
+_CHOICES = {bool: "bool_param", int: "uint32_param", str: "string_param"}
+
+
+class LogService:
+    """Reads and changes what is logged and how. Loop thread only."""
+
+    def __init__(self, server: Server):
+        self._server = server
+
+    async def log_settings(self, data: bytes, call: Call) -> bytes:
+        """All settings, after the changes of the request; one without a value changes nothing."""
+        request = decode(LogSettingsRequest, data)
+        changes = {key: _value(setting) for key, setting in request.settings.items()}
+        response = LogSettingsResponse()
+        for key, value in self._server.change_log_settings(changes).items():
+            setattr(response.settings[key], _CHOICES[type(value)], value)
+        return response.SerializeToString()
+
+
+def _value(setting: LogSettingsRequest.SettingValue) -> Any:
+    choice = setting.WhichOneof("parameter_choice")
+    return None if choice is None else getattr(setting, choice)
