@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
 from core.errors import CoreError, internal
@@ -133,7 +133,7 @@ class Reply:
             self.cancel()
             raise
 
-    async def __aiter__(self) -> AsyncIterator[InferenceResponse | CoreError]:
+    async def __aiter__(self) -> AsyncGenerator[InferenceResponse | CoreError, None]:
         arrived = asyncio.Event()
         items: deque[tuple[InferenceResponse | CoreError | None, bool]] = deque()
 

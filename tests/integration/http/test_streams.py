@@ -1,0 +1,222 @@
+"""generate_stream on the wire: a real HttpFrontend over a server whose answers a test gives."""
+
+import asyncio
+import json
+
+import numpy as np
+import pytest
+
+from core import dtypes
+from core.config import InputSpec, Signature
+from core.errors import invalid
+from core.options import Options
+from core.response import InferenceResponse, Reply
+from core.tensor import Tensor
+from frontends.http import HttpFrontend
+from frontends.http.codec import generate as codec
+
+PATIENCE_S = 20
+
+
+class ScriptedServer:
+    """One model `m` with the text `x`; gives each test the Reply of its request."""
+
+    def __init__(self):
+        self.options = Options.defaults(http_address="127.0.0.1", http_port=0)
+        self.replies = asyncio.Queue()
+
+    def signature(self, name, version=-1):
+        return Signature("m", 1, {"x": InputSpec("x", dtypes.BYTES, (1,))}, {}, 0, True)
+
+    def infer(self, request):
+        reply = Reply(request)
+        self.replies.put_nowait(reply)
+        return reply
+
+
+class Client:
+    """Writes requests and reads chunks."""
+
+    def __init__(self, server, reader, writer):
+        self.server = server
+        self.reader = reader
+        self.writer = writer
+
+    async def open(self, version="1.1", headers=""):
+        """Send a request; the reply that the test has to fill."""
+        body = '{"x":"hi"}'
+        self.writer.write(
+            f"POST /v2/models/m/generate_stream HTTP/{version}\r\nHost: x\r\n{headers}"
+            f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
+        )
+        return await asyncio.wait_for(self.server.replies.get(), PATIENCE_S)
+
+    async def head(self):
+        """Status and headers of the answer."""
+        text = await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), PATIENCE_S)
+        first, *lines = text.decode().rstrip().split("\r\n")
+        return int(first.split()[1]), dict(line.lower().split(": ", 1) for line in lines)
+
+    async def chunk(self):
+        """The next chunk, b"" for the last."""
+        size = int(await asyncio.wait_for(self.reader.readline(), PATIENCE_S), 16)
+        data = await asyncio.wait_for(self.reader.readexactly(size + 2), PATIENCE_S)
+        return data[:-2]
+
+
+def answer(number, text=b""):
+    outputs = [
+        Tensor.of("number", np.array([number], np.int32)),
+        Tensor.of("text", np.array([text], object)),
+    ]
+    return InferenceResponse("m", 1, outputs)
+
+
+def number(chunk):
+    assert chunk.startswith(b"data: ") and chunk.endswith(b"\n\n")
+    return json.loads(chunk[6:])["number"]
+
+
+async def until(condition):
+    async def wait():
+        while not condition():
+            await asyncio.sleep(0.01)
+
+    await asyncio.wait_for(wait(), PATIENCE_S)
+
+
+@pytest.fixture
+async def server():
+    return ScriptedServer()
+
+
+@pytest.fixture
+async def frontend(server):
+    found = HttpFrontend(server)
+    await found.start()
+    yield found
+    await found.stop(1)
+
+
+@pytest.fixture
+async def client(server, frontend):
+    reader, writer = await asyncio.open_connection("127.0.0.1", frontend.port)
+    yield Client(server, reader, writer)
+    writer.close()
+
+
+async def test_an_event_is_sent_before_the_next_is_there(client):
+    reply = await client.open()
+
+    for each in range(3):
+        reply.send(answer(each), final=False)
+        if each == 0:
+            status, headers = await client.head()
+        assert number(await client.chunk()) == each
+    reply.send(None)
+
+    assert await client.chunk() == b""
+    assert status == 200
+    assert headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert headers["transfer-encoding"] == "chunked"
+
+
+async def test_the_connection_serves_on_after_a_stream(client):
+    for each in range(3):
+        reply = await client.open()
+        reply.send(answer(each))
+        await client.head()
+        assert number(await client.chunk()) == each
+        assert await client.chunk() == b""
+
+
+async def test_an_old_client_gets_the_events_until_the_connection_ends(client):
+    reply = await client.open(version="1.0")
+    reply.send(answer(0), final=False)
+    reply.send(answer(1))
+
+    _, headers = await client.head()
+    rest = await asyncio.wait_for(client.reader.read(), PATIENCE_S)
+
+    assert "transfer-encoding" not in headers
+    assert [number(event + b"\n\n") for event in rest.split(b"\n\n")[:-1]] == [0, 1]
+
+
+async def test_a_first_error_has_its_status(client):
+    reply = await client.open()
+    reply.fail(invalid("not this one"))
+
+    status, _ = await client.head()
+
+    assert status == 400
+    assert await client.chunk() == b'data: {"error":"not this one"}\n\n'
+    assert await client.chunk() == b""
+
+
+async def test_a_client_that_goes_cancels_its_request(client):
+    reply = await client.open()
+    reply.send(answer(0), final=False)
+    await client.head()
+    assert number(await client.chunk()) == 0
+
+    client.writer.transport.abort()
+
+    await until(lambda: reply.request.cancelled)
+
+
+async def test_a_client_that_reads_nothing_and_goes_cancels_its_request(client):
+    reply = await client.open()
+    for each in range(100):
+        reply.send(answer(each, b"x" * 2**20), final=False)
+    await client.head()
+
+    client.writer.transport.abort()
+
+    await until(lambda: reply.request.cancelled)
+
+
+async def test_events_wait_for_a_client_that_does_not_read(client, monkeypatch):
+    rendered = []
+    write = codec.write
+    monkeypatch.setattr(codec, "write", lambda each: rendered.append(each) or write(each))
+    reply = await client.open()
+    client.reader._transport.pause_reading()
+    for each in range(200):
+        reply.send(answer(each, b"x" * 2**20), final=each == 199)
+    before = -1
+    while len(rendered) != before:
+        before = len(rendered)
+        await asyncio.sleep(0.3)
+    stuck_at = len(rendered)
+    client.reader._transport.resume_reading()
+    await client.head()
+    found = [number(await client.chunk()) for _ in range(200)]
+
+    assert stuck_at < 100
+    assert found == list(range(200))
+    assert await client.chunk() == b""
+
+
+async def test_the_end_of_the_server_waits_for_a_stream(frontend, client):
+    reply = await client.open()
+    reply.send(answer(0), final=False)
+    await client.head()
+    stopping = asyncio.ensure_future(frontend.stop(PATIENCE_S))
+    await asyncio.sleep(0)
+
+    reply.send(answer(1))
+
+    assert number(await client.chunk()) == 0
+    assert number(await client.chunk()) == 1
+    assert await client.chunk() == b""
+    await stopping
+
+
+async def test_a_stream_that_never_ends_is_cut_and_cancelled(frontend, client):
+    reply = await client.open()
+    reply.send(answer(0), final=False)
+    await client.head()
+
+    await frontend.stop(0.05)
+
+    assert reply.request.cancelled
