@@ -18,7 +18,7 @@ import orjson
 
 from backend_python import layout, protocol
 from backend_python.protocol import Frame, ProtocolError
-from backend_python.server.errors import failed, not_rescheduled, unhealthy
+from backend_python.server.errors import failed, unhealthy
 from backend_python.server.process import Process
 from backend_python.server.requests import Parts, write
 from core import dtypes
@@ -263,7 +263,7 @@ class Connection:
 
     def _reschedule(self, active: Active, i: int) -> None:
         active.open.discard(i)
-        active.batch.fail(i, not_rescheduled(self._process.name), failure=True)
+        active.batch.reschedule(i)
 
     def _failed(self, frame: Frame) -> None:
         """execute has raised, or returned what is no answer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.errors import CoreError, internal, unsupported
+from core.errors import CoreError, internal
 
 
 def unhealthy(instance: str) -> CoreError:
@@ -13,11 +13,3 @@ def unhealthy(instance: str) -> CoreError:
 def failed(instance: str, text: str) -> CoreError:
     """execute has raised, or returned what is no answer."""
     return internal(f"Failed to process the request(s) for model '{instance}', message: {text}")
-
-
-def not_rescheduled(instance: str) -> CoreError:
-    """A request was released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE."""
-    return unsupported(
-        f"'{instance}' asks for its request to be scheduled again, which only a model with "
-        "iterative_sequence can"
-    )

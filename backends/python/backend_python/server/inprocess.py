@@ -27,7 +27,7 @@ from backend_python.api.sender import TRITONSERVER_RESPONSE_COMPLETE_FINAL
 from backend_python.api.tensor import Tensor
 from backend_python.runner import ModelRunner, described, is_coroutine
 from backend_python.server.calls import Calls, replied
-from backend_python.server.errors import failed, not_rescheduled
+from backend_python.server.errors import failed
 from backend_python.server.process import write_log
 from core import dtypes
 from core import tensor as core_tensor
@@ -207,7 +207,7 @@ class InProcess:
             if response is not None:
                 answer(batch, i, response, request._outputs, True)
             elif request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
-                batch.fail(i, not_rescheduled(self._instance.name), failure=True)
+                batch.reschedule(i)
             elif request._sender is not None:
                 batch.defer(i)
 
