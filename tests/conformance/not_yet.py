@@ -40,9 +40,6 @@ NOT_YET: dict[str, list[str]] = {
         "test_trace_log.py::test_unknown_trace_setting_changes_nothing",
         "test_trace_log.py::test_wrong_trace_setting_is_refused",
     ],
-    "Iterative sequences (request rescheduling) are not there yet.": [
-        "test_sequences.py::test_iterative_sequence_executes_once_for_each_response",
-    ],
 }
 
 
