@@ -358,11 +358,11 @@ async def test_a_module_beside_the_model_is_found_and_classes_can_be_pickled(ser
 @pytest.mark.parametrize("mode", MODES)
 async def test_times_of_execute_are_those_of_the_model(serve, mode):
     model = await serve(
-        DOUBLE.replace("requests):", "requests):\n        time.sleep(0.2)", 1), mode=mode
+        DOUBLE.replace("requests):", "requests):\n        time.sleep(0.5)", 1), mode=mode
     )
     await model.y(1)
 
     found = model.statistics
-    assert 0.19e9 < found.compute_infer.ns < 0.4e9
-    assert found.compute_input.ns + found.compute_output.ns < 0.1e9
+    assert 0.49e9 < found.compute_infer.ns < 2e9
+    assert found.compute_input.ns + found.compute_output.ns < 0.4e9
     assert (found.execution_count, found.inference_count, found.success.count) == (1, 1, 1)
