@@ -104,9 +104,9 @@ class HttpFrontend:
             return error_answer(error)
         except web.RequestPayloadError as error:
             return error_answer(invalid(f"the body of the request is malformed: {error}"))
-        except ConnectionError:
-            raise
-        except Exception:
+        except Exception as error:
+            if isinstance(error, ConnectionError) and request.transport is None:
+                raise  # the client has gone: nobody reads an answer
             logger.exception("HTTP: %s %s failed", request.method, request.raw_path)
             return refusal(500, "unexpected error in the server; its log has the details")
 
