@@ -19,6 +19,7 @@ from core.response import InferenceResponse
 from core.tensor import Buffer, Tensor
 from frontends.http.codec.json_tensor import read_tensor, write_data
 from frontends.http.codec.json_text import read_json
+from frontends.http.codec.limits import check_entries
 from frontends.http.codec.parameters import custom, typed
 
 _NESTED = "parameters"  # its members count like those beside it
@@ -67,6 +68,7 @@ def _read_members(
     members: Mapping[str, Any], request: InferenceRequest, signature: Signature, most_bytes: int
 ) -> None:
     """Write each member into the request, as input or as parameter."""
+    check_entries("members", members)
     for name, value in members.items():
         if (spec := signature.inputs.get(name)) is None:
             request.parameters[name] = custom(name, value)

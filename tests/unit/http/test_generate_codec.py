@@ -114,6 +114,13 @@ def test_a_body_that_is_no_object_is_refused(body):
     refusal(body)
 
 
+def test_members_have_a_bound():
+    many = {f"p{number}": 1 for number in range(10_001)}
+
+    assert "10000 are the most" in refusal(many)
+    assert "10000 are the most" in refusal({"parameters": many})
+
+
 # Values and shapes --------------------------------------------------------------
 
 
