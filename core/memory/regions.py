@@ -7,6 +7,7 @@ reads its outputs there; requests say only where. Off unless --allow-client-shm=
 from __future__ import annotations
 
 import os
+import sys
 
 from core import dtypes
 from core.dtypes import DataType
@@ -46,12 +47,13 @@ class SharedMemoryRegions:
         self.check_allowed()
         if not name:
             raise invalid("'region name' is necessary to register system shared memory region")
+        if not (_is_text(name) and _is_text(key)):
+            raise invalid("name and key of a shared memory region must be UTF-8")
         if name in self._regions:
             raise CoreError(
                 Kind.ALREADY_EXISTS, f"shared memory region '{name}' already in manager"
             )
-        # Each holds an open file, and connections need some too.
-        most = self._most or os.sysconf("SC_OPEN_MAX") // 2
+        most = self._most or _most_regions()
         if len(self._regions) >= most:
             raise unavailable(
                 f"failed to register shared memory region '{name}': {most} regions are the most; "
@@ -104,3 +106,18 @@ class SharedMemoryRegions:
     def close(self) -> None:
         """The server ends: forget all regions."""
         self._regions.clear()
+
+
+def _most_regions() -> int:
+    """Half of the files that the process may open: each region holds one, connections need the rest."""
+    files = os.sysconf("SC_OPEN_MAX")
+    return files // 2 if files > 0 else sys.maxsize
+
+
+def _is_text(value: str) -> bool:
+    """Whether every answer can hold it: a path over HTTP may have any bytes in it."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -106,6 +106,18 @@ async def test_tensors_go_from_step_to_step(ensemble):
     assert chain.models["add"].statistics.inference_count == 3
 
 
+async def test_what_a_client_shares_is_known_to_each_step_and_gets_the_last_output(ensemble):
+    chain = await ensemble([step("add", "x", "a"), step("add", "a", "z")])
+    memory, steps, infer = bytearray(4), [], chain.infer
+    chain.infer = lambda request: steps.append(request) or infer(request)
+
+    await ask(chain, 1, outputs=(RequestedOutput("z", memory=memoryview(memory)),), shared=True)
+
+    assert np.frombuffer(memory, np.float32).tolist() == [3]
+    assert [request.shared for request in steps] == [True, True]
+    assert all(output.memory is None for request in steps for output in request.outputs)
+
+
 async def test_the_order_of_the_steps_in_the_configuration_does_not_matter(ensemble):
     chain = await ensemble([step("add", "a", "z"), step("add", "x", "a")])
 
