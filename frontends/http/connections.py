@@ -85,7 +85,11 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
+        if isinstance(exc, ConnectionError):
+            raise exc  # the client has gone: nobody reads an answer
         if request.writer.output_size > 0:
+            if exc is not None:
+                logger.error("HTTP: an answer is cut", exc_info=exc)
             raise ConnectionError("the answer has begun: no error can be told")
         if status >= 500:
             logger.error("HTTP: a request failed", exc_info=exc)

@@ -14,6 +14,7 @@ from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
 from frontends.http import HttpFrontend
 from frontends.http.codec import generate as codec
+from frontends.http.services import generate as service
 
 PATIENCE_S = 20
 
@@ -173,6 +174,20 @@ async def test_a_client_that_reads_nothing_and_goes_cancels_its_request(client):
     client.writer.transport.abort()
 
     await until(lambda: reply.request.cancelled)
+
+
+async def test_a_stream_that_fails_in_the_server_is_seen_to_be_cut(client, monkeypatch, caplog):
+    reply = await client.open()
+    reply.send(answer(0), final=False)
+    await client.head()
+    assert number(await client.chunk()) == 0
+
+    monkeypatch.setattr(service, "_written", lambda item: 1 / 0)
+    reply.send(answer(1), final=False)
+
+    assert await asyncio.wait_for(client.reader.read(), PATIENCE_S) == b""
+    assert reply.request.cancelled
+    assert "an answer is cut" in caplog.text
 
 
 async def test_events_wait_for_a_client_that_does_not_read(client, monkeypatch):
