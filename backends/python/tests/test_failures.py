@@ -69,6 +69,7 @@ async def test_an_exception_tells_its_type_its_text_and_its_place(run):
     [
         ("class E(Exception): pass\nraise E()", "E: <EMPTY MESSAGE>"),
         ("raise KeyError('k')", "KeyError: 'k'"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
         ("raise pb_utils.TritonModelException('t')", "TritonModelException: t"),
         ("raise ValueError('two\\nlines ☃ \\ud800')", "ValueError: two\nlines ☃ ?"),
     ],

@@ -168,7 +168,9 @@ class InProcess:
                 if is_coroutine(returned):
                     returned = await returned
                 responses = self._runner.checked(requests, returned)
-            except Exception as error:
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:  # SystemExit too: it is the batch that failed
                 self._fail(batch, error)
                 return
         self._answer(batch, requests, responses)
@@ -181,7 +183,7 @@ class InProcess:
                 if is_coroutine(returned):
                     returned = self._coroutine(batch, requests, returned)
                 responses = self._runner.checked(requests, returned)
-            except Exception as error:
+            except BaseException as error:
                 self._fail(batch, error)
                 return
         self._answer(batch, requests, responses)

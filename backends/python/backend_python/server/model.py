@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import core
 from backend_python.server.process import Settings
 from core.errors import invalid
+
+logger = logging.getLogger("core")
 
 DEFAULT_FILE = "model.py"
 MODES = ("process", "thread", "inline")
@@ -48,6 +51,13 @@ class PythonModel(core.Model):
                 f"expected one of {', '.join(MODES)}"
             )
         self.mode = mode
+        if environment := self.parameter("EXECUTION_ENV_PATH"):
+            logger.warning(
+                "model '%s': EXECUTION_ENV_PATH '%s' is not used, the model runs with the packages "
+                "of the server",
+                self.name,
+                environment,
+            )
         _ = self.settings  # says now what is wrong with them
 
 
