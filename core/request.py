@@ -141,6 +141,14 @@ class InferenceRequest:
         else:
             self._on_cancel.append(listener)
 
+    def ended(self) -> None:
+        """The last answer is on its way: forget who waits for a cancellation. Loop thread.
+
+        They hold the request; without this, it and its inputs would stay until the garbage collector
+        comes, which for an idle server is never.
+        """
+        self._on_cancel = None
+
     def __repr__(self) -> str:
         return (
             f"InferenceRequest({self.model_name!r}, id={self.id!r}, {list(self.inputs.values())})"

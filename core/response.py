@@ -85,8 +85,12 @@ class Reply:
         if self._finished:
             return
         self._finished = final
-        if self._listener is not None:
-            self._listener(item, final)
+        if final:
+            self.request.ended()
+        if (listener := self._listener) is not None:
+            if final:
+                self._listener = _all_told
+            listener(item, final)
         else:
             self._items.append((item, final))
 
@@ -100,7 +104,7 @@ class Reply:
             raise RuntimeError("a Reply has one listener")
         while self._items:
             listener(*self._items.popleft())
-        self._listener = listener
+        self._listener = _all_told if self._finished else listener
 
     def cancel(self) -> None:
         """Nobody waits any more; the request leaves the queue or the model is told."""
@@ -154,3 +158,7 @@ class Reply:
         finally:
             if not final:
                 self.cancel()
+
+
+def _all_told(item: InferenceResponse | CoreError | None, final: bool) -> None:
+    """In the place of a listener that has had the final item, so that what it holds can go."""

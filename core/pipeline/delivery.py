@@ -37,9 +37,11 @@ class BatchDelivery:
         "_deferred",
         "_holding",
         "_items",
+        "_left",
         "_loop",
         "_on_final",
         "_put_back",
+        "_released",
         "_rescheduled",
         "_scheduled",
         "_signature",
@@ -72,6 +74,8 @@ class BatchDelivery:
         self._deferred: set[int] = set()  # written by the instance's thread while it executes
         self._holding = not signature.decoupled
         self._scheduled = False
+        self._left = len(waiting)  # requests whose final item was not handed over; loop thread
+        self._released = False  # loop thread
         self.batch = Batch([w.request for w in waiting], signature, self)
 
     # any thread ----------------------------------------------------------
@@ -83,6 +87,8 @@ class BatchDelivery:
         parameters: dict[str, Parameter] | None,
         final: bool,
     ) -> None:
+        if self._answered[i]:
+            return
         request = self._waiting[i].request
         try:
             tensors = finish(named_tensors(outputs), request, self._signature)
@@ -169,7 +175,11 @@ class BatchDelivery:
         self._hand_over()
         for i in self._rescheduled:
             if not self._answered[i]:
+                self._answered[i] = True  # not in this batch any more
+                self._left -= 1
                 self._put_back(self._waiting[i])
+        self._released = True
+        self._let_go()
 
     def _hand_over(self) -> None:
         self._scheduled = False
@@ -184,6 +194,14 @@ class BatchDelivery:
                 self._on_final()
                 if waiting.ended is not None:
                     waiting.ended()
+            self._left -= final
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """When all is over, part from the batch: they hold each other, and the batch its inputs."""
+        if self._released and not self._left:
+            self._left = -1
+            del self.batch
 
     def _count(self, i: int, failure: bool) -> None:
         batch, request = self.batch, self._waiting[i].request

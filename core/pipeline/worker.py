@@ -114,6 +114,7 @@ class ThreadWorker(Worker):
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:
             work()
+            del work  # it holds its batch, and the next may be long in coming
 
 
 class InlineWorker(Worker):
