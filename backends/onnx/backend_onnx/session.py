@@ -17,6 +17,7 @@ from core.errors import CoreError, internal, unavailable
 
 FILENAME = "model.onnx"
 
+_NO_MODEL = ("No graph was found", "does not have a graph")
 _ORT_TEXT = re.compile(r"^\[ONNXRuntimeError\] : (\d+) : \w+ : (.*)$", re.DOTALL)
 _OPSET = re.compile(
     r"Opset (\d+) is under development.*domain (\S+) is till opset (\d+)", re.DOTALL
@@ -80,7 +81,8 @@ def _advice(path: Path, text: str, kind: str) -> str:
     """What a person can do about it."""
     if path.read_bytes()[: len(_LFS_POINTER)] == _LFS_POINTER:
         return "the file is only a pointer of Git LFS; fetch the model itself with: git lfs pull"
-    if kind == "InvalidProtobuf" or "No graph was found" in text:
+    # The texts of ONNX Runtime 1.31 and 1.23, the last for Python 3.10.
+    if kind == "InvalidProtobuf" or any(each in text for each in _NO_MODEL):
         return (
             f"its {path.stat().st_size} bytes are no complete ONNX model; "
             "export or copy the file again"
