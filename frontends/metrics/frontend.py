@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 
 from aiohttp import web
@@ -35,7 +36,7 @@ class MetricsFrontend:
         return int(self._runner.addresses[0][1])
 
     async def start(self) -> None:
-        """Listen. Raises CoreError(UNAVAILABLE) when the socket is in use."""
+        """Listen. Raises CoreError(UNAVAILABLE) when the socket is in use or the address is not here."""
         host, port = self._server.options.metrics_address, self._server.options.metrics_port
         runner = web.ServerRunner(
             web.Server(self._answer, access_log=None), shutdown_timeout=_SHUTDOWN_S
@@ -45,7 +46,9 @@ class MetricsFrontend:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
             await runner.cleanup()
-            raise unavailable(f"Socket '{host}:{port}' already in use ({error})") from error
+            if error.errno == errno.EADDRINUSE:
+                raise unavailable(f"Socket '{host}:{port}' already in use") from error
+            raise unavailable(f"cannot listen at '{host}:{port}': {error}") from error
         self._runner = runner
         logger.info("Started Metrics Service at %s:%d", host, self.port)
 

@@ -49,7 +49,7 @@ async def test_a_port_in_use_is_an_error_that_names_it(site):
 
 
 async def test_an_address_of_another_machine_is_an_error_that_names_it(site):
-    with pytest.raises(CoreError, match="cannot listen at '192.0.2.1:8000'"):
+    with pytest.raises(CoreError, match=r"cannot listen at '192.0.2.1:8000'"):
         await second(site, http_address="192.0.2.1", http_port=8000).start()
 
 

@@ -64,6 +64,16 @@ async def test_a_port_in_use_is_named(frontend):
     assert error.value.kind is Kind.UNAVAILABLE
 
 
+async def test_an_address_of_another_machine_is_named():
+    elsewhere = server()
+    elsewhere.options.metrics_address = "192.0.2.1"
+
+    with pytest.raises(CoreError, match=r"cannot listen at '192\.0\.2\.1:0': ") as error:
+        await MetricsFrontend(elsewhere).start()
+
+    assert error.value.kind is Kind.UNAVAILABLE
+
+
 async def test_it_can_be_turned_off():
     assert MetricsFrontend(server()).enabled
     assert not MetricsFrontend(server(allow_metrics=False)).enabled
