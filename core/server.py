@@ -28,6 +28,7 @@ from core.pipeline.limit import RateLimiter
 from core.request import InferenceRequest
 from core.response import Reply
 from core.telemetry import log, metrics
+from core.telemetry.tracing import Tracer
 
 EXTENSIONS = (
     "classification",
@@ -60,6 +61,7 @@ class Server:
     find_backend         name → Backend; may block
     shared_memory        regions that clients have registered, for inputs and outputs of requests
     cuda_shared_memory   the same of GPUs: there are none
+    tracing              traces requests; frontends look at `tracing.on`
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Server:
         )
         self.shared_memory = SharedMemoryRegions(options.allow_client_shm)
         self.cuda_shared_memory = CudaRegions(self.shared_memory)
+        self.tracing = Tracer(options)
         self._manager = ModelManager(
             options, asyncio.get_running_loop(), self, gpus=gpus(), find_backend=find_backend
         )
@@ -101,6 +104,7 @@ class Server:
             return await self._manager.stop(timeout_s)
         finally:
             self.shared_memory.close()
+            await self.tracing.close()
 
     # health ------------------------------------------------------------
 
@@ -207,6 +211,23 @@ class Server:
         """Change some of them, None for no change; returns all. Raises CoreError and changes nothing."""
         return log.change(changes)
 
+    # traces ----------------------------------------------------------------
+
+    def trace_settings(self, model: str = "") -> dict[str, Any]:
+        """What is traced, of the server or of one model, by the names of the trace extension.
+
+        trace_level is a list, all others are text. Raises CoreError for an unknown model.
+        """
+        if model:
+            self._manager.resolve(model)
+        return self.tracing.settings(model)
+
+    def change_trace_settings(self, changes: dict[str, Any], model: str = "") -> dict[str, Any]:
+        """Change some of them, None clears one; returns all. Raises CoreError and changes nothing."""
+        if model:
+            self._manager.resolve(model)
+        return self.tracing.change(changes, model)
+
     # model repository -------------------------------------------------------
 
     def index(self, ready_only: bool = False) -> list[dict[str, Any]]:
@@ -232,6 +253,18 @@ class Server:
         Later errors come through the Reply.
         """
         version = self._manager.resolve(request.model_name, request.model_version)
+        if self.tracing.on:
+            return self.tracing.infer(request, version.name, version.version, version.chain.handler)
+        return version.chain.handler(request)
+
+    def infer_step(self, request: InferenceRequest) -> Reply:
+        """The same for a request that another one makes: it is traced if that one is.
+
+        request.trace is the trace of the other request.
+        """
+        version = self._manager.resolve(request.model_name, request.model_version)
+        if request.trace is not None:
+            return self.tracing.step(request, version.name, version.version, version.chain.handler)
         return version.chain.handler(request)
 
 

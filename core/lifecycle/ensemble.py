@@ -35,7 +35,7 @@ async def open_ensemble(config: ModelConfig, signature: Signature, host: Host) -
         except CoreError:
             return False
 
-    return EnsembleChain(config, signature, server.infer, ready, host.loop, cache=server.cache)
+    return EnsembleChain(config, signature, server.infer_step, ready, host.loop, cache=server.cache)
 
 
 def _signatures(ensemble: str, steps: Sequence[Step], host: Host) -> list[Signature]:

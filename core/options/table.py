@@ -210,7 +210,7 @@ class Options:
         "Setting of the metrics, such as counter_latencies=false.")
 
     trace_config: dict[str, list[tuple[str, str]]] = _tracing(TRACE, {},
-        "Setting of tracing: of a mode, or without one of all.", idle="there is no tracing")
+        "Setting of tracing: of a mode, or without one of all. Only mode triton writes traces.")
 
     backend_directory: str = _backend(STRING, "/opt/tritonserver/backends",
         "Folder of backends.", idle=_ENTRY_POINTS)

@@ -93,6 +93,8 @@ class Cached:
         found = self._cache.lookup(key)
         lookup_ns = self._clock_ns() - start_ns
         if found is not None:
+            if request.trace is not None:
+                request.trace.span("CACHE_HIT_LOOKUP", start_ns, start_ns + lookup_ns)
             return self._hit(request, found, lookup_ns)
         inner = self._inner(request)
         outer = Reply(request)

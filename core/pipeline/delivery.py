@@ -17,7 +17,7 @@ from core.config.signature import Signature
 from core.errors import CoreError, Kind, internal
 from core.pipeline.queue import Waiting
 from core.pipeline.split import finish, named_tensors, split
-from core.request import Parameter
+from core.request import InferenceRequest, Parameter
 from core.response import InferenceResponse
 from core.telemetry.statistics import Statistics
 from core.tensor import Tensor
@@ -189,6 +189,8 @@ class BatchDelivery:
             waiting = self._waiting[i]
             if final and waiting.counts:
                 self._count(i, failure)
+            if waiting.request.trace is not None and waiting.counts:
+                self._trace(waiting.request, item, final)
             waiting.reply.send(item, final)
             if final and waiting.counts:
                 self._on_final()
@@ -204,16 +206,13 @@ class BatchDelivery:
             del self.batch
 
     def _count(self, i: int, failure: bool) -> None:
-        batch, request = self.batch, self._waiting[i].request
+        request = self._waiting[i].request
         now = self.clock_ns()
         total = now - request.arrival_ns
         if failure:
             self._statistics.failed("CANCELED" if request.cancelled else "BACKEND", total)
             return
-        start = batch.start_ns
-        end = batch.end_ns or now
-        compute_start = batch.compute_start_ns or start
-        compute_end = batch.compute_end_ns or end
+        start, compute_start, compute_end, end = self._times(now)
         self._statistics.succeeded(
             request.rows,
             total,
@@ -222,6 +221,27 @@ class BatchDelivery:
             compute_end - compute_start,
             end - compute_end,
         )
+
+    def _trace(
+        self, request: InferenceRequest, item: InferenceResponse | CoreError | None, final: bool
+    ) -> None:
+        """Add to the trace of a request what its execution knows."""
+        trace = request.trace
+        if isinstance(item, InferenceResponse):
+            trace.tensors("TENSOR_BACKEND_OUTPUT", item.outputs)
+        if final:
+            start, compute_start, compute_end, end = self._times(self.clock_ns())
+            trace.tensors("TENSOR_BACKEND_INPUT", request.inputs.values(), request.shared, start)
+            trace.stamp("COMPUTE_START", start)
+            trace.stamp("COMPUTE_INPUT_END", compute_start)
+            trace.stamp("COMPUTE_OUTPUT_START", compute_end)
+            trace.stamp("COMPUTE_END", end)
+
+    def _times(self, now_ns: int) -> tuple[int, int, int, int]:
+        """Start, end of input, start of output and end of the execution; now where it still runs."""
+        batch = self.batch
+        start, end = batch.start_ns, batch.end_ns or now_ns
+        return start, batch.compute_start_ns or start, batch.compute_end_ns or end, end
 
 
 def _as_core_error(error: BaseException, signature: Signature) -> CoreError:

@@ -73,7 +73,7 @@ def needed_steps(steps: Iterable[Step], wanted: Iterable[str]) -> list[Step]:
 class EnsembleChain:
     """What Chain is for a model with instances: the way through an ensemble. Loop thread only.
 
-    infer    gives a request to the model that it names (Server.infer)
+    infer    gives a request to the model that it names (Server.infer_step)
     ready    whether every model of the steps can serve
     """
 

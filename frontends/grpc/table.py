@@ -15,7 +15,8 @@ from frontends.grpc.services.repository import RepositoryService
 from frontends.grpc.services.shared_memory import CudaMemoryService, SystemMemoryService
 from frontends.grpc.services.statistics import StatisticsService
 from frontends.grpc.services.stream import StreamService
-from frontends.grpc.services.unsupported import refusing, refusing_stream
+from frontends.grpc.services.trace import TraceService
+from frontends.grpc.services.unsupported import refusing_stream
 
 _V2 = "/inference.GRPCInferenceService/"
 _HEALTH = "/grpc.health.v1.Health/"
@@ -32,7 +33,7 @@ def methods(server: Server, intake: Intake) -> dict[str, Method]:
     infer = InferService(server, inbound, intake)
     stream = StreamService(server, inbound, intake)
     system, cuda = SystemMemoryService(server), CudaMemoryService(server)
-    no_trace = refusing("This server writes no traces; TraceSetting has nothing to set.")
+    trace = TraceService(server)
     no_watch = refusing_stream("Health/Watch is not supported; call Health/Check.")
     # fmt: off
     rows: tuple[Method, ...] = (
@@ -56,7 +57,7 @@ def methods(server: Server, intake: Intake) -> dict[str, Method]:
         Unary(_V2 + "CudaSharedMemoryStatus", "shared-memory", cuda.status),
         Unary(_V2 + "CudaSharedMemoryRegister", "shared-memory", cuda.register),
         Unary(_V2 + "CudaSharedMemoryUnregister", "shared-memory", cuda.unregister),
-        Unary(_V2 + "TraceSetting", "trace", no_trace),
+        Unary(_V2 + "TraceSetting", "trace", trace.trace_setting),
         Unary(_V2 + "LogSettings", "logging", log.log_settings),
     )
     # fmt: on

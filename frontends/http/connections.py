@@ -12,6 +12,7 @@ from contextlib import aclosing
 
 from aiohttp import HttpVersion11, web
 
+from core.telemetry.tracing import Trace
 from core.tensor import Buffer
 from frontends.http.codec.limits import MOST_CHUNKS, too_large, too_many_chunks
 from frontends.http.errors import refusal
@@ -112,6 +113,19 @@ def response_of(answer: Answer, request: web.BaseRequest) -> web.Response:
     )
     if not request.content.is_eof():
         response.force_close()
+    return response
+
+
+async def send_traced(answer: Answer, trace: Trace, request: web.BaseRequest) -> web.StreamResponse:
+    """Send a whole answer here and not behind the handler, so that the trace learns when."""
+    trace.stamp("HTTP_SEND_START")
+    try:
+        response = response_of(answer, request)
+        await response.prepare(request)
+        await response.write_eof()
+        trace.stamp("HTTP_SEND_END")
+    finally:
+        trace.release()
     return response
 
 

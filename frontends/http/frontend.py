@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import time
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -16,7 +17,7 @@ from core.errors import CoreError, invalid, unavailable
 from core.server import Server
 from core.tensor import Buffer
 from frontends.http.codec.limits import largest_body
-from frontends.http.connections import Connections, read_body, response_of, send
+from frontends.http.connections import Connections, read_body, response_of, send, send_traced
 from frontends.http.errors import error_answer, refusal
 from frontends.http.message import Answer, Call
 from frontends.http.restricted import Restrictions
@@ -84,6 +85,8 @@ class HttpFrontend:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         answer = await self._answer(request)
+        if answer.trace is not None:
+            return await send_traced(answer, answer.trace, request)
         if answer.more is None:
             return response_of(answer, request)
         return await send(answer, answer.more, request)
@@ -96,9 +99,13 @@ class HttpFrontend:
             if isinstance(match, Answer):
                 return match
             body: Buffer = b""
+            received = None
+            start_ns = time.monotonic_ns() if self._server.tracing.on else 0
             if match.route.takes_body:
                 body = await read_body(request, largest_body(request.headers, self._most_bytes))
-            call = Call(request.method, path, match.captures, request.headers, body)
+            if start_ns:
+                received = (start_ns, time.monotonic_ns())
+            call = Call(request.method, path, match.captures, request.headers, body, received)
             return await match.route.service(self._server, call)
         except CoreError as error:
             return error_answer(error)

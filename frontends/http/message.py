@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Protocol
 
 from core.server import parse_version
+from core.telemetry.tracing import Trace
 from core.tensor import Buffer
 
 JSON_HEADERS = {"Content-Type": "application/json"}
@@ -20,9 +21,10 @@ class Call:
     captures    the named parts of the path, by the route's pattern; None for one that is absent
     headers     a mapping that ignores the case of its keys; `items()` keeps repeated headers
     body        contiguous bytes, b"" for none; still compressed
+    received    time.monotonic_ns() before and after the body was read, for a server that traces
     """
 
-    __slots__ = ("body", "captures", "headers", "method", "path")
+    __slots__ = ("body", "captures", "headers", "method", "path", "received")
 
     def __init__(
         self,
@@ -31,12 +33,14 @@ class Call:
         captures: Mapping[str, Any],
         headers: Mapping[str, str],
         body: Buffer = b"",
+        received: tuple[int, int] | None = None,
     ):
         self.method = method
         self.path = path
         self.captures = captures
         self.headers = headers
         self.body = body
+        self.received = received
 
     @property
     def model(self) -> str:
@@ -66,9 +70,10 @@ class Answer:
 
     body   all of it, or its beginning where more follows
     more   what follows, each piece sent at once; None for nothing
+    trace  of the request that it answers, held until the answer is sent; None for no trace
     """
 
-    __slots__ = ("body", "headers", "more", "status")
+    __slots__ = ("body", "headers", "more", "status", "trace")
 
     def __init__(
         self,
@@ -81,6 +86,7 @@ class Answer:
         self.headers = headers
         self.body = body
         self.more = more
+        self.trace: Trace | None = None
 
     def __repr__(self) -> str:
         return f"Answer({self.status}, {dict(self.headers)}, {self.body[:200]!r})"

@@ -15,10 +15,10 @@ from frontends.http.errors import refusal
 from frontends.http.message import Answer, Call
 from frontends.http.restricted import Restrictions
 from frontends.http.services import health, metadata, repository, shared_memory
-from frontends.http.services.absent import absent
 from frontends.http.services.generate import generate, generate_stream
 from frontends.http.services.infer import infer
 from frontends.http.services.log import log_settings
+from frontends.http.services.trace import trace_settings
 
 Service = Callable[[Server, Call], Awaitable[Answer]]
 
@@ -52,8 +52,6 @@ _MODEL = "/v2/models/(?P<model>[^/]+)(?:/versions/(?P<version>[0-9]+))?"
 _REPOSITORY = "/v2/repository(?:/(?P<repository>[^/]+))?"
 _SHARED = "/v2/(?P<kind>system|cuda)sharedmemory(?:/region/(?P<region>[^/]+))?"
 
-_trace = absent("the trace extension")
-
 TABLE = (
     _row("POST", f"{_MODEL}/infer", "inference", infer),
     _row("GET", "/v2/health/live", "health", health.live),
@@ -79,7 +77,7 @@ TABLE = (
         "model-repository",
         repository.unload,
     ),
-    _row("GET POST", "/v2(?:/models/[^/]+)?/trace/setting", "trace", _trace),
+    _row("GET POST", "/v2(?:/models/(?P<model>[^/]+))?/trace/setting", "trace", trace_settings),
     _row("GET POST", "/v2/logging", "logging", log_settings),
     _row("GET", f"{_SHARED}/status", "shared-memory", shared_memory.status),
     _row("POST", f"{_SHARED}/register", "shared-memory", shared_memory.register),

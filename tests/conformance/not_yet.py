@@ -27,19 +27,6 @@ NOT_YET: dict[str, list[str]] = {
         "test_bls.py::test_strings_pass_through_a_call",
         "test_bls.py::test_synchronous_call_gives_the_other_models_answer",
     ],
-    "Trace settings are not there yet.": [
-        "test_trace_log.py::test_changed_trace_settings_come_back",
-        "test_trace_log.py::test_grpc_changes_trace_settings",
-        "test_trace_log.py::test_grpc_trace_settings_match_http",
-        "test_trace_log.py::test_http_client_reads_and_changes_trace_settings",
-        "test_trace_log.py::test_model_may_have_settings_of_its_own",
-        "test_trace_log.py::test_null_clears_a_setting_of_a_model",
-        "test_trace_log.py::test_trace_settings_have_defaults",
-        "test_trace_log.py::test_trace_settings_of_a_model_follow_the_server",
-        "test_trace_log.py::test_traces_are_written_with_their_timestamps",
-        "test_trace_log.py::test_unknown_trace_setting_changes_nothing",
-        "test_trace_log.py::test_wrong_trace_setting_is_refused",
-    ],
 }
 
 

@@ -9,10 +9,12 @@ from functools import lru_cache
 from typing import Any
 
 from core.errors import unsupported
+from core.response import Reply
 from core.server import Server
+from core.telemetry.tracing import Trace
 from frontends.http.codec import compression
 from frontends.http.codec.parameters import add_headers
-from frontends.http.codec.parse import parse
+from frontends.http.codec.parse import OutputForm, parse
 from frontends.http.codec.render import render
 from frontends.http.errors import refusal
 from frontends.http.message import Answer, Call
@@ -42,12 +44,32 @@ async def infer(server: Server, call: Call) -> Answer:
     if pattern := server.options.http_header_forward_pattern:
         forwarded = _compiled(pattern)
         add_headers((item for item in call.headers.items() if forwarded(item[0])), request)
-    answer = render(await server.infer(request), form)
+    reply = server.infer(request)
+    if request.trace is not None:
+        return await _traced(request.trace, reply, form, call)
+    return await _answered(reply, form, call)
+
+
+async def _answered(reply: Reply, form: OutputForm, call: Call) -> Answer:
+    answer = render(await reply, form)
     wanted = compression.accepted(call.headers.get("Accept-Encoding"))
     if wanted == compression.IDENTITY:
         return answer
     packed = await _run(lambda data: compression.compress(data, wanted), answer.body)
     return Answer(answer.status, {**answer.headers, "Content-Encoding": wanted}, packed)
+
+
+async def _traced(trace: Trace, reply: Reply, form: OutputForm, call: Call) -> Answer:
+    trace.hold()
+    if call.received is not None:
+        trace.span("HTTP_RECV", *call.received)
+    try:
+        answer = await _answered(reply, form, call)
+    except BaseException:
+        trace.release()
+        raise
+    answer.trace = trace
+    return answer
 
 
 async def _run(work: Callable[[Any], Any], data: Any) -> Any:

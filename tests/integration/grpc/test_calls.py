@@ -43,6 +43,7 @@ def test_every_other_call_of_the_real_client_is_answered(client):
     assert not client.get_system_shared_memory_status().regions
     assert not client.get_cuda_shared_memory_status().regions
     assert client.get_log_settings().settings["log_error"].bool_param
+    assert client.get_trace_settings("echo").settings["trace_mode"].value == ["triton"]
     assert {each.name for each in client.get_model_repository_index().models} >= {"echo", "many"}
 
 
@@ -51,11 +52,14 @@ def test_every_other_call_of_the_real_client_is_answered(client):
     [
         (lambda client: client.load_model("echo"), "UNAVAILABLE"),  # mode none
         (lambda client: client.unload_model("echo"), "UNAVAILABLE"),
-        (lambda client: client.get_trace_settings(), "UNIMPLEMENTED"),
+        (
+            lambda client: client.update_trace_settings(settings={"trace_file": "a"}),
+            "UNIMPLEMENTED",
+        ),
         (lambda client: client.update_log_settings({"log_file": "a.log"}), "UNIMPLEMENTED"),
         (lambda client: client.register_system_shared_memory("r", "/k", 8), "UNIMPLEMENTED"),
     ],
-    ids=["load", "unload", "trace", "log file", "register"],
+    ids=["load", "unload", "trace file", "log file", "register"],
 )
 def test_what_this_server_does_not_do_has_a_status(client, call, code):
     with pytest.raises(InferenceServerException) as error:

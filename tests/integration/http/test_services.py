@@ -353,17 +353,6 @@ async def test_models_are_not_controlled_unless_the_mode_says_so(site, action):
     assert "explicit model load / unload is not allowed" in error(reply, 503)
 
 
-@pytest.mark.parametrize(
-    "method,path",
-    [
-        ("GET", "/v2/trace/setting"),
-        ("POST", "/v2/models/echo/trace/setting"),
-    ],
-)
-async def test_extensions_that_are_absent_say_so(site, method, path):
-    assert "is not supported by this server" in error(await site.ask(method, path), 501)
-
-
 async def test_a_service_that_fails_answers_500_and_goes_on(site, monkeypatch, caplog):
     def fail():
         raise ZeroDivisionError("by accident")

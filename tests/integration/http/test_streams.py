@@ -11,6 +11,7 @@ from core.config import InputSpec, Signature
 from core.errors import invalid
 from core.options import Options
 from core.response import InferenceResponse, Reply
+from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
 from frontends.http import HttpFrontend
 from frontends.http.codec import generate as codec
@@ -24,6 +25,7 @@ class ScriptedServer:
 
     def __init__(self):
         self.options = Options.defaults(http_address="127.0.0.1", http_port=0)
+        self.tracing = Tracer(self.options)
         self.replies = asyncio.Queue()
 
     def signature(self, name, version=-1):

@@ -11,6 +11,7 @@ from core.errors import invalid, not_found
 from core.memory import SharedMemoryRegions
 from core.options import Options
 from core.response import InferenceResponse, Reply
+from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
 from frontends.grpc.call import Call
 from frontends.grpc.intake import Intake
@@ -31,6 +32,7 @@ class ScriptedServer:
 
     def __init__(self, **options):
         self.options = Options.defaults(**options)
+        self.tracing = Tracer(self.options)
         self.shared_memory = SharedMemoryRegions(allowed=False)
         self.replies = {}
 

@@ -1,0 +1,80 @@
+"""Sampler: which requests are traced, and when their traces are written."""
+
+from __future__ import annotations
+
+from core.telemetry.tracing.settings import TraceSettings
+from core.telemetry.tracing.trace import Trace
+from core.telemetry.tracing.writer import TraceFiles
+
+
+class Sampler:
+    """One set of settings in effect: the server's, or a model's own. Loop thread only.
+
+    remaining   traces that are still to begin, -1 for no bound
+
+    Traces leave at once where one file takes all. They wait here for a numbered file that holds
+    `log_frequency` of them, or all that `count` allows.
+    """
+
+    def __init__(self, settings: TraceSettings, files: TraceFiles, remaining: int):
+        self.settings = settings
+        self.remaining = remaining
+        self._files = files
+        self._seen = 0
+        self._open = 0  # traces that have begun and not left
+        self._waiting: list[Trace] = []
+        self._retired = False
+
+    @property
+    def active(self) -> bool:
+        """Whether a request may still be traced."""
+        return self.settings.may_trace and self.remaining != 0
+
+    def take(self) -> bool:
+        """Whether this request is traced: one of `rate`, the last of each."""
+        if not self.active:
+            return False
+        self._seen += 1
+        if self._seen < self.settings.rate:
+            return False
+        self._seen = 0
+        if self.remaining > 0:
+            self.remaining -= 1
+        self._open += 1
+        return True
+
+    def left(self, trace: Trace) -> None:
+        """A trace is complete."""
+        self._open -= 1
+        self._waiting.append(trace)
+        settings = self.settings
+        if not settings.log_frequency and settings.count < 0:
+            self._append()
+        elif len(self._waiting) == settings.log_frequency or (
+            not self.remaining and not self._open
+        ):
+            self._save_numbered()
+        elif self._retired and not self._open:
+            self._flush()
+
+    def retire(self) -> None:
+        """Other settings hold from now on: write what waits once the last trace has left."""
+        self._retired = True
+        if not self._open:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self.settings.log_frequency:
+            self._save_numbered()
+        else:
+            self._append()
+
+    def _append(self) -> None:
+        if self._waiting:
+            traces, self._waiting = self._waiting, []
+            self._files.append(self.settings.file, traces)
+
+    def _save_numbered(self) -> None:
+        if self._waiting:
+            traces, self._waiting = self._waiting, []
+            self._files.save_numbered(self.settings.file, traces)

@@ -1,0 +1,177 @@
+"""TraceSettings: which requests are traced, what of them, and where it goes.
+
+Plain values and their checks; the Tracer puts them into effect. Names and texts are those of Triton's
+trace extension, where every value is text.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.errors import invalid, unsupported
+from core.options import Options
+
+logger = logging.getLogger("core")
+
+OFF = "OFF"
+TIMESTAMPS = "TIMESTAMPS"
+TENSORS = "TENSORS"
+TRITON = "triton"
+OPENTELEMETRY = "opentelemetry"
+
+_LEVELS = (TIMESTAMPS, TENSORS)
+_OLD_LEVELS = ("min", "max")  # of the command line; both are TIMESTAMPS
+_LARGEST_RATE = 2**32 - 1
+_LARGEST_COUNT = 2**31 - 1
+_OPENTELEMETRY_DEFAULTS = {
+    "url": "http://localhost:4318/v1/traces",
+    "resource": "service.name=triton-inference-server",
+    "bsp_max_queue_size": "2048",
+    "bsp_schedule_delay": "5000",
+    "bsp_max_export_batch_size": "512",
+}
+
+
+@dataclass(frozen=True)
+class TraceSettings:
+    """The settings of the server, or of a model.
+
+    level           of TIMESTAMPS and TENSORS, in this order; empty for OFF
+    rate            one of so many requests is traced; 0 for none
+    count           so many are traced, -1 for no bound
+    log_frequency   traces in one file, each in a file with a number behind its name; 0 for one file
+    file            path of the trace file, "" for no traces; only the command line can say it
+    mode            TRITON, or OPENTELEMETRY, in which there are no traces
+    mode_options    what is shown of mode OPENTELEMETRY
+    """
+
+    level: tuple[str, ...] = ()
+    rate: int = 1000
+    count: int = -1
+    log_frequency: int = 0
+    file: str = ""
+    mode: str = TRITON
+    mode_options: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, options: Options) -> TraceSettings:
+        """Those of the command line. Raises CoreError(INVALID) for a number that cannot be."""
+        found: dict[str, Any] = {}
+        levels: set[str] = set()
+        for key, value in options.trace_config.get("", []):
+            if key == "level":
+                levels |= {TIMESTAMPS if value.lower() in _OLD_LEVELS else value.upper()}
+            elif key == "mode":
+                found["mode"] = value
+            elif key in ("rate", "count"):
+                found[key] = _PARSERS[f"trace_{key}"](f"trace_{key}", value)
+            else:
+                _no_effect(key)
+        found["level"] = _ordered(levels)
+        for key, value in options.trace_config.get(TRITON, []):
+            if key == "file":
+                found["file"] = value
+            elif key == "log-frequency":
+                found["log_frequency"] = _rate("log_frequency", value)
+            else:
+                _no_effect(f"{TRITON},{key}")
+        if found.get("mode") == OPENTELEMETRY:
+            given = dict(options.trace_config.get(OPENTELEMETRY, []))
+            found["mode_options"] = {**_OPENTELEMETRY_DEFAULTS, **given}
+        return cls(**found)
+
+    @property
+    def may_trace(self) -> bool:
+        """Whether a request can be traced with them."""
+        return bool(self.level and self.rate and self.count and self.file and self.mode == TRITON)
+
+    def as_dict(self, remaining: int) -> dict[str, Any]:
+        """By their names in the protocol; trace_level is a list, the others are text.
+
+        remaining   how many traces are still to come, shown as trace_count
+        """
+        shown: dict[str, Any] = {
+            "trace_level": list(self.level) or [OFF],
+            "trace_rate": str(self.rate),
+            "trace_count": str(remaining),
+        }
+        if self.mode == TRITON:
+            shown |= {"log_frequency": str(self.log_frequency), "trace_file": self.file}
+        return {**shown, "trace_mode": self.mode, **self.mode_options}
+
+
+def parsed(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes of a client as fields of TraceSettings; None for one that is to be cleared.
+
+    Names that are no setting are left out, and so are unknown levels, as in Triton. Raises
+    CoreError(INVALID) for a value that cannot be, UNSUPPORTED for the trace file.
+    """
+    if "trace_file" in changes:
+        raise unsupported("trace file location can not be updated through network protocol")
+    return {
+        _FIELDS[key]: None if value is None else _PARSERS[key](key, value)
+        for key, value in changes.items()
+        if key in _PARSERS
+    }
+
+
+def _level(key: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise invalid(f"expect a list of strings for '{key}', such as [\"{TIMESTAMPS}\"]")
+    if OFF in value and len(value) > 1:
+        raise invalid(f"Expect only one trace level '{OFF}' is specified")
+    return _ordered(value)
+
+
+def _rate(key: str, value: Any) -> int:
+    number = _integer(key, value)
+    if not 0 <= number <= _LARGEST_RATE:
+        raise invalid(
+            f"Unable to parse '{key}', value is out of range [ 0, {_LARGEST_RATE} ], got: {value}"
+        )
+    return number
+
+
+def _count(key: str, value: Any) -> int:
+    number = _integer(key, value)
+    if number < -1:
+        raise invalid(f"Unable to parse '{key}'. Expecting value >= -1, got:{value}")
+    if number > _LARGEST_COUNT:
+        raise invalid(
+            f"Unable to parse '{key}', value is out of range [ -1, {_LARGEST_COUNT} ], got: {value}"
+        )
+    return number
+
+
+def _integer(key: str, value: Any) -> int:
+    if not isinstance(value, str):
+        raise invalid(f"expect a string for '{key}', such as \"1\", found {str(value)[:40]!r}")
+    if not re.fullmatch(r"[+-]?[0-9]{1,19}", value):
+        raise invalid(f"Unable to parse '{key}', got: {value[:40]}")
+    return int(value)
+
+
+def _ordered(levels: Any) -> tuple[str, ...]:
+    return tuple(level for level in _LEVELS if level in levels)
+
+
+def _no_effect(setting: str) -> None:
+    logger.warning("--trace-config=%s has no effect: there is no such setting", setting)
+
+
+_PARSERS: dict[str, Callable[[str, Any], Any]] = {
+    "trace_level": _level,
+    "trace_rate": _rate,
+    "trace_count": _count,
+    "log_frequency": _rate,
+}
+_FIELDS = {
+    "trace_level": "level",
+    "trace_rate": "rate",
+    "trace_count": "count",
+    "log_frequency": "log_frequency",
+}

@@ -1,0 +1,210 @@
+"""Trace: when one request was where, and its tensors."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from core import dtypes
+from core.telemetry.tracing.settings import TENSORS, TIMESTAMPS
+from core.tensor import Tensor
+
+# In the order in which they happen, which decides between those of the same nanosecond.
+_ORDER = {
+    name: number
+    for number, name in enumerate(
+        (
+            "HTTP_RECV_START",
+            "HTTP_RECV_END",
+            "GRPC_WAITREAD_START",
+            "GRPC_WAITREAD_END",
+            "REQUEST_START",
+            "QUEUE_START",
+            "TENSOR_QUEUE_INPUT",
+            "CACHE_HIT_LOOKUP_START",
+            "CACHE_HIT_LOOKUP_END",
+            "COMPUTE_START",
+            "TENSOR_BACKEND_INPUT",
+            "COMPUTE_INPUT_END",
+            "COMPUTE_OUTPUT_START",
+            "TENSOR_BACKEND_OUTPUT",
+            "COMPUTE_END",
+            "INFER_RESPONSE_COMPLETE",
+            "REQUEST_END",
+            "HTTP_SEND_START",
+            "HTTP_SEND_END",
+            "GRPC_SEND_START",
+            "GRPC_SEND_END",
+        )
+    )
+}
+
+
+class Trace:
+    """The trace of one request. Loop thread only, but for `entries` after it has left.
+
+    id            of its own, from 1 on
+    request_id    the client's name for the request, "" for none
+    level         of TIMESTAMPS and TENSORS: what is kept
+    left          told when nobody holds the trace any more; not for a child
+    parent        the trace of the request that made this one
+
+    A trace and its children, at any depth, leave together: the first of them keeps all.
+    """
+
+    __slots__ = (
+        "_children",
+        "_clock_ns",
+        "_events",
+        "_first",
+        "_gone",
+        "_holders",
+        "_left",
+        "_level",
+        "id",
+        "model_name",
+        "model_version",
+        "parent_id",
+        "request_id",
+    )
+
+    def __init__(
+        self,
+        id: int,
+        model_name: str,
+        model_version: int,
+        request_id: str,
+        level: tuple[str, ...],
+        *,
+        left: Callable[[Trace], None] | None = None,
+        parent: Trace | None = None,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ):
+        self.id = id
+        self.model_name = model_name
+        self.model_version = model_version
+        self.request_id = request_id
+        self.parent_id = 0 if parent is None else parent.id
+        self._level = level
+        self._left = left
+        self._clock_ns = clock_ns
+        self._events: list[tuple[int, str, Tensor | None]] = []
+        self._children: list[Trace] = []
+        self._first: Trace = self if parent is None else parent._first
+        self._holders = 0
+        self._gone = False
+        if parent is not None:
+            self._first._children.append(self)
+        self.hold()
+
+    def child(self, id: int, model_name: str, model_version: int, request_id: str) -> Trace:
+        """The trace of a request that this one's request makes."""
+        return Trace(
+            id,
+            model_name,
+            model_version,
+            request_id,
+            self._level,
+            parent=self,
+            clock_ns=self._clock_ns,
+        )
+
+    def stamp(self, name: str, at_ns: int = 0) -> None:
+        """Something happens, now or at another time of the same clock (ns)."""
+        if TIMESTAMPS in self._level:
+            self._events.append((at_ns or self._clock_ns(), name, None))
+
+    def span(self, name: str, start_ns: int, end_ns: int) -> None:
+        """The same for a beginning and an end."""
+        self.stamp(f"{name}_START", start_ns)
+        self.stamp(f"{name}_END", end_ns)
+
+    def tensors(
+        self, activity: str, tensors: Iterable[Tensor], shared: bool = False, at_ns: int = 0
+    ) -> None:
+        """Tensors that a request or an answer has.
+
+        shared   they lie in memory that may change: a copy is kept
+        """
+        if TENSORS not in self._level:
+            return
+        at_ns = at_ns or self._clock_ns()
+        for tensor in tensors:
+            # An object of its own: the writer's thread must not share one with the pipeline's.
+            kept = (
+                Tensor(tensor.name, tensor.dtype, tensor.shape, raw=bytes(tensor.raw))
+                if shared
+                else tensor.reshaped(tensor.shape)
+            )
+            self._events.append((at_ns, activity, kept))
+
+    def hold(self) -> None:
+        """Somebody will add to the trace. In the turn of the loop in which it was made, or later by
+        one who holds it; `release` follows."""
+        self._first._holders += 1
+
+    def release(self) -> None:
+        """Somebody adds no more. After the last the trace leaves."""
+        first = self._first
+        first._holders -= 1
+        if not first._holders:
+            # Not at once: who gets a request back that is answered already may still want to hold.
+            asyncio.get_running_loop().call_soon(first._leave)
+
+    def end(self) -> None:
+        """The request has got its last answer."""
+        self.stamp("REQUEST_END")
+        self.release()
+
+    def _leave(self) -> None:
+        if not self._holders and not self._gone and self._left is not None:
+            self._gone = True
+            self._left(self)
+
+    def entries(self) -> list[dict[str, Any]]:
+        """The objects of the trace file for this trace and its children, each in order of time."""
+        return [entry for trace in (self, *self._children) for entry in trace._own_entries()]
+
+    def _own_entries(self) -> list[dict[str, Any]]:
+        head: dict[str, Any] = {
+            "id": self.id,
+            "model_name": self.model_name,
+            "model_version": self.model_version,
+        }
+        if self.request_id:
+            head["request_id"] = self.request_id
+        if self.parent_id:
+            head["parent_id"] = self.parent_id
+        entries = [head]
+        for ns, name, tensor in sorted(self._events, key=lambda e: (e[0], _ORDER.get(e[1], 0))):
+            if tensor is None:
+                entries.append({"id": self.id, "timestamps": [{"name": name, "ns": ns}]})
+            else:
+                entries.append({"id": self.id, "activity": name, "tensor": shown(tensor)})
+        return entries
+
+
+def shown(tensor: Tensor) -> dict[str, str]:
+    """A tensor as trace files have it: all is text, elements and dimensions with commas between."""
+    return {
+        "name": tensor.name,
+        "data": ",".join(_elements(tensor)),
+        "shape": ",".join(map(str, tensor.shape)),
+        "dtype": tensor.dtype.name,
+    }
+
+
+def _elements(tensor: Tensor) -> Iterable[str]:
+    flat = tensor.array.reshape(-1)
+    if tensor.dtype is dtypes.BYTES:
+        return (json.dumps(each.decode(errors="replace"), ensure_ascii=False) for each in flat)
+    if tensor.dtype is dtypes.BOOL:
+        return ("true" if each else "false" for each in flat)
+    if tensor.dtype is dtypes.BF16:
+        flat = (flat.astype(np.uint32) << 16).view(np.float32)
+    return map(str, flat)

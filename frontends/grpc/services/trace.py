@@ -1,0 +1,43 @@
+"""TraceSetting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from core.errors import invalid
+from core.server import Server
+from frontends.grpc.call import Call
+from frontends.grpc.protocol.decode import decode
+from frontends.grpc.protocol.messages import TraceSettingRequest, TraceSettingResponse
+
+
+class TraceService:
+    """Reads and changes what is traced and how. Loop thread only."""
+
+    def __init__(self, server: Server):
+        self._server = server
+
+    async def trace_setting(self, data: bytes, call: Call) -> bytes:
+        """All settings, of the server or of a model, after the changes of the request.
+
+        Every value is a list; an empty one clears the setting.
+        """
+        request = decode(TraceSettingRequest, data)
+        changes = {key: _value(key, each.value) for key, each in request.settings.items()}
+        response = TraceSettingResponse()
+        settings = self._server.change_trace_settings(changes, request.model_name)
+        for key, value in settings.items():
+            shown = value if isinstance(value, list) else [value]
+            response.settings[key].value.extend(shown)
+        return response.SerializeToString()
+
+
+def _value(key: str, values: Sequence[str]) -> Any:
+    if not values:
+        return None
+    if key == "trace_level":
+        return list(values)
+    if len(values) != 1:
+        raise invalid(f"expect only 1 value for '{key}'")
+    return values[0]

@@ -1,0 +1,80 @@
+"""GET and POST /v2/trace/setting, of the server and of a model."""
+
+import json
+
+import pytest
+
+from core.errors import CoreError, Kind
+from core.options import Options
+from core.telemetry.tracing import Tracer
+from frontends.http.message import Call
+from frontends.http.services.trace import trace_settings
+
+
+class TracingServer:
+    """Keeps settings as the real server does, and knows every model."""
+
+    def __init__(self):
+        self.tracer = Tracer(Options.defaults())
+
+    def trace_settings(self, model=""):
+        return self.tracer.settings(model)
+
+    def change_trace_settings(self, changes, model=""):
+        return self.tracer.change(changes, model)
+
+
+@pytest.fixture
+def ask():
+    """Ask one server; the JSON of its answer."""
+    server = TracingServer()
+
+    async def send(body=None, model=None):
+        method = "GET" if body is None else "POST"
+        text = body if isinstance(body, bytes) else json.dumps(body).encode()
+        call = Call(method, "/v2/trace/setting", {"model": model}, {}, text)
+        answer = await trace_settings(server, call)
+        assert answer.status == 200
+        return json.loads(answer.body)
+
+    return send
+
+
+async def test_settings_are_read(ask):
+    assert await ask() == {
+        "trace_level": ["OFF"],
+        "trace_rate": "1000",
+        "trace_count": "-1",
+        "log_frequency": "0",
+        "trace_file": "",
+        "trace_mode": "triton",
+    }
+
+
+async def test_changes_come_back_and_stay(ask):
+    changed = await ask({"trace_level": ["TENSORS"], "trace_rate": "7"})
+
+    assert (changed["trace_level"], changed["trace_rate"]) == (["TENSORS"], "7")
+    assert await ask() == changed
+
+
+async def test_a_model_has_settings_of_its_own_until_they_are_cleared(ask):
+    await ask({"trace_rate": "3"}, "m")
+
+    assert (await ask(model="m"))["trace_rate"] == "3"
+    assert (await ask())["trace_rate"] == "1000"
+    assert (await ask({"trace_rate": None}, "m"))["trace_rate"] == "1000"
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"1"])
+async def test_a_body_that_is_no_object_is_refused(ask, body):
+    with pytest.raises(CoreError) as caught:
+        await ask(body)
+    assert caught.value.kind is Kind.INVALID
+
+
+async def test_the_trace_file_stays(ask):
+    with pytest.raises(CoreError) as caught:
+        await ask({"trace_rate": "3", "trace_file": "/tmp/x"})
+    assert caught.value.kind is Kind.UNSUPPORTED
+    assert (await ask())["trace_rate"] == "1000"

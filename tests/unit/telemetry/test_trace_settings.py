@@ -1,0 +1,142 @@
+"""Trace settings: where they come from, what may change, how they are shown."""
+
+import logging
+
+import pytest
+
+from core.errors import CoreError, Kind
+from core.options import parse
+from core.telemetry.tracing.settings import TraceSettings, parsed
+
+
+def of(*flags):
+    return TraceSettings.of(parse(["--model-repository=/m", *flags]))
+
+
+def test_nothing_is_traced_unless_somebody_says_so():
+    settings = of()
+
+    assert settings == TraceSettings()
+    assert not settings.may_trace
+    assert settings.as_dict(-1) == {
+        "trace_level": ["OFF"],
+        "trace_rate": "1000",
+        "trace_count": "-1",
+        "log_frequency": "0",
+        "trace_file": "",
+        "trace_mode": "triton",
+    }
+
+
+def test_the_command_line_is_the_beginning():
+    settings = of(
+        "--trace-config=level=TENSORS",
+        "--trace-config=level=TIMESTAMPS",
+        "--trace-config=rate=5",
+        "--trace-config=count=7",
+        "--trace-config=triton,file=/tmp/t",
+        "--trace-config=triton,log-frequency=3",
+    )
+
+    assert settings == TraceSettings(("TIMESTAMPS", "TENSORS"), 5, 7, 3, "/tmp/t")
+    assert settings.may_trace
+
+
+@pytest.mark.parametrize(
+    "level,found",
+    [
+        ("OFF", ()),
+        ("timestamps", ("TIMESTAMPS",)),
+        ("min", ("TIMESTAMPS",)),
+        ("MAX", ("TIMESTAMPS",)),
+    ],
+)
+def test_levels_of_the_command_line_have_any_case_and_old_names(level, found):
+    assert of(f"--trace-config=level={level}").level == found
+
+
+@pytest.mark.parametrize("flag", ["count=-2", "rate=-1", "triton,log-frequency=often"])
+def test_a_number_of_the_command_line_that_cannot_be_is_refused(flag):
+    with pytest.raises(CoreError) as caught:
+        of(f"--trace-config={flag}")
+    assert caught.value.kind is Kind.INVALID
+
+
+def test_an_unknown_setting_of_the_command_line_is_said_to_have_no_effect(caplog):
+    with caplog.at_level(logging.WARNING, "core"):
+        of("--trace-config=triton,log_frequency=1", "--trace-config=speed=9")
+
+    assert "--trace-config=triton,log_frequency has no effect" in caplog.text
+    assert "--trace-config=speed has no effect" in caplog.text
+
+
+def test_mode_opentelemetry_shows_its_own_settings_and_traces_nothing():
+    settings = of(
+        "--trace-config=mode=opentelemetry",
+        "--trace-config=level=TIMESTAMPS",
+        "--trace-config=triton,file=/tmp/t",
+        "--trace-config=opentelemetry,url=http://collector",
+    )
+    shown = settings.as_dict(-1)
+
+    assert not settings.may_trace
+    assert (shown["trace_mode"], shown["url"]) == ("opentelemetry", "http://collector")
+    assert shown["bsp_max_queue_size"] == "2048"
+    assert not {"log_frequency", "trace_file"} & set(shown)
+
+
+def test_changes_become_values():
+    assert parsed(
+        {
+            "trace_level": ["TENSORS", "TIMESTAMPS"],
+            "trace_rate": "3",
+            "trace_count": "-1",
+            "log_frequency": None,
+        }
+    ) == {
+        "level": ("TIMESTAMPS", "TENSORS"),
+        "rate": 3,
+        "count": -1,
+        "log_frequency": None,
+    }
+
+
+def test_unknown_names_and_levels_are_left_out():
+    assert parsed({"colour": "red", "trace_level": ["LOUD"]}) == {"level": ()}
+
+
+@pytest.mark.parametrize(
+    "changes,text",
+    [
+        ({"trace_rate": "many"}, "Unable to parse 'trace_rate', got: many"),
+        ({"trace_rate": "-1"}, "Unable to parse 'trace_rate', value is out of range [ 0, "),
+        ({"trace_rate": 3}, "expect a string for 'trace_rate'"),
+        ({"trace_rate": {}}, "expect a string for 'trace_rate'"),
+        ({"trace_count": "-5x"}, "Unable to parse 'trace_count', got: -5x"),
+        (
+            {"trace_count": "-2"},
+            "Unable to parse 'trace_count'. Expecting value >= -1, got:-2",
+        ),
+        ({"trace_count": "9" * 15}, "Unable to parse 'trace_count', value is out of range"),
+        ({"log_frequency": ""}, "Unable to parse 'log_frequency'"),
+        ({"trace_level": "TIMESTAMPS"}, "expect a list of strings for 'trace_level'"),
+        ({"trace_level": [1]}, "expect a list of strings for 'trace_level'"),
+        (
+            {"trace_level": ["OFF", "TENSORS"]},
+            "Expect only one trace level 'OFF' is specified",
+        ),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused(changes, text):
+    with pytest.raises(CoreError) as caught:
+        parsed(changes)
+    assert caught.value.kind is Kind.INVALID
+    assert text in caught.value.message
+
+
+@pytest.mark.parametrize("file", ["/tmp/other", None])
+def test_no_client_moves_the_trace_file(file):
+    with pytest.raises(CoreError) as caught:
+        parsed({"trace_file": file})
+    assert caught.value.kind is Kind.UNSUPPORTED
+    assert caught.value.message == "trace file location can not be updated through network protocol"

@@ -1,0 +1,128 @@
+"""Tracer: the settings of the server and of its models, as they change."""
+
+import logging
+
+import pytest
+
+from core.errors import CoreError
+from core.options import Options
+from core.request import InferenceRequest
+from core.response import Reply
+from core.telemetry.tracing import Tracer
+
+ON = [("level", "TIMESTAMPS"), ("rate", "1")]
+
+
+@pytest.fixture
+def tracer(tmp_path):
+    def make(*settings, file=True):
+        config = {"": list(settings)}
+        if file:
+            config["triton"] = [("file", str(tmp_path / "trace"))]
+        return Tracer(Options.defaults(trace_config=config))
+
+    return make
+
+
+def traced(tracer, model="m"):
+    """Whether the next request of a model is traced."""
+    request = InferenceRequest(model, {})
+    if tracer.on:
+        tracer.infer(request, model, 1, Reply)
+    return request.trace is not None
+
+
+def test_a_server_that_traces_nothing_is_off(tracer):
+    assert not tracer().on
+    assert not tracer(*ON, file=False).on
+    assert tracer(*ON).on
+
+
+def test_changes_turn_it_on_and_off(tracer):
+    found = tracer()
+
+    found.change({"trace_level": ["TIMESTAMPS"], "trace_rate": "1"})
+    assert traced(found)
+
+    found.change({"trace_level": ["OFF"]})
+    assert not found.on
+
+
+def test_a_refused_change_changes_nothing(tracer):
+    found = tracer()
+    before = found.settings()
+
+    with pytest.raises(CoreError):
+        found.change({"trace_rate": "5", "trace_count": "some"})
+
+    assert found.settings() == before
+
+
+def test_models_follow_the_server_but_for_their_own_settings(tracer):
+    found = tracer()
+
+    found.change({"trace_rate": "3"}, "m")
+    found.change({"trace_rate": "7", "log_frequency": "2"})
+
+    assert (found.settings("m")["trace_rate"], found.settings("m")["log_frequency"]) == ("3", "2")
+    assert found.settings("other")["trace_rate"] == "7"
+
+
+def test_null_clears_a_setting(tracer):
+    found = tracer(("rate", "50"))
+    found.change({"trace_rate": "7"})
+    found.change({"trace_rate": "3"}, "m")
+
+    assert found.change({"trace_rate": None}, "m")["trace_rate"] == "7"
+    assert found.change({"trace_rate": None})["trace_rate"] == "50"
+
+
+def test_one_model_may_be_traced_alone(tracer):
+    found = tracer()
+
+    found.change({"trace_level": ["TIMESTAMPS"], "trace_rate": "1"}, "m")
+
+    assert traced(found, "m")
+    assert not traced(found, "other")
+
+
+def test_the_count_is_what_is_left_and_the_last_turns_it_off(tracer):
+    found = tracer(*ON, ("count", "2"))
+
+    assert traced(found)
+    assert found.settings()["trace_count"] == "1"
+    assert traced(found)
+    assert found.settings()["trace_count"] == "0"
+    assert not found.on
+
+
+def test_what_was_counted_stays_counted_until_the_count_is_set(tracer):
+    found = tracer(*ON, ("count", "5"))
+    traced(found)
+
+    assert found.change({"trace_rate": "2"})["trace_count"] == "4"
+    assert found.change({"trace_count": "5"})["trace_count"] == "5"
+
+
+def test_a_change_of_the_server_leaves_the_count_of_a_model_alone(tracer):
+    found = tracer(*ON)
+    found.change({"trace_count": "5"}, "m")
+    traced(found)
+
+    found.change({"trace_count": "9"})
+
+    assert found.settings("m")["trace_count"] == "4"
+
+
+@pytest.mark.parametrize(
+    "settings,text",
+    [
+        ([("mode", "opentelemetry")], "--trace-config=mode=opentelemetry has no effect"),
+        (ON, "no trace is written"),
+    ],
+)
+def test_settings_without_traces_are_said_in_the_log(tracer, caplog, settings, text):
+    with caplog.at_level(logging.WARNING, "core"):
+        tracer(*settings, file=False)
+
+    assert caplog.text.count(text) == 1
