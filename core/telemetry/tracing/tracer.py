@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from core.errors import CoreError
@@ -31,8 +32,8 @@ Handler = Callable[[InferenceRequest], Reply]
 class Tracer:
     """Loop thread only.
 
-    on   whether a request may be traced: all that is looked at for each request while there are no
-         traces
+    on   whether a request may be traced, or is being: all that is looked at for each request while
+         there are no traces
     """
 
     def __init__(self, options: Options, clock_ns: Callable[[], int] = time.monotonic_ns):
@@ -44,6 +45,7 @@ class Tracer:
         self._model_changes: dict[str, dict[str, Any]] = {}
         self._sampler = Sampler(self._start, self._files, self._start.count)
         self._model_samplers: dict[str, Sampler] = {}  # of models with settings of their own
+        self._open = 0  # traces that have begun and not left
         self.on = self._sampler.active
         if self._start.mode == OPENTELEMETRY:
             logger.warning(
@@ -113,7 +115,14 @@ class Tracer:
         return Sampler(settings, self._files, before.remaining if counted else settings.count)
 
     def _look(self) -> None:
-        self.on = self._sampler.active or any(s.active for s in self._model_samplers.values())
+        samplers = (self._sampler, *self._model_samplers.values())
+        self.on = self._open > 0 or any(sampler.active for sampler in samplers)
+
+    def _left(self, sampler: Sampler, trace: Trace) -> None:
+        sampler.left(trace)
+        self._open -= 1
+        if not self._open:
+            self._look()
 
     def _warn_no_file(self) -> None:
         logger.warning("no trace is written: there is no --trace-config=triton,file=<path>")
@@ -121,19 +130,23 @@ class Tracer:
     # requests --------------------------------------------------------------
 
     def infer(self, request: InferenceRequest, name: str, version: int, handler: Handler) -> Reply:
-        """handler(request), traced if it is its turn. `name` and `version` are the model's."""
+        """handler(request), traced if it is its turn, or if the request brings a trace.
+
+        name, version   of the model
+        """
+        if request.trace is not None:
+            return self.step(request, name, version, handler)
         sampler = self._model_samplers.get(name, self._sampler)
         if not sampler.take():
             return handler(request)
-        if not sampler.active:  # it was the last
-            self._look()
+        self._open += 1
         trace = Trace(
             next(self._ids),
             name,
             version,
             request.id,
             sampler.settings.level,
-            left=sampler.left,
+            left=partial(self._left, sampler),
             clock_ns=self._clock_ns,
         )
         return _traced(trace, request, handler)

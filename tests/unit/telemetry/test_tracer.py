@@ -1,5 +1,6 @@
 """Tracer: the settings of the server and of its models, as they change."""
 
+import asyncio
 import logging
 
 import pytest
@@ -24,11 +25,18 @@ def tracer(tmp_path):
     return make
 
 
-def traced(tracer, model="m"):
-    """Whether the next request of a model is traced."""
+def answered(request):
+    reply = Reply(request)
+    reply.send(None, True)
+    return reply
+
+
+async def traced(tracer, model="m"):
+    """Whether the next request of a model is traced; it is answered at once."""
     request = InferenceRequest(model, {})
     if tracer.on:
-        tracer.infer(request, model, 1, Reply)
+        tracer.infer(request, model, 1, answered)
+    await asyncio.sleep(0)  # a trace leaves in the next turn of the loop
     return request.trace is not None
 
 
@@ -38,11 +46,11 @@ def test_a_server_that_traces_nothing_is_off(tracer):
     assert tracer(*ON).on
 
 
-def test_changes_turn_it_on_and_off(tracer):
+async def test_changes_turn_it_on_and_off(tracer):
     found = tracer()
 
     found.change({"trace_level": ["TIMESTAMPS"], "trace_rate": "1"})
-    assert traced(found)
+    assert await traced(found)
 
     found.change({"trace_level": ["OFF"]})
     assert not found.on
@@ -77,41 +85,71 @@ def test_null_clears_a_setting(tracer):
     assert found.change({"trace_rate": None})["trace_rate"] == "50"
 
 
-def test_one_model_may_be_traced_alone(tracer):
+async def test_one_model_may_be_traced_alone(tracer):
     found = tracer()
 
     found.change({"trace_level": ["TIMESTAMPS"], "trace_rate": "1"}, "m")
 
-    assert traced(found, "m")
-    assert not traced(found, "other")
+    assert await traced(found, "m")
+    assert not await traced(found, "other")
 
 
-def test_the_count_is_what_is_left_and_the_last_turns_it_off(tracer):
+async def test_the_count_is_what_is_left_and_the_last_turns_it_off(tracer):
     found = tracer(*ON, ("count", "2"))
 
-    assert traced(found)
+    assert await traced(found)
     assert found.settings()["trace_count"] == "1"
-    assert traced(found)
+    assert await traced(found)
     assert found.settings()["trace_count"] == "0"
     assert not found.on
 
 
-def test_what_was_counted_stays_counted_until_the_count_is_set(tracer):
+async def test_what_was_counted_stays_counted_until_the_count_is_set(tracer):
     found = tracer(*ON, ("count", "5"))
-    traced(found)
+    await traced(found)
 
     assert found.change({"trace_rate": "2"})["trace_count"] == "4"
     assert found.change({"trace_count": "5"})["trace_count"] == "5"
 
 
-def test_a_change_of_the_server_leaves_the_count_of_a_model_alone(tracer):
+async def test_a_change_of_the_server_leaves_the_count_of_a_model_alone(tracer):
     found = tracer(*ON)
     found.change({"trace_count": "5"}, "m")
-    traced(found)
+    await traced(found)
 
     found.change({"trace_count": "9"})
 
     assert found.settings("m")["trace_count"] == "4"
+
+
+async def test_it_stays_on_until_the_last_trace_has_left(tracer):
+    found = tracer(*ON)
+    replies = []
+
+    def waiting(request):
+        replies.append(Reply(request))
+        return replies[-1]
+
+    found.infer(InferenceRequest("m", {}), "m", 1, waiting)
+    found.change({"trace_level": ["OFF"]})
+    assert found.on
+
+    replies[0].send(None, True)
+    await asyncio.sleep(0)
+    assert not found.on
+
+
+async def test_a_request_that_brings_a_trace_is_its_child_and_not_counted(tracer):
+    found = tracer(*ON, ("count", "1"))
+    first, second = InferenceRequest("m", {}), InferenceRequest("n", {})
+    first_reply, second_reply = Reply(first), Reply(second)
+    found.infer(first, "m", 1, lambda request: first_reply)
+    second.trace = first.trace
+
+    found.infer(second, "n", 1, lambda request: second_reply)
+
+    assert second.trace is not first.trace
+    assert second.trace.parent_id == first.trace.id
 
 
 @pytest.mark.parametrize(
