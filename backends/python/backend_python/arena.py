@@ -14,6 +14,7 @@ import bisect
 import fcntl
 import mmap
 import os
+import threading
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
@@ -154,7 +155,7 @@ class _Region:
 
 
 class Receiver:
-    """The side that reads. One thread at a time, but regions may end on any.
+    """The side that reads. Any thread; regions may end on any other.
 
     released   offsets to be told to the sender with the next message; append and popleft only
     """
@@ -164,6 +165,7 @@ class Receiver:
         self._writable = writable
         self._size = 0
         self.released: deque[int] = deque()
+        self._taking = threading.Lock()  # mapping and address must be of one another
         self._map()
 
     def _map(self) -> None:
@@ -180,6 +182,10 @@ class Receiver:
         Both have the buffer protocol; a writable arena gives writable ones.
         ProtocolError if the region is not within the arena.
         """
+        with self._taking:
+            return self._take(offset, size)
+
+    def _take(self, offset: int, size: int) -> Any:
         end = offset + size
         if end > self._size:
             self._map()

@@ -21,6 +21,7 @@ CANCEL = 4  # number: batch; INDEX
 RELEASE = 5  # only the released regions
 REPLY = 6  # number: of the CALL; JSON {"value"} or {"error"}
 FINALIZE = 7  # answered by FINALIZED, then the child ends
+INFERRED = 8  # number: of the INFER; ANSWER, layout: one answer of the called model
 
 # child → server
 READY = 65  # the process is up; nothing of the model has been read
@@ -30,8 +31,11 @@ EXECUTED = 68  # number: batch; DONE, layout
 FAILED = 69  # number: batch; DONE, text
 RESPOND = 70  # number: batch; ANSWER, layout: one answer before or after EXECUTED
 LOG = 71  # JSON: [level, file, line, text]
-CALL = 72  # number: of the call; JSON: [operation, arguments]; answered by REPLY
+CALL = 72  # number: of the call; JSON: [operation, arguments, dropped]; answered by REPLY
 FINALIZED = 73  # JSON: {} or {"error": text}
+INFER = 74  # number: of the call; REGION, layout, JSON; answered by INFERRED, once or more
+STOP = 75  # number: of an INFER; INDEX: 1 if its answers are not wanted any more
+RELEASED = 76  # only the released regions
 
 HEADER = struct.Struct("<IBxHQ")  # bytes after the header, kind, released regions, number
 REGION = struct.Struct("<QQI")  # offset and size of the region, bytes of the layout
@@ -42,7 +46,7 @@ INDEX = struct.Struct("<I")
 MOST_RELEASED = 0xFFFF
 MOST_BYTES = 1 << 28  # of one message; tensors do not travel in messages
 
-FINAL = 1  # a flag of RESPOND
+FINAL = 1  # a flag of RESPOND and of INFERRED
 
 
 class ProtocolError(Exception):

@@ -1,6 +1,7 @@
 """Host: what the classes of this interface need from outside.
 
 In a child it is the channel to the server, in the server's own process the server itself.
+Answers is what a call of another model gives, wherever the caller runs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,22 @@ from backend_python.api.errors import TritonModelException
 from backend_python.api.response import InferenceResponse
 
 Key = tuple[Any, int]  # the batch (a number in a child) and the request's place in it
+
+
+class Answers(Protocol):
+    """The responses to one call of another model. One thread at a time."""
+
+    def wait(self) -> InferenceResponse | None:
+        """The next response; waits for it on this thread. None if no more come."""
+
+    async def arrival(self) -> InferenceResponse | None:
+        """The same, to be awaited."""
+
+    def cancel(self) -> None:
+        """Ask the called model to stop. What it still answers comes; after the end, nothing happens."""
+
+    def drop(self) -> None:
+        """Nobody wants the rest. Must not block."""
 
 
 class Host(Protocol):
@@ -36,8 +53,12 @@ class Host(Protocol):
     def call(self, operation: str, arguments: dict[str, Any]) -> Any:
         """Ask the server and wait for its answer. TritonModelException with its text if it refuses."""
 
-    def infer(self, request: Any, decoupled: bool) -> Any:
-        """Call another model: its response, or an iterator of them. TritonModelException."""
+    def infer(self, request: Any, decoupled: bool, *, blocking: bool) -> Answers:
+        """Begin a call of another model; `blocking` if this thread will wait for the answers.
+
+        TritonModelException if the model must not call now. What is wrong with the call itself comes
+        as a response with an error.
+        """
 
     def drop(self, what: str, number: int) -> None:
         """The object of that number (of a call's answer) is gone here. Must not block."""

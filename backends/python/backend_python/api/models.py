@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from binascii import b2a_base64
+
 from backend_python.api.host import current
 
 
@@ -16,7 +18,10 @@ def load_model(model_name: str, config: str = "", files: dict[str, bytes] | None
     config   its configuration as JSON in place of config.pbtxt
     files    {"file:1/model.onnx": content} in place of the model's folder; needs config
     """
-    current().call("load_model", {"name": model_name, "config": config, "files": files or {}})
+    encoded = {
+        path: b2a_base64(content, newline=False).decode() for path, content in (files or {}).items()
+    }
+    current().call("load_model", {"name": model_name, "config": config, "files": encoded})
 
 
 def unload_model(model_name: str, unload_dependents: bool = False) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any
 
-from backend_python.api.host import Host, Key, current
-from backend_python.api.response import Parameters, parameters_json
+from backend_python.api.errors import TritonError, TritonModelException
+from backend_python.api.host import Answers, Host, Key, current
+from backend_python.api.iterator import ResponseIterator
+from backend_python.api.response import InferenceResponse, Parameters, parameters_json
 from backend_python.api.sender import InferenceResponseSender
 from backend_python.api.tensor import Tensor
 
@@ -37,10 +38,11 @@ class PreferredMemory:
 class InferenceTrace:
     """The trace that a request belongs to; a call that carries it becomes part of it."""
 
-    __slots__ = ("_context",)
+    __slots__ = ("_context", "_key")
 
-    def __init__(self, context: str | None = None):
+    def __init__(self, context: str | None = None, _key: Key | None = None):
         self._context = context
+        self._key = _key  # of the request whose trace it is; None for one that the model made
 
     def get_context(self) -> str | None:
         """The OpenTelemetry carrier (traceparent, tracestate) as JSON; None if there is none."""
@@ -193,7 +195,7 @@ class InferenceRequest:
     def trace(self) -> InferenceTrace:
         trace = self._trace
         if not isinstance(trace, InferenceTrace):
-            trace = self._trace = InferenceTrace(trace)
+            trace = self._trace = InferenceTrace(trace, self._key)
         return trace
 
     def requested_output_names(self) -> set[str]:
@@ -217,10 +219,37 @@ class InferenceRequest:
         …_RESCHEDULE, with which it comes again in a later execute."""
         self._release_flags = int(flags)
 
-    def exec(self, decoupled: bool = False) -> Any:
-        """Call the model and wait: its InferenceResponse, or with `decoupled` an iterator of them."""
-        return current().infer(self, decoupled)
+    def exec(self, decoupled: bool = False) -> InferenceResponse | ResponseIterator:
+        """Call the model and wait: its one InferenceResponse, or with `decoupled` an iterator of all.
 
-    async def async_exec(self, decoupled: bool = False) -> Any:
-        """The same as exec, to be awaited."""
-        return current().infer(self, decoupled)
+        What goes wrong with the call is a response with an error. TritonModelException outside of
+        execute, and where waiting would stop the server (EXECUTION_MODE inline).
+        """
+        answers = self._begin(decoupled, blocking=True)
+        if decoupled:
+            return ResponseIterator(answers)
+        return answers.wait() or _none()
+
+    async def async_exec(self, decoupled: bool = False) -> InferenceResponse | ResponseIterator:
+        """The same, to be awaited; while it waits, other coroutines run. The iterator takes
+        `async for`, and `for`, which waits on its thread."""
+        answers = self._begin(decoupled, blocking=False)
+        if decoupled:
+            return ResponseIterator(answers)
+        try:
+            return await answers.arrival() or _none()
+        except BaseException:  # the caller was cancelled, and so is the call
+            answers.drop()
+            raise
+
+    def _begin(self, decoupled: bool, *, blocking: bool) -> Answers:
+        if self._host is not None:
+            raise TritonModelException(
+                "A request that came to the model cannot be executed; make an InferenceRequest with "
+                "the name of the model to call."
+            )
+        return current().infer(self, bool(decoupled), blocking=blocking)
+
+
+def _none() -> InferenceResponse:
+    return InferenceResponse(error=TritonError("An error occurred while performing BLS request."))

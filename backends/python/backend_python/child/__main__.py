@@ -53,6 +53,7 @@ class Child:
             self._execute(frame)
         elif frame.kind == protocol.INITIALIZE:
             self._answer(protocol.INITIALIZED, self._initialize, frame)
+            self._host.serving = self._runner is not None  # now the server takes an INFER
         elif frame.kind == protocol.COMPLETE:
             self._answer(protocol.COMPLETED, self._complete, frame)
         elif frame.kind == protocol.FINALIZE:
@@ -78,7 +79,7 @@ class Child:
         model = runner.ModelRunner(what["file"], what["module"], self._decoupled)
         model.initialize(what["arguments"])
         self._runner = model
-        self._host.serving = True
+        self._host.calls_models = what["calls_models"]
         return {}
 
     def _complete(self, what: dict[str, Any]) -> dict[str, Any]:

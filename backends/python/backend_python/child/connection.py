@@ -3,17 +3,20 @@
 Any thread may send. One thread at a time reads: the main thread while it waits for work, or a thread
 that waits for a reply, or that asks whether its request was cancelled. Who reads hands every frame to
 where it belongs, so nothing depends on which thread it was, and there is no thread just for reading:
-a batch wakes the main thread and no other.
+a batch wakes the main thread and no other. Only coroutines that await a called model need one, since
+their thread must go on; it sleeps when they have none to await.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from backend_python import arena, protocol
@@ -21,10 +24,25 @@ from backend_python.protocol import Frame
 
 _MOST_CANCELLED = 4096  # notices that are kept; the oldest go first
 _FAREWELL_S = 5.0  # what finalize gets when the server has vanished
+_RELEASES = 64  # regions that the server's arena may be short of before it is told on its own
 
 
 class Closed(Exception):
     """The server has closed the channel, or died."""
+
+
+class Mailbox:
+    """What has come for one call, and not been taken: content and region of each frame.
+
+    arrived   wakes the coroutine that awaits the next; None if nobody does
+    """
+
+    __slots__ = ("arrived", "frames", "number")
+
+    def __init__(self, number: int):
+        self.number = number
+        self.frames: deque[tuple[bytes, Any]] = deque()
+        self.arrived: Callable[[], object] | None = None
 
 
 class Connection:
@@ -42,13 +60,17 @@ class Connection:
         self._out = outputs
         # Reentrant: a collected object of the model may log from its __del__ while we send.
         self._sending = threading.RLock()
+        self._within = False  # a send is under way, on the thread that holds _sending
         self._turn = threading.Condition()  # guards the fields below
         self._reading = False
         self._work: deque[Frame] = deque()
-        self._replies: dict[int, Any] = {}  # calls that wait: number → None, then their Frame
+        self._boxes: dict[int, Mailbox] = {}  # calls whose last frame has not come
         self._calls = 0
+        self._awaited: set[Mailbox] = set()  # those that a coroutine awaits
+        self._listens = False  # the thread that reads for coroutines has been started
         self._cancelled: dict[tuple[int, int], None] = {}  # (batch, index), oldest first
         self._closed = False
+        self._dropped: deque[int] = deque()  # calls whose answers nobody wants, not told yet
 
     def watch(self) -> None:
         """End the process soon after the server has gone, also while the model computes."""
@@ -68,14 +90,48 @@ class Connection:
         """Send a message. With `fill`, allocate a region of `size` bytes for it first;
         fill(memory, offset, size) writes the region and returns the content."""
         with self._sending:
-            if fill is not None:
-                offset = self._out.allocate(size) if size else 0
-                content = fill(self._out.memory, offset, size)
-            released = self._in.drain_released(protocol.MOST_RELEASED)
+            within, self._within = self._within, True
             try:
-                self._sock.sendall(protocol.frame(kind, number, content, released))
-            except OSError:
-                raise Closed from None
+                if fill is not None:
+                    offset = self._out.allocate(size) if size else 0
+                    content = fill(self._out.memory, offset, size)
+                released = self._in.drain_released(protocol.MOST_RELEASED)
+                message = protocol.frame(kind, number, content, released)
+                self._send_all(message + self._stops())
+            finally:
+                self._within = within
+
+    def _send_all(self, message: bytes) -> None:
+        try:
+            self._sock.sendall(message)
+        except OSError:
+            raise Closed from None
+
+    def _stops(self) -> bytes:
+        """A STOP for each call that was dropped before its end."""
+        stops = b""
+        while self._dropped:
+            number = self._dropped.popleft()
+            if self._boxes.pop(number, None) is not None:
+                stops += protocol.frame(protocol.STOP, number, protocol.INDEX.pack(1))
+        return stops
+
+    def stop(self, box: Mailbox) -> None:
+        """Ask the server to cancel a call; what it still answers comes."""
+        if box.number in self._boxes:
+            self.send(protocol.STOP, box.number, protocol.INDEX.pack(0))
+
+    def drop(self, box: Mailbox) -> None:
+        """Nobody wants the rest of a call: cancel it. For destructors too, so it waits for no lock:
+        while another message is being sent, the STOP goes with that or the next."""
+        self._dropped.append(box.number)
+        if not self._within and self._sending.acquire(blocking=False):
+            try:
+                if not self._within:
+                    with contextlib.suppress(Closed):
+                        self._send_all(self._stops())
+            finally:
+                self._sending.release()
 
     # receiving -------------------------------------------------------------
 
@@ -94,26 +150,84 @@ class Connection:
             self._stop_reading()
         return self._work.popleft()
 
-    def call(self, content: bytes) -> Frame:
-        """Ask the server and wait for its REPLY. Any thread."""
+    def call(
+        self,
+        kind: int,
+        content: bytes = b"",
+        *,
+        size: int = 0,
+        fill: Callable[[memoryview, int, int], bytes] | None = None,
+    ) -> Mailbox:
+        """Send a CALL or an INFER; what comes for it goes to the mailbox. Any thread."""
         with self._turn:
             self._calls += 1
-            number = self._calls
-            self._replies[number] = None
-        self.send(protocol.CALL, number, content)
+            box = self._boxes[self._calls] = Mailbox(self._calls)
+        try:
+            self.send(kind, box.number, content, size=size, fill=fill)
+        except BaseException:
+            self._boxes.pop(box.number, None)
+            raise
+        return box
+
+    def wait(self, box: Mailbox) -> tuple[bytes, Any]:
+        """The next content and region of a mailbox; waits. Any thread, one for each mailbox."""
         while True:
             with self._turn:
-                while self._reading and self._replies[number] is None and not self._closed:
+                while self._reading and not box.frames and not self._closed:
                     self._turn.wait()
-                if self._replies[number] is not None:
-                    reply: Frame = self._replies.pop(number)
-                    return reply
+                if box.frames:
+                    return box.frames.popleft()
                 if self._closed:
                     raise Closed
                 self._reading = True
             try:
-                while self._replies[number] is None:
+                while not box.frames:
                     self._receive()
+            finally:
+                self._stop_reading()
+
+    async def arrival(self, box: Mailbox) -> tuple[bytes, Any]:
+        """The same, to be awaited."""
+        import asyncio  # not at the top: it takes longer to import than all the rest of a child
+
+        loop = asyncio.get_running_loop()
+        event = asyncio.Event()
+        while True:
+            with self._turn:
+                if box.frames:
+                    return box.frames.popleft()
+                if self._closed:
+                    raise Closed
+                event.clear()
+                box.arrived = partial(loop.call_soon_threadsafe, event.set)
+                self._awaited.add(box)
+                self._listen()
+            try:
+                await event.wait()
+            finally:
+                with self._turn:
+                    self._awaited.discard(box)
+                    box.arrived = None
+
+    def _listen(self) -> None:
+        if not self._listens:
+            self._listens = True
+            threading.Thread(target=self._read_for_coroutines, name="listen", daemon=True).start()
+        self._turn.notify_all()
+
+    def _read_for_coroutines(self) -> None:
+        while True:
+            with self._turn:
+                while (self._reading or not self._awaited) and not self._closed:
+                    self._turn.wait()
+                if self._closed:
+                    return
+                self._reading = True
+            try:
+                while self._awaited:
+                    self._receive()
+            except Closed:
+                return
             finally:
                 self._stop_reading()
 
@@ -146,13 +260,22 @@ class Connection:
         except OSError:
             alive = False
         if not alive:
-            self._closed = True
+            self._close()
             raise Closed
         for frame in self._reader.frames():
             if frame.released:
                 with self._sending:
                     self._out.free(frame.released)
             self._dispatch(frame)
+        if len(self._in.released) >= _RELEASES:
+            self.send(protocol.RELEASED)
+
+    def _close(self) -> None:
+        """The channel is closed: whoever awaits something is told."""
+        with self._turn:
+            self._closed = True
+            for box in list(self._awaited):
+                self._wake(box)
 
     def _dispatch(self, frame: Frame) -> None:
         if frame.kind == protocol.CANCEL:
@@ -161,13 +284,30 @@ class Connection:
                 del self._cancelled[next(iter(self._cancelled))]
             self._cancelled[frame.number, index] = None
         elif frame.kind == protocol.REPLY:
-            with self._turn:
-                self._replies[frame.number] = frame
-                self._turn.notify_all()
+            self._deliver(frame, b"", True)
+        elif frame.kind == protocol.INFERRED:
+            offset, size, _, flags = protocol.ANSWER.unpack_from(frame.content)
+            region = self._in.take(offset, size) if size else b""
+            self._deliver(frame, region, bool(flags & protocol.FINAL))
         elif frame.kind != protocol.RELEASE:
             with self._turn:
                 self._work.append(frame)
                 self._turn.notify_all()
+
+    def _deliver(self, frame: Frame, region: Any, final: bool) -> None:
+        """Put what came into its mailbox; without one nobody wants it, and the region is released."""
+        with self._turn:
+            box = self._boxes.pop(frame.number, None) if final else self._boxes.get(frame.number)
+            if box is not None:
+                box.frames.append((frame.content, region))
+                self._wake(box)
+                self._turn.notify_all()
+
+    def _wake(self, box: Mailbox) -> None:
+        self._awaited.discard(box)
+        if box.arrived is not None:
+            with contextlib.suppress(RuntimeError):  # its loop has been closed
+                box.arrived()
 
     def _watch(self) -> None:
         poll = select.poll()

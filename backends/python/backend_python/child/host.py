@@ -12,7 +12,7 @@ from backend_python.api.host import Key, no_inference
 from backend_python.api.request import InferenceRequest
 from backend_python.api.response import InferenceResponse
 from backend_python.child import messages
-from backend_python.child.connection import Connection
+from backend_python.child.connection import Connection, Mailbox
 from backend_python.strings import speakable
 
 
@@ -22,6 +22,7 @@ class ChildHost:
     def __init__(self, connection: Connection):
         self.model_directory = ""
         self.serving = False
+        self.calls_models = False  # there is a server whose models can be called
         self._connection = connection
         self._dropped: deque[tuple[str, int]] = deque()  # objects that no longer exist here
 
@@ -49,13 +50,65 @@ class ChildHost:
         while self._dropped:
             dropped.append(self._dropped.popleft())
         content = protocol.to_json([operation, arguments, dropped])
-        answer = json.loads(self._connection.call(content).content)
+        if len(content) > protocol.MOST_BYTES:
+            raise TritonModelException(
+                f"{operation}: {len(content)} bytes are too many for one call, "
+                f"at most {protocol.MOST_BYTES} are possible"
+            )
+        reply, _ = self._connection.wait(self._connection.call(protocol.CALL, content))
+        answer = json.loads(reply)
         if "error" in answer:
             raise TritonModelException(answer["error"])
         return answer["value"]
 
-    def infer(self, request: InferenceRequest, decoupled: bool) -> Any:
-        raise TritonModelException(no_inference(self.serving))
+    def infer(self, request: InferenceRequest, decoupled: bool, *, blocking: bool) -> ChildAnswers:
+        if not (self.serving and self.calls_models):
+            raise TritonModelException(no_inference(self.serving))
+        told, layout, pieces, size = messages.call(request, decoupled)
+
+        def fill(memory: memoryview, offset: int, size: int) -> bytes:
+            messages.write(memory, offset, pieces)
+            return protocol.REGION.pack(offset, size, len(layout)) + layout + told
+
+        box = self._connection.call(protocol.INFER, size=size, fill=fill)
+        return ChildAnswers(self._connection, box)
 
     def drop(self, what: str, number: int) -> None:
         self._dropped.append((what, number))  # goes with the next call: destructors do not wait
+
+
+class ChildAnswers:
+    """The responses to one INFER. One thread at a time."""
+
+    def __init__(self, connection: Connection, box: Mailbox):
+        self._connection = connection
+        self._box = box
+        self._over = False
+
+    def wait(self) -> InferenceResponse | None:
+        while not self._over:
+            if (response := self._response(*self._connection.wait(self._box))) is not None:
+                return response
+        return None
+
+    async def arrival(self) -> InferenceResponse | None:
+        while not self._over:
+            if (response := self._response(*await self._connection.arrival(self._box))) is not None:
+                return response
+        return None
+
+    def cancel(self) -> None:
+        if not self._over:
+            self._connection.stop(self._box)
+
+    def drop(self) -> None:
+        if not self._over:
+            self._over = True
+            self._connection.drop(self._box)
+
+    def _response(self, content: bytes, region: Any) -> InferenceResponse | None:
+        response, self._over = messages.response(content, region)
+        return response
+
+    def __del__(self) -> None:
+        self.drop()

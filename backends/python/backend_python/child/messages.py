@@ -1,4 +1,4 @@
-"""Requests out of a region, answers into one."""
+"""Requests out of a region, answers into one; for calls of other models the other way round."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from backend_python import layout, protocol
+from backend_python.api.errors import ErrorCode, TritonError
 from backend_python.api.host import Host
 from backend_python.api.request import (
     TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
@@ -107,6 +108,48 @@ def one(response: InferenceResponse | None, wanted: frozenset[str]) -> tuple[byt
     return protocol.to_json([item]), pieces, end
 
 
+def call(request: InferenceRequest, decoupled: bool) -> tuple[bytes, bytes, Pieces, int]:
+    """A call of another model: fields and layout of INFER, what to write and the size of the region.
+
+    TypeError or ValueError for a field that is not what InferenceRequest says.
+    """
+    pieces: Pieces = []
+    entries, end = _entries(request._inputs, pieces, 0)
+    fields = [
+        speakable(request.model_name),
+        int(request.model_version),
+        decoupled,
+        speakable(request._request_id),
+        _spoken(request._correlation_id),
+        int(request._flags),
+        int(request._timeout),
+        request._parameters,
+        sorted(map(speakable, request._outputs)),
+        request.trace()._key,
+    ]
+    return protocol.to_json(fields), protocol.to_json([entries]), pieces, end
+
+
+def response(content: bytes, region: Any) -> tuple[InferenceResponse | None, bool]:
+    """The response of an INFERRED, None if it only tells the end, and whether it is the last."""
+    _, size, _, flags = protocol.ANSWER.unpack_from(content)
+    (answer,) = layout.answers(json.loads(content[protocol.ANSWER.size :]), size)
+    final = bool(flags & protocol.FINAL)
+    if not isinstance(answer, layout.Answer):
+        return None, final
+    if answer.error is not None:
+        code, text = answer.error
+        return InferenceResponse(error=TritonError(text, ErrorCode(code))), final
+    found = InferenceResponse(
+        [
+            Tensor._received(p.name, p.number, p.shape, region, p.start, p.size)
+            for p in answer.places
+        ]
+    )
+    found._parameters = answer.parameters
+    return found, final
+
+
 def write(memory: memoryview, offset: int, pieces: Pieces) -> None:
     """Copy the pieces into their region."""
     for start, data in pieces:
@@ -121,13 +164,25 @@ def _item(
     error = response._error
     if error is not None:
         return ((), (int(error._code), speakable(error._message)), ""), start
+    outputs = [tensor for tensor in response._outputs if tensor._name in wanted]
+    entries, start = _entries(outputs, pieces, start)
+    return (entries, None, response._parameters), start
+
+
+def _entries(
+    tensors: Sequence[Tensor], pieces: Pieces, start: int
+) -> tuple[tuple[layout.Entry, ...], int]:
+    """Tensors as they stand in a layout; their bytes go to `pieces` from `start` on."""
     entries: list[layout.Entry] = []
-    for tensor in response._outputs:
-        if tensor._name in wanted:
-            data = tensor._wire()
-            size = len(data)
-            entries.append((tensor._name, tensor._number, tensor._shape, size))
-            if size:
-                pieces.append((start, data))
-            start += aligned(size)
-    return (tuple(entries), None, response._parameters), start
+    for tensor in tensors:
+        data = tensor._wire()
+        size = len(data)
+        entries.append((tensor._name, tensor._number, tensor._shape, size))
+        if size:
+            pieces.append((start, data))
+        start += aligned(size)
+    return tuple(entries), start
+
+
+def _spoken(correlation_id: int | str) -> int | str:
+    return speakable(correlation_id) if isinstance(correlation_id, str) else int(correlation_id)

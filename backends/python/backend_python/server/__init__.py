@@ -6,6 +6,9 @@ instance.py    ModelInstance: a child that is started, replaced when it died, an
 process.py     one child, from a thread that may block: start, initialize, finalize, kill
 connection.py  the same child from the loop, once it runs: batches out, answers in
 requests.py    a batch as a message
-inprocess.py   without a child: EXECUTION_MODE thread and inline
-calls.py       what a model may ask of the server · errors.py  its errors in Triton's words
+inprocess.py   without a child: EXECUTION_MODE thread and inline · local.py  what its calls become ·
+               tensors.py  core's tensors as the model's, and back
+nested.py      the calls of other models that a child makes · bls.py  what they become
+calls.py       what a model may ask of the server · control.py  what it may ask about other models
+errors.py      its errors in Triton's words
 """

@@ -19,8 +19,9 @@ import orjson
 from backend_python import layout, protocol
 from backend_python.protocol import Frame, ProtocolError
 from backend_python.server.errors import failed, unhealthy
+from backend_python.server.nested import NestedCalls
 from backend_python.server.process import Process
-from backend_python.server.requests import Parts, write
+from backend_python.server.requests import COPIED_ON_THE_LOOP, Parts, write
 from core import dtypes
 from core.batch import Batch
 from core.errors import CoreError, Kind
@@ -30,7 +31,6 @@ from core.tensor import Tensor
 logger = logging.getLogger("core")
 
 _RELEASES = 64  # regions that the child's arena may be short of before it is told on its own
-_COPIED_ON_THE_LOOP = 1 << 20  # bytes; more are copied on a thread
 
 
 class Active:
@@ -45,7 +45,10 @@ class Active:
 
 
 class Connection:
-    """Sends batches and hands out answers until the child dies or `detach` is called."""
+    """Sends batches and hands out answers until the child dies or `detach` is called.
+
+    server   whose models the model may call; None where there is none
+    """
 
     def __init__(
         self,
@@ -53,6 +56,7 @@ class Connection:
         loop: asyncio.AbstractEventLoop,
         decoupled: bool,
         died: Callable[[], None],
+        server: Any = None,
     ):
         self._process = process
         self._loop = loop
@@ -63,6 +67,8 @@ class Connection:
         self._unsent: deque[memoryview] = deque()  # what the socket would not take yet
         self._layouts = layout.Memory()
         self.alive = True
+        self._nested = NestedCalls(server, process, loop, self._send, self._trace_of)
+        process.write = self._write
         process.sock.setblocking(False)
         loop.add_reader(process.sock.fileno(), self._readable)
         loop.add_reader(process.pidfd, self._ended)
@@ -77,7 +83,7 @@ class Connection:
         """Run a batch; returns when the child's execute has returned, or the child has died."""
         process = self._process
         offset = process.inputs.allocate(parts.size) if parts.size else 0
-        if parts.size > _COPIED_ON_THE_LOOP:
+        if parts.size > COPIED_ON_THE_LOOP:
             memory = process.inputs.memory
             await self._loop.run_in_executor(None, write, memory, offset, parts)
         else:
@@ -98,10 +104,13 @@ class Connection:
     def detach(self) -> None:
         """Stop listening: the channel goes back to a thread that may block."""
         if self.alive:
+            self._nested.close(telling=True)
             self.alive = False
             self._stop_listening()
             self._loop.remove_reader(self._process.pidfd)
             self._process.sock.setblocking(True)
+            self._process.unsent = b"".join(self._unsent)
+            self._process.write = self._process.write_now
 
     def _stop_listening(self) -> None:
         self._loop.remove_reader(self._process.sock.fileno())
@@ -118,6 +127,8 @@ class Connection:
         self._write(protocol.frame(kind, number, content, released))
 
     def _write(self, message: bytes) -> None:
+        if not self.alive:
+            return
         data = memoryview(message)
         if not self._unsent:
             try:
@@ -183,7 +194,14 @@ class Connection:
         elif frame.kind == protocol.LOG:
             self._process.log(frame)
         elif frame.kind == protocol.CALL:
-            self._write(self._process.reply(frame))
+            self._process.answer(frame)
+        elif frame.kind == protocol.INFER:
+            self._nested.begin(frame)
+            self._release()
+        elif frame.kind == protocol.STOP:
+            self._nested.stop(frame)
+        elif frame.kind == protocol.RELEASED:
+            pass  # the regions have been freed already
         else:
             raise ProtocolError(f"message of kind {frame.kind}")
 
@@ -216,8 +234,7 @@ class Connection:
         """One answer of a response sender."""
         offset, size, i, flags = protocol.ANSWER.unpack_from(frame.content)
         region = self._process.outputs.take(offset, size) if size else b""
-        if len(self._process.outputs.released) >= _RELEASES:
-            self._send(protocol.RELEASE)
+        self._release()
         active = self._active.get(frame.number)
         if active is None or i not in active.open:
             return  # it has had its last answer, as a failure of its batch
@@ -230,6 +247,16 @@ class Connection:
             active.open.discard(i)
             active.batch.finish(i)
         self._forget_if_over(frame.number, active)
+
+    def _trace_of(self, number: int, i: int) -> Any:
+        """The trace of a request, which calls that belong to it are part of; None once it is over."""
+        active = self._active.get(number)
+        return active.batch.requests[i].trace if active is not None and i in active.open else None
+
+    def _release(self) -> None:
+        """Tell the child which regions are free, if nothing else has for long."""
+        if len(self._process.outputs.released) >= _RELEASES:
+            self._send(protocol.RELEASE)
 
     def _answer(
         self, active: Active, i: int, answer: layout.Answer, region: Any, final: bool
@@ -303,6 +330,7 @@ class Connection:
         self.alive = False
         self._stop_listening()
         self._process.kill_soon()
+        self._nested.close(telling=False)
         self._fail_all()
         self._died()
 

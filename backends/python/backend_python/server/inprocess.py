@@ -8,32 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from backend_python.api import host as api_host
-from backend_python.api.datatypes import BYTES
-from backend_python.api.errors import TritonModelException
-from backend_python.api.host import Key, no_inference
 from backend_python.api.request import (
     TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
     InferenceRequest,
 )
-from backend_python.api.response import InferenceResponse
-from backend_python.api.sender import TRITONSERVER_RESPONSE_COMPLETE_FINAL
-from backend_python.api.tensor import Tensor
 from backend_python.runner import ModelRunner, described, is_coroutine
-from backend_python.server.calls import Calls, replied
 from backend_python.server.errors import failed
-from backend_python.server.process import write_log
-from core import dtypes
-from core import tensor as core_tensor
+from backend_python.server.local import LocalHost, answer
+from backend_python.server.tensors import model_tensor
 from core.batch import Batch
-from core.errors import CoreError, Kind, internal
-from core.native import strings
+from core.errors import internal
 
 if TYPE_CHECKING:
     from backend_python.server.instance import PythonInstance
@@ -42,63 +31,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class LocalHost:
-    """What the calls of a model become: calls of the server's own objects. Any thread."""
-
-    def __init__(self, name: str, model_directory: str, decoupled: bool):
-        self.model_directory = model_directory
-        self.serving = False
-        self._name = name
-        self._decoupled = decoupled
-        self._calls = Calls()
-        self._dropped: deque[tuple[str, int]] = deque()
-        self._calling = threading.Lock()
-
-    def log(self, level: int, file: str, line: int, text: str) -> None:
-        write_log(level, file, line, text)
-
-    def send(
-        self, key: Key, wanted: frozenset[str], response: InferenceResponse | None, flags: int
-    ) -> None:
-        batch, index = key
-        final = bool(flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL) or not self._decoupled
-        if response is None:
-            batch.finish(index)
-        else:
-            answer(batch, index, response, wanted, final)
-
-    def is_cancelled(self, key: Key) -> bool:
-        batch, index = key
-        cancelled: bool = batch.requests[index].cancelled
-        return cancelled
-
-    def call(self, operation: str, arguments: dict[str, Any]) -> Any:
-        with self._calling:
-            dropped = [self._dropped.popleft() for _ in range(len(self._dropped))]
-            answer = replied(self._calls, (operation, arguments, dropped))
-        if "error" in answer:
-            raise TritonModelException(answer["error"])
-        return answer["value"]
-
-    def infer(self, request: InferenceRequest, decoupled: bool) -> Any:
-        raise TritonModelException(no_inference(self.serving))
-
-    def drop(self, what: str, number: int) -> None:
-        self._dropped.append((what, number))  # goes with the next call: destructors do not wait
-
-    def close(self) -> None:
-        """The instance is gone."""
-        with self._calling:
-            self._calls.close()
-
-
 class InProcess:
     """The model runs in this process: on a thread of its own, or on the loop."""
 
     def __init__(self, instance: PythonInstance):
         self._instance = instance
         self._runner: ModelRunner | None = None
-        self._host = LocalHost("", "", False)
+        self._host: LocalHost
         self._outputs: frozenset[str] = frozenset()
         # One thread for all calls, so that what the model ties to its thread stays with it.
         self._thread: ThreadPoolExecutor | None = None
@@ -106,7 +45,7 @@ class InProcess:
     def open(self) -> None:
         """Import the model and let it initialize. CoreError with its own text if it raises."""
         instance, model = self._instance, self._instance.model
-        self._host = LocalHost(instance.name, str(model.path), model.decoupled)
+        self._host = LocalHost(str(model.path), model.decoupled, model.models, instance.loop)
         self._outputs = frozenset(output.name for output in model.config.output)
         if model.mode == "thread":
             self._thread = ThreadPoolExecutor(1, thread_name_prefix=instance.name)
@@ -224,7 +163,7 @@ class InProcess:
         return InferenceRequest._received(
             self._host,
             (batch, i),
-            [_model_tensor(tensor) for tensor in request.inputs.values()],
+            [model_tensor(tensor) for tensor in request.inputs.values()],
             wanted or self._outputs,
             decoupled=self._instance.model.decoupled,
             request_id=request.id,
@@ -233,31 +172,3 @@ class InProcess:
             timeout=request.timeout_us,
             parameters=json.dumps(request.parameters) if request.parameters else "",
         )
-
-
-def answer(
-    batch: Batch, i: int, response: InferenceResponse, wanted: frozenset[str], final: bool
-) -> None:
-    """Hand a model's response to the batch."""
-    error = response.error()
-    if error is not None:
-        batch.fail(i, CoreError(Kind(int(error.code())), error.message()), final=final)
-        return
-    tensors = [_core_tensor(t) for t in response.output_tensors() if t.name() in wanted]
-    parameters = json.loads(response.parameters()) or None
-    batch.respond(i, tensors, parameters, final=final)
-
-
-def _model_tensor(tensor: core_tensor.Tensor) -> Tensor:
-    number = tensor.dtype.number
-    if number == BYTES:
-        return Tensor._shared(tensor.name, number, tensor.array)
-    return Tensor._received(tensor.name, number, tensor.shape, tensor.raw)
-
-
-def _core_tensor(tensor: Tensor) -> core_tensor.Tensor:
-    dtype = dtypes.BY_NUMBER[tensor.triton_dtype()]
-    values = tensor._values()
-    if dtype is dtypes.BYTES:  # the model's array may hold str, or be of fixed width
-        return core_tensor.Tensor(tensor.name(), dtype, values.shape, strings.encode(values))
-    return core_tensor.Tensor(tensor.name(), dtype, values.shape, array=values)

@@ -95,13 +95,14 @@ class ChildProcess:
         """A child whose model is initialized, however long that takes. A worker thread."""
         instance = self._instance
         model = instance.model
-        child = process.start(instance.name, model.settings)
+        child = process.start(instance.name, model.settings, model.control(instance.loop))
         question = {
             "file": str(model.python_file),
             "module": model.module_name,
             "directory": str(model.path),
             "outputs": [output.name for output in model.config.output],
             "decoupled": model.decoupled,
+            "calls_models": model.models is not None,
             "arguments": instance.arguments(),
         }
         try:
@@ -118,8 +119,10 @@ class ChildProcess:
         return child
 
     def _attach(self, child: Process) -> Connection:
-        decoupled = self._instance.model.decoupled
-        self._connection = Connection(child, self._instance.loop, decoupled, self._died)
+        model = self._instance.model
+        self._connection = Connection(
+            child, self._instance.loop, model.decoupled, self._died, model.models
+        )
         return self._connection
 
     def _died(self) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
+from typing import Any
 
 import core
+from backend_python.server.control import ModelControl
 from backend_python.server.process import Settings
 from core.errors import invalid
 
@@ -31,6 +34,15 @@ class PythonModel(core.Model):
     @property
     def decoupled(self) -> bool:
         return bool(self.config.model_transaction_policy.decoupled)
+
+    @property
+    def models(self) -> Any:
+        """The server whose models this one may call; None if it runs without one."""
+        return getattr(self, "server", None)
+
+    def control(self, loop: asyncio.AbstractEventLoop) -> ModelControl | None:
+        """What answers its questions about other models; None if it runs without a server."""
+        return None if self.models is None else ModelControl(self.models, loop)
 
     @property
     def module_name(self) -> str:

@@ -6,6 +6,7 @@ model is initialized.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -13,8 +14,10 @@ import select
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
+from functools import partial
 from typing import Any
 
 import orjson
@@ -22,8 +25,9 @@ import orjson
 from backend_python import arena, protocol
 from backend_python.protocol import Frame
 from backend_python.server.calls import Calls, replied
+from backend_python.server.control import OPERATIONS, ModelControl
 from backend_python.server.errors import unhealthy
-from core.errors import invalid, unavailable
+from core.errors import Kind, invalid, unavailable
 
 logger = logging.getLogger("core")
 
@@ -53,12 +57,18 @@ class Process:
     inputs     the arena that requests are written to
     outputs    the arena that answers are read from
     calls      what the model asks of the server
+    write      sends a message; the connection's while it has the channel
+    unsent     what the connection could not send before it gave the channel back
     pidfd      readable when the process has ended, also if something else still holds the channel
     """
 
-    def __init__(self, name: str, settings: Settings):
+    def __init__(self, name: str, settings: Settings, control: ModelControl | None = None):
         self.name = name
         self._settings = settings
+        self._control = control
+        self._writing = threading.Lock()  # of write_now: a REPLY may come from the loop
+        self.write = self.write_now
+        self.unsent = b""
         self._answers: deque[Frame] = deque()
         request_fd = arena.create("requests", _pages(settings.arena_bytes))
         response_fd = arena.create("responses", _pages(settings.arena_bytes))
@@ -88,7 +98,7 @@ class Process:
         Died if the child ends instead; TimeoutError.
         """
         try:
-            self.sock.sendall(protocol.frame(kind, 0, protocol.to_json(question)))
+            self.write_now(protocol.frame(kind, 0, protocol.to_json(question)))
         except OSError:
             raise Died from None
         found: dict[str, Any] = json.loads(self._wait(answer, timeout_s).content)
@@ -163,15 +173,41 @@ class Process:
                 if frame.kind == protocol.LOG:
                     self.log(frame)
                 elif frame.kind == protocol.CALL:
-                    self.sock.sendall(self.reply(frame))
+                    self.answer(frame)
+                elif frame.kind == protocol.INFER:
+                    self._refuse(frame)
                 elif frame.kind == kind:
                     return frame
             self._receive(end)
 
-    def reply(self, call: Frame) -> bytes:
-        """The REPLY to a CALL."""
-        answer = replied(self.calls, orjson.loads(call.content))
-        return protocol.frame(protocol.REPLY, call.number, protocol.to_json(answer))
+    def answer(self, call: Frame) -> None:
+        """Send the REPLY to a CALL, now, or when the server has done what was asked."""
+        operation, arguments, dropped = content = orjson.loads(call.content)
+        if self._control is not None and operation in OPERATIONS:
+            self.calls.drop(dropped)
+            self._control.start(operation, arguments, partial(self._reply_later, call.number))
+        else:
+            self._reply(call.number, replied(self.calls, content))
+
+    def _reply(self, number: int, content: dict[str, Any]) -> None:
+        self.write(protocol.frame(protocol.REPLY, number, protocol.to_json(content)))
+
+    def _reply_later(self, number: int, content: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):  # it has died meanwhile: whoever uses it finds out
+            self._reply(number, content)
+
+    def _refuse(self, call: Frame) -> None:
+        """The model is finalized: it calls no other models any more."""
+        fixed = protocol.ANSWER.pack(0, 0, 0, protocol.FINAL)
+        told = [[], [Kind.CANCELLED.value, "the model is being finalized"], ""]
+        content = fixed + protocol.to_json([told])
+        self.write(protocol.frame(protocol.INFERRED, call.number, content))
+
+    def write_now(self, message: bytes) -> None:
+        """Send a message, and wait until it is sent. OSError if the child has died."""
+        with self._writing:
+            message, self.unsent = self.unsent + message, b""
+            self.sock.sendall(message)
 
     def _receive(self, end: float | None) -> None:
         poll = select.poll()
@@ -190,9 +226,12 @@ class Process:
             raise Died from None
 
 
-def start(name: str, settings: Settings) -> Process:
-    """A child that runs and waits for its first message."""
-    process = Process(name, settings)
+def start(name: str, settings: Settings, control: ModelControl | None = None) -> Process:
+    """A child that runs and waits for its first message.
+
+    control   for what its model asks about other models; None where it may not
+    """
+    process = Process(name, settings, control)
     try:
         process.wait_ready()
     except Died:

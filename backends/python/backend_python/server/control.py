@@ -1,0 +1,66 @@
+"""load_model, unload_model and is_model_ready: what a model may ask about other models.
+
+model ─► api.models ─► CALL ─► [ModelControl] ─► Server, on the loop ─► REPLY when it is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from binascii import a2b_base64
+from collections.abc import Callable
+from typing import Any
+
+from core.errors import CoreError
+from core.server import parse_version
+
+OPERATIONS = frozenset(("load_model", "unload_model", "is_model_ready"))
+
+
+class ModelControl:
+    """The server's models, for the models of this backend. Any thread, but for what says otherwise."""
+
+    def __init__(self, server: Any, loop: asyncio.AbstractEventLoop):
+        self._server = server
+        self.loop = loop
+
+    def start(
+        self, operation: str, arguments: dict[str, Any], reply: Callable[[dict[str, Any]], None]
+    ) -> None:
+        """Do it on the loop, and call `reply` there with the content of REPLY."""
+
+        async def run() -> None:
+            reply(await self.answer(operation, arguments))
+
+        asyncio.run_coroutine_threadsafe(run(), self.loop)
+
+    async def answer(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The content of REPLY. Loop thread."""
+        try:
+            if operation == "is_model_ready":
+                return {"value": self.ready(**arguments)}
+            await (self._load if operation == "load_model" else self._unload)(**arguments)
+            return {"value": None}
+        except CoreError as error:
+            return {"error": error.message}
+        except Exception as error:  # arguments of the wrong type: the model's mistake
+            return {"error": f"{operation}: {type(error).__name__}: {error}"}
+
+    def ready(self, name: str, version: str) -> bool:
+        """Whether that version ("" for the newest) can serve; False for an unknown one. Loop thread.
+
+        CoreError if `version` is no number.
+        """
+        number = parse_version(str(version))
+        try:
+            return bool(self._server.model_ready(name, number))
+        except CoreError:
+            return False
+
+    async def _load(self, name: str, config: str, files: dict[str, str]) -> None:
+        parameters: dict[str, Any] = {path: a2b_base64(text) for path, text in files.items()}
+        if config:
+            parameters["config"] = config
+        await self._server.load(name, parameters)
+
+    async def _unload(self, name: str, unload_dependents: bool) -> None:
+        await self._server.unload(name, unload_dependents)

@@ -1,0 +1,272 @@
+"""What the calls of a model in this process become: calls of the server, on its loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from backend_python.api.errors import ErrorCode, TritonError, TritonModelException
+from backend_python.api.host import Key, no_inference
+from backend_python.api.request import InferenceRequest
+from backend_python.api.response import InferenceResponse
+from backend_python.api.sender import TRITONSERVER_RESPONSE_COMPLETE_FINAL
+from backend_python.server import bls
+from backend_python.server.calls import Calls, replied
+from backend_python.server.control import OPERATIONS, ModelControl
+from backend_python.server.process import write_log
+from backend_python.server.tensors import core_tensor_of, model_tensor
+from core import request as core_request
+from core import response as core_response
+from core.batch import Batch
+from core.errors import CoreError, Kind
+from core.response import Reply
+
+Item = core_response.InferenceResponse | CoreError | None
+
+
+class LocalHost:
+    """What the calls of a model become: calls of the server's own objects. Any thread.
+
+    server   whose models it may call; None if it runs without one
+    """
+
+    def __init__(
+        self, model_directory: str, decoupled: bool, server: Any, loop: asyncio.AbstractEventLoop
+    ):
+        self.model_directory = model_directory
+        self.serving = False
+        self._decoupled = decoupled
+        self._server = server
+        self._loop = loop
+        self._control = None if server is None else ModelControl(server, loop)
+        self._calls = Calls()
+        self._dropped: deque[tuple[str, int]] = deque()
+        self._calling = threading.Lock()
+
+    def log(self, level: int, file: str, line: int, text: str) -> None:
+        write_log(level, file, line, text)
+
+    def send(
+        self, key: Key, wanted: frozenset[str], response: InferenceResponse | None, flags: int
+    ) -> None:
+        batch, index = key
+        final = bool(flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL) or not self._decoupled
+        if response is None:
+            batch.finish(index)
+        else:
+            answer(batch, index, response, wanted, final)
+
+    def is_cancelled(self, key: Key) -> bool:
+        batch, index = key
+        cancelled: bool = batch.requests[index].cancelled
+        return cancelled
+
+    def call(self, operation: str, arguments: dict[str, Any]) -> Any:
+        if self._control is not None and operation in OPERATIONS:
+            answer = self._controlled(self._control, operation, arguments)
+        else:
+            with self._calling:
+                dropped = [self._dropped.popleft() for _ in range(len(self._dropped))]
+                answer = replied(self._calls, (operation, arguments, dropped))
+        if "error" in answer:
+            raise TritonModelException(answer["error"])
+        return answer["value"]
+
+    def _controlled(
+        self, control: ModelControl, operation: str, arguments: dict[str, Any]
+    ) -> dict[str, Any]:
+        if not on(self._loop):
+            asked = asyncio.run_coroutine_threadsafe(
+                control.answer(operation, arguments), self._loop
+            )
+            return asked.result()
+        if operation != "is_model_ready":
+            raise blocks(operation)
+        try:
+            return {"value": control.ready(**arguments)}
+        except CoreError as error:
+            return {"error": error.message}
+
+    def infer(self, request: InferenceRequest, decoupled: bool, *, blocking: bool) -> LocalAnswers:
+        if not self.serving or self._server is None:
+            raise TritonModelException(no_inference(self.serving))
+        if blocking and on(self._loop):
+            raise blocks("exec", "; await async_exec instead")
+        answers = LocalAnswers(self._loop)
+        asked = _request(request)
+        if on(self._loop):
+            answers.begin(self._server, asked, decoupled)
+        else:
+            self._loop.call_soon_threadsafe(answers.begin, self._server, asked, decoupled)
+        return answers
+
+    def drop(self, what: str, number: int) -> None:
+        self._dropped.append((what, number))  # goes with the next call: destructors do not wait
+
+    def close(self) -> None:
+        """The instance is gone."""
+        with self._calling:
+            self._calls.close()
+
+
+class LocalAnswers:
+    """The responses to one call; they arrive on the loop, one thread or coroutine takes them."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop):
+        self._loop = loop
+        self._inbox = Inbox()
+        self._over = False  # the last one has been taken
+
+    def begin(self, server: Any, request: core_request.InferenceRequest, decoupled: bool) -> None:
+        """Hand the request to the model that it names. Loop thread."""
+        inbox = self._inbox  # and not self: an iterator that nobody holds must end
+        try:
+            reply = bls.begin(server, request, decoupled)
+        except CoreError as error:
+            inbox.arrive(error, True)
+            return
+        inbox.reply = reply
+        if inbox.dropped:
+            reply.cancel()
+        reply.listen(inbox.arrive)
+
+    def wait(self) -> InferenceResponse | None:
+        inbox = self._inbox
+        while not self._over:
+            with inbox.turn:
+                if not inbox.items and on(self._loop):
+                    raise blocks("for", "; write `async for` instead")
+                while not inbox.items:
+                    inbox.turn.wait()
+            if (response := self._take()) is not None:
+                return response
+        return None
+
+    async def arrival(self) -> InferenceResponse | None:
+        loop = asyncio.get_running_loop()
+        inbox = self._inbox
+        event = asyncio.Event()
+        while not self._over:
+            with inbox.turn:
+                event.clear()
+                inbox.arrived = lambda: loop.call_soon_threadsafe(event.set)
+                if inbox.items:
+                    event.set()
+            await event.wait()
+            if (response := self._take()) is not None:
+                return response
+        return None
+
+    def cancel(self) -> None:
+        if not self._over:
+            self._loop.call_soon_threadsafe(self._inbox.cancel)
+
+    def drop(self) -> None:
+        if not self._over:
+            self._over = True
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._inbox.drop)
+
+    def _take(self) -> InferenceResponse | None:
+        item, self._over = self._inbox.items.popleft()
+        return None if item is None else _response(item)
+
+    def __del__(self) -> None:
+        self.drop()
+
+
+class Inbox:
+    """What has arrived for one call. `turn` guards items and arrived, the loop writes the others."""
+
+    def __init__(self) -> None:
+        self.turn = threading.Condition()
+        self.items: deque[tuple[Item, bool]] = deque()
+        self.arrived: Callable[[], object] | None = None  # wakes the coroutine that awaits an item
+        self.reply: Reply | None = None  # None before it has begun, and if it was refused
+        self.dropped = False
+
+    def arrive(self, item: Item, final: bool) -> None:
+        """An answer; loop thread."""
+        with self.turn:
+            if not self.dropped:
+                self.items.append((item, final))
+            self.turn.notify_all()
+            arrived, self.arrived = self.arrived, None
+        if arrived is not None:
+            try:
+                arrived()
+            except RuntimeError:  # its loop has been closed
+                pass
+
+    def cancel(self) -> None:
+        """Loop thread."""
+        if self.reply is not None:
+            self.reply.cancel()
+
+    def drop(self) -> None:
+        """Cancel, and keep no more. Loop thread."""
+        self.dropped = True
+        self.items.clear()
+        self.cancel()
+
+
+def on(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether this is the thread of `loop`, which must not wait for what runs on it."""
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
+
+
+def blocks(what: str, instead: str = "") -> TritonModelException:
+    """The refusal to wait on the loop."""
+    return TritonModelException(
+        f"'{what}' would block the server's event loop, on which this model runs "
+        f"(EXECUTION_MODE inline){instead}, or choose EXECUTION_MODE thread or process."
+    )
+
+
+def _request(request: InferenceRequest) -> core_request.InferenceRequest:
+    return bls.request_of(
+        [core_tensor_of(tensor) for tensor in request.inputs()],
+        model=request.model_name,
+        version=request.model_version,
+        request_id=request.request_id(),
+        correlation_id=request.correlation_id(),
+        flags=request.flags(),
+        timeout_us=request.timeout(),
+        parameters=json.loads(request.parameters()),
+        outputs=sorted(request.requested_output_names()),
+        trace=_trace(request.trace()._key),
+    )
+
+
+def _trace(key: Key | None) -> Any:
+    if key is None:
+        return None
+    batch, index = key
+    return batch.requests[index].trace
+
+
+def _response(item: core_response.InferenceResponse | CoreError) -> InferenceResponse:
+    if isinstance(item, CoreError):
+        return InferenceResponse(error=TritonError(item.message, ErrorCode(item.kind.value)))
+    tensors = [model_tensor(tensor) for tensor in item.outputs]
+    return InferenceResponse(tensors, parameters=item.parameters or None)
+
+
+def answer(
+    batch: Batch, i: int, response: InferenceResponse, wanted: frozenset[str], final: bool
+) -> None:
+    """Hand a model's response to the batch."""
+    error = response.error()
+    if error is not None:
+        batch.fail(i, CoreError(Kind(int(error.code())), error.message()), final=final)
+        return
+    tensors = [core_tensor_of(t) for t in response.output_tensors() if t.name() in wanted]
+    parameters = json.loads(response.parameters()) or None
+    batch.respond(i, tensors, parameters, final=final)

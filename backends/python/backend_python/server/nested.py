@@ -1,0 +1,173 @@
+"""The calls of other models that a child makes: INFER in, INFERRED out. Loop thread only.
+
+Nothing waits here, so any number of calls, nested as deep as they like, go on side by side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from backend_python import layout, protocol
+from backend_python.protocol import Frame
+from backend_python.server import bls
+from backend_python.server.process import Process
+from backend_python.server.requests import COPIED_ON_THE_LOOP, Parts, parts_of_answer, write
+from core import dtypes
+from core.errors import CoreError, cancelled, unsupported
+from core.request import InferenceRequest
+from core.response import InferenceResponse, Reply
+from core.tensor import Tensor
+
+Item = InferenceResponse | CoreError | None
+
+
+class Call:
+    """One INFER whose last answer the child has not been sent."""
+
+    __slots__ = ("copying", "number", "reply", "stopped", "waiting")
+
+    def __init__(self, number: int):
+        self.number = number
+        self.reply: Reply | None = None  # None if it was refused at once
+        self.waiting: deque[tuple[Item, bool]] = (
+            deque()
+        )  # answers, each with whether it is the last
+        self.copying = False  # an answer is being copied on a thread; the others wait behind it
+        self.stopped = False  # the child wants no more
+
+
+class NestedCalls:
+    """Those of one child.
+
+    server     whose models are called; None where a model runs without one
+    send       sends a message: kind, number, content
+    trace_of   the trace of a request that the child executes: batch, index
+    """
+
+    def __init__(
+        self,
+        server: Any,
+        process: Process,
+        loop: asyncio.AbstractEventLoop,
+        send: Callable[[int, int, bytes], None],
+        trace_of: Callable[[int, int], Any],
+    ):
+        self._server = server
+        self._process = process
+        self._loop = loop
+        self._send = send
+        self._trace_of = trace_of
+        self._calls: dict[int, Call] = {}
+
+    def begin(self, frame: Frame) -> None:
+        """An INFER: hand its request to the model that it names."""
+        request, decoupled = self._request(frame)
+        call = self._calls[frame.number] = Call(frame.number)
+        try:
+            if self._server is None:
+                raise unsupported("there is no server whose models can be called")
+            call.reply = bls.begin(self._server, request, decoupled)
+        except CoreError as error:
+            self._arrived(call, error, True)
+        else:
+            call.reply.listen(partial(self._arrived, call))
+
+    def stop(self, frame: Frame) -> None:
+        """A STOP: cancel the request; without its answers if they are not wanted."""
+        (unwanted,) = protocol.INDEX.unpack(frame.content)
+        if (call := self._calls.get(frame.number)) is None:
+            return  # its last answer is under way
+        if unwanted:
+            self._forget(call)
+        if call.reply is not None:
+            call.reply.cancel()
+
+    def close(self, *, telling: bool) -> None:
+        """Cancel all; `telling` if the child lives on and may wait for them."""
+        for call in list(self._calls.values()):
+            self._forget(call)
+            if telling:
+                self._tell(call, 0, parts_of_answer(cancelled()), True)
+            if call.reply is not None:
+                call.reply.cancel()
+
+    def _request(self, frame: Frame) -> tuple[InferenceRequest, bool]:
+        offset, size, length = protocol.REGION.unpack_from(frame.content)
+        end = protocol.REGION.size + length
+        described = json.loads(frame.content[protocol.REGION.size : end])
+        (places,) = layout.request_places(described, size)
+        region = memoryview(self._process.outputs.take(offset, size) if size else b"")
+        (
+            name,
+            version,
+            decoupled,
+            request_id,
+            sequence,
+            flags,
+            timeout,
+            parameters,
+            outputs,
+            trace,
+        ) = json.loads(frame.content[end:])
+        tensors = [
+            Tensor(p.name, dtypes.BY_NUMBER[p.number], p.shape, region[p.start : p.start + p.size])
+            for p in places
+        ]
+        request = bls.request_of(
+            tensors,
+            model=name,
+            version=version,
+            request_id=request_id,
+            correlation_id=sequence,
+            flags=flags,
+            timeout_us=timeout,
+            parameters=json.loads(parameters) if parameters else {},
+            outputs=outputs,
+            trace=None if trace is None else self._trace_of(*trace),
+        )
+        return request, decoupled
+
+    # answers -----------------------------------------------------------------
+
+    def _arrived(self, call: Call, item: Item, final: bool) -> None:
+        if not call.stopped:
+            call.waiting.append((item, final))
+            self._pass_on(call)
+
+    def _pass_on(self, call: Call) -> None:
+        while call.waiting and not call.copying:
+            item, final = call.waiting.popleft()
+            parts = parts_of_answer(item)
+            inputs = self._process.inputs
+            offset = inputs.allocate(parts.size) if parts.size else 0
+            if parts.size > COPIED_ON_THE_LOOP:
+                call.copying = True
+                copying = self._loop.run_in_executor(None, write, inputs.memory, offset, parts)
+                tell = partial(self._tell, call, offset, parts, final)
+                copying.add_done_callback(partial(self._copied, call, tell))
+                return
+            write(inputs.memory, offset, parts)
+            self._tell(call, offset, parts, final)
+
+    def _copied(self, call: Call, tell: Callable[[], None], _: asyncio.Future[None]) -> None:
+        """A large answer lies in its region; it is told even if the child wants no more, since only
+        the child can release the region."""
+        call.copying = False
+        tell()
+        self._pass_on(call)
+
+    def _tell(self, call: Call, offset: int, parts: Parts, final: bool) -> None:
+        if final:
+            self._calls.pop(call.number, None)
+        fixed = protocol.ANSWER.pack(offset, parts.size, 0, protocol.FINAL if final else 0)
+        self._send(protocol.INFERRED, call.number, fixed + parts.layout)
+
+    def _forget(self, call: Call) -> None:
+        call.stopped = True
+        call.waiting.clear()
+        self._calls.pop(call.number, None)
