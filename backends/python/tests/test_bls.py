@@ -139,12 +139,14 @@ async def serve(tmp_path):
     """Serve models: name=(body, options of `write`), or name=body."""
     servers = []
 
-    async def start(**models):
+    async def start(trace_config=None, **models):
         for name, given in models.items():
             body, options = given if isinstance(given, tuple) else (given, {})
             write(tmp_path, name, body, **options)
         options = Options.defaults(
-            model_repository=[str(tmp_path)], model_control_mode="explicit", load_model=[]
+            model_repository=[str(tmp_path)],
+            model_control_mode="explicit",
+            trace_config=trace_config or {},
         )
         server = Server(options, find_backend=lambda name: backend)
         servers.append(server)
@@ -299,6 +301,31 @@ async def test_all_fields_of_a_call_reach_the_called_model(serve, mode):
     found = await models.tell("caller")
 
     assert found == '["i", "s", 3, 9, {"a": true, "b": 1.5}, ["y"]]'
+
+
+@pytest.mark.parametrize("mode", EVERY_MODE)
+async def test_a_call_is_traced_with_the_request_whose_trace_it_carries(serve, tmp_path, mode):
+    body = """
+    async def execute(self, requests):
+        x = x_of(requests[0])
+        await call("double", x).async_exec()
+        return [respond(y_of(await call("double", x, trace=requests[0].trace()).async_exec()))]
+    """
+    file = tmp_path / "trace.json"
+    models = await serve(
+        {"": [("rate", "1"), ("level", "TIMESTAMPS")], "triton": [("file", str(file))]},
+        double=(DOUBLE, {"mode": "inline"}),
+        caller=(body, {"mode": mode}),
+    )
+
+    await models.ask("caller", 1)
+    await models.server.tracing.close()
+
+    heads = [each for each in json.loads(file.read_text()) if "model_name" in each]
+    assert [(each["model_name"], each.get("parent_id")) for each in heads] == [
+        ("caller", None),
+        ("double", heads[0]["id"]),
+    ]
 
 
 @pytest.mark.parametrize("mode", MODES)

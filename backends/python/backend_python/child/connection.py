@@ -100,6 +100,8 @@ class Connection:
                 self._send_all(message + self._stops())
             finally:
                 self._within = within
+        if self._dropped:  # while this was being sent
+            self._tell_dropped()
 
     def _send_all(self, message: bytes) -> None:
         try:
@@ -123,13 +125,17 @@ class Connection:
 
     def drop(self, box: Mailbox) -> None:
         """Nobody wants the rest of a call: cancel it. For destructors too, so it waits for no lock:
-        while another message is being sent, the STOP goes with that or the next."""
+        while another message is being sent, the STOP goes with that or right behind it."""
         self._dropped.append(box.number)
+        self._tell_dropped()
+
+    def _tell_dropped(self) -> None:
         if not self._within and self._sending.acquire(blocking=False):
             try:
                 if not self._within:
+                    stops = self._stops()
                     with contextlib.suppress(Closed):
-                        self._send_all(self._stops())
+                        self._send_all(stops)
             finally:
                 self._sending.release()
 

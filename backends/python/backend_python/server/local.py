@@ -130,8 +130,6 @@ class LocalAnswers:
             inbox.arrive(error, True)
             return
         inbox.reply = reply
-        if inbox.dropped:
-            reply.cancel()
         reply.listen(inbox.arrive)
 
     def wait(self) -> InferenceResponse | None:
