@@ -216,17 +216,22 @@ class Server:
     def trace_settings(self, model: str = "") -> dict[str, Any]:
         """What is traced, of the server or of one model, by the names of the trace extension.
 
-        trace_level is a list, all others are text. Raises CoreError for an unknown model.
+        trace_level is a list, all others are text. Raises CoreError(INVALID) for an unknown model.
         """
-        if model:
-            self._manager.resolve(model)
+        self._refuse_untraced(model)
         return self.tracing.settings(model)
 
     def change_trace_settings(self, changes: dict[str, Any], model: str = "") -> dict[str, Any]:
         """Change some of them, None clears one; returns all. Raises CoreError and changes nothing."""
-        if model:
-            self._manager.resolve(model)
+        self._refuse_untraced(model)
         return self.tracing.change(changes, model)
+
+    def _refuse_untraced(self, model: str) -> None:
+        """Raises CoreError(INVALID) for a model that has no version to trace; "" is the server."""
+        if model and not any(
+            each.name == model and each.state == "READY" for each in self.versions()
+        ):
+            raise invalid(f"Request for unknown model : {model}")
 
     # model repository -------------------------------------------------------
 

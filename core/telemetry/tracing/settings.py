@@ -41,7 +41,7 @@ class TraceSettings:
     """The settings of the server, or of a model.
 
     level           of TIMESTAMPS and TENSORS, in this order; empty for OFF
-    rate            one of so many requests is traced; 0 for none
+    rate            one of so many requests is traced
     count           so many are traced, -1 for no bound
     log_frequency   traces in one file, each in a file with a number behind its name; 0 for one file
     file            path of the trace file, "" for no traces; only the command line can say it
@@ -87,17 +87,14 @@ class TraceSettings:
     @property
     def may_trace(self) -> bool:
         """Whether a request can be traced with them."""
-        return bool(self.level and self.rate and self.count and self.file and self.mode == TRITON)
+        return bool(self.level and self.count and self.file and self.mode == TRITON)
 
-    def as_dict(self, remaining: int) -> dict[str, Any]:
-        """By their names in the protocol; trace_level is a list, the others are text.
-
-        remaining   how many traces are still to come, shown as trace_count
-        """
+    def as_dict(self) -> dict[str, Any]:
+        """By their names in the protocol; trace_level is a list, the others are text."""
         shown: dict[str, Any] = {
             "trace_level": list(self.level) or [OFF],
             "trace_rate": str(self.rate),
-            "trace_count": str(remaining),
+            "trace_count": str(self.count),
         }
         if self.mode == TRITON:
             shown |= {"log_frequency": str(self.log_frequency), "trace_file": self.file}
@@ -107,7 +104,7 @@ class TraceSettings:
 def parsed(changes: Mapping[str, Any]) -> dict[str, Any]:
     """The changes of a client as fields of TraceSettings; None for one that is to be cleared.
 
-    Names that are no setting are left out, and so are unknown levels, as in Triton. Raises
+    Names that are no setting are left out, and so are levels that are none, as in Triton. Raises
     CoreError(INVALID) for a value that cannot be, UNSUPPORTED for the trace file.
     """
     if "trace_file" in changes:
@@ -115,8 +112,15 @@ def parsed(changes: Mapping[str, Any]) -> dict[str, Any]:
     return {
         _FIELDS[key]: None if value is None else _PARSERS[key](key, value)
         for key, value in changes.items()
-        if key in _PARSERS
+        if key in _PARSERS and not (key == "trace_level" and _names_no_level(value))
     }
+
+
+def _names_no_level(value: Any) -> bool:
+    """Whether a list of levels has none that there is: then it changes nothing."""
+    return isinstance(value, list) and all(
+        isinstance(each, str) and each not in (OFF, *_LEVELS) for each in value
+    )
 
 
 def _level(key: str, value: Any) -> tuple[str, ...]:
@@ -125,6 +129,12 @@ def _level(key: str, value: Any) -> tuple[str, ...]:
     if OFF in value and len(value) > 1:
         raise invalid(f"Expect only one trace level '{OFF}' is specified")
     return _ordered(value)
+
+
+def _sampling_rate(key: str, value: Any) -> int:
+    if not (number := _rate(key, value)):
+        raise invalid("Attempting to set invalid trace setting :sample rate must be non-zero")
+    return number
 
 
 def _rate(key: str, value: Any) -> int:
@@ -165,7 +175,7 @@ def _no_effect(setting: str) -> None:
 
 _PARSERS: dict[str, Callable[[str, Any], Any]] = {
     "trace_level": _level,
-    "trace_rate": _rate,
+    "trace_rate": _sampling_rate,
     "trace_count": _count,
     "log_frequency": _rate,
 }

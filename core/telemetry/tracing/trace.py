@@ -204,7 +204,7 @@ def _elements(tensor: Tensor) -> Iterable[str]:
     if tensor.dtype is dtypes.BYTES:
         return (json.dumps(each.decode(errors="replace"), ensure_ascii=False) for each in flat)
     if tensor.dtype is dtypes.BOOL:
-        return ("true" if each else "false" for each in flat)
+        return ("1" if each else "0" for each in flat)
     if tensor.dtype is dtypes.BF16:
         flat = (flat.astype(np.uint32) << 16).view(np.float32)
-    return map(str, flat)
+    return (str(each).removesuffix(".0") for each in flat)

@@ -59,8 +59,7 @@ class Tracer:
 
     def settings(self, model: str = "") -> dict[str, Any]:
         """Those of the server, or those that hold for a model, by their names in the protocol."""
-        sampler = self._model_samplers.get(model, self._sampler)
-        return sampler.settings.as_dict(sampler.remaining)
+        return self._model_samplers.get(model, self._sampler).settings.as_dict()
 
     def change(self, changes: Mapping[str, Any], model: str = "") -> dict[str, Any]:
         """Change settings of the server, or of a model; returns all that hold then.

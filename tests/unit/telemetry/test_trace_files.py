@@ -58,7 +58,7 @@ def test_no_more_than_count_are_taken(sampler):
     assert two.remaining == 0 and not two.active
 
 
-@pytest.mark.parametrize("off", [{"rate": 0}, {"count": 0}, {"mode": "opentelemetry"}])
+@pytest.mark.parametrize("off", [{"count": 0}, {"mode": "opentelemetry"}])
 def test_settings_under_which_nothing_is_taken(sampler, off):
     assert not sampler(**{"rate": 1, **off}).take()
 
@@ -181,11 +181,11 @@ def test_a_tensor_in_shared_memory_is_copied():
 @pytest.mark.parametrize(
     "array,dtype,data",
     [
-        (np.array([[0.1, -2]], np.float32), None, "0.1,-2.0"),
+        (np.array([[0.1, -2]], np.float32), None, "0.1,-2"),
         (np.array([[1, 2]], np.uint8), None, "1,2"),
-        (np.array([[True, False]]), None, "true,false"),
+        (np.array([[True, False]]), None, "1,0"),
         (np.array([[b'a"b', b"\xff"]], object), None, '"a\\"b","\ufffd"'),
-        (np.array([[0x3F80, 0xC000]], np.uint16), dtypes.BF16, "1.0,-2.0"),
+        (np.array([[0x3F80, 0xC000]], np.uint16), dtypes.BF16, "1,-2"),
     ],
 )
 def test_tensors_are_text(array, dtype, data):

@@ -18,7 +18,7 @@ def test_nothing_is_traced_unless_somebody_says_so():
 
     assert settings == TraceSettings()
     assert not settings.may_trace
-    assert settings.as_dict(-1) == {
+    assert settings.as_dict() == {
         "trace_level": ["OFF"],
         "trace_rate": "1000",
         "trace_count": "-1",
@@ -77,7 +77,7 @@ def test_mode_opentelemetry_shows_its_own_settings_and_traces_nothing():
         "--trace-config=triton,file=/tmp/t",
         "--trace-config=opentelemetry,url=http://collector",
     )
-    shown = settings.as_dict(-1)
+    shown = settings.as_dict()
 
     assert not settings.may_trace
     assert (shown["trace_mode"], shown["url"]) == ("opentelemetry", "http://collector")
@@ -101,8 +101,13 @@ def test_changes_become_values():
     }
 
 
-def test_unknown_names_and_levels_are_left_out():
-    assert parsed({"colour": "red", "trace_level": ["LOUD"]}) == {"level": ()}
+@pytest.mark.parametrize("levels", [["LOUD"], []])
+def test_unknown_names_and_levels_change_nothing(levels):
+    assert parsed({"colour": "red", "trace_level": levels}) == {}
+
+
+def test_an_unknown_level_beside_others_is_left_out():
+    assert parsed({"trace_level": ["LOUD", "TENSORS"]}) == {"level": ("TENSORS",)}
 
 
 @pytest.mark.parametrize(
@@ -110,6 +115,10 @@ def test_unknown_names_and_levels_are_left_out():
     [
         ({"trace_rate": "many"}, "Unable to parse 'trace_rate', got: many"),
         ({"trace_rate": "-1"}, "Unable to parse 'trace_rate', value is out of range [ 0, "),
+        (
+            {"trace_rate": "0"},
+            "Attempting to set invalid trace setting :sample rate must be non-zero",
+        ),
         ({"trace_rate": 3}, "expect a string for 'trace_rate'"),
         ({"trace_rate": {}}, "expect a string for 'trace_rate'"),
         ({"trace_count": "-5x"}, "Unable to parse 'trace_count', got: -5x"),

@@ -94,32 +94,33 @@ async def test_one_model_may_be_traced_alone(tracer):
     assert not await traced(found, "other")
 
 
-async def test_the_count_is_what_is_left_and_the_last_turns_it_off(tracer):
+async def test_the_last_of_the_count_turns_it_off(tracer):
     found = tracer(*ON, ("count", "2"))
 
-    assert await traced(found)
-    assert found.settings()["trace_count"] == "1"
-    assert await traced(found)
-    assert found.settings()["trace_count"] == "0"
+    assert await traced(found) and await traced(found)
     assert not found.on
+    assert found.settings()["trace_count"] == "2"
 
 
 async def test_what_was_counted_stays_counted_until_the_count_is_set(tracer):
-    found = tracer(*ON, ("count", "5"))
+    found = tracer(*ON, ("count", "1"))
     await traced(found)
 
-    assert found.change({"trace_rate": "2"})["trace_count"] == "4"
-    assert found.change({"trace_count": "5"})["trace_count"] == "5"
+    found.change({"trace_rate": "1"})
+    assert not found.on
+    found.change({"trace_count": "1"})
+    assert await traced(found)
 
 
 async def test_a_change_of_the_server_leaves_the_count_of_a_model_alone(tracer):
     found = tracer(*ON)
-    found.change({"trace_count": "5"}, "m")
+    found.change({"trace_count": "1"}, "m")
     await traced(found)
 
     found.change({"trace_count": "9"})
 
-    assert found.settings("m")["trace_count"] == "4"
+    assert not await traced(found)
+    assert await traced(found, "other")
 
 
 async def test_it_stays_on_until_the_last_trace_has_left(tracer):
