@@ -16,9 +16,9 @@ class Sampler:
     `log_frequency` of them, or all that `count` allows.
     """
 
-    def __init__(self, settings: TraceSettings, files: TraceFiles, remaining: int):
+    def __init__(self, settings: TraceSettings, files: TraceFiles):
         self.settings = settings
-        self.remaining = remaining
+        self.remaining = settings.count
         self._files = files
         self._seen = 0
         self._open = 0  # traces that have begun and not left

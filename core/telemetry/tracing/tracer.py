@@ -43,7 +43,7 @@ class Tracer:
         self._start = TraceSettings.of(options)  # of the command line
         self._changes: dict[str, Any] = {}  # of the server's settings, by clients
         self._model_changes: dict[str, dict[str, Any]] = {}
-        self._sampler = Sampler(self._start, self._files, self._start.count)
+        self._sampler = Sampler(self._start, self._files)
         self._model_samplers: dict[str, Sampler] = {}  # of models with settings of their own
         self._open = 0  # traces that have begun and not left
         self.on = self._sampler.active
@@ -104,14 +104,12 @@ class Tracer:
     def _sampler_for(
         self, settings: TraceSettings, before: Sampler | None, changed: set[str]
     ) -> Sampler:
-        """The sampler for settings: the one before if nothing was said about it."""
-        if before is None:
-            return Sampler(settings, self._files, settings.count)
-        if not changed and settings == before.settings:
-            return before
-        before.retire()
-        counted = "count" not in changed and settings.count == before.settings.count
-        return Sampler(settings, self._files, before.remaining if counted else settings.count)
+        """The one before if nothing was said about it, else another, which counts from the start."""
+        if before is not None:
+            if not changed and settings == before.settings:
+                return before
+            before.retire()
+        return Sampler(settings, self._files)
 
     def _look(self) -> None:
         samplers = (self._sampler, *self._model_samplers.values())

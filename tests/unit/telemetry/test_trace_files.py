@@ -20,7 +20,7 @@ def sampler(tmp_path):
 
     def make(**settings):
         made = TraceSettings(level=("TIMESTAMPS",), file=str(tmp_path / "trace"), **settings)
-        return Sampler(made, TraceFiles(), made.count)
+        return Sampler(made, TraceFiles())
 
     return make
 

@@ -102,14 +102,14 @@ async def test_the_last_of_the_count_turns_it_off(tracer):
     assert found.settings()["trace_count"] == "2"
 
 
-async def test_what_was_counted_stays_counted_until_the_count_is_set(tracer):
+async def test_a_change_starts_the_count_again(tracer):
     found = tracer(*ON, ("count", "1"))
     await traced(found)
 
-    found.change({"trace_rate": "1"})
-    assert not found.on
-    found.change({"trace_count": "1"})
+    found.change({"trace_level": ["TENSORS"]})
+
     assert await traced(found)
+    assert not await traced(found)
 
 
 async def test_a_change_of_the_server_leaves_the_count_of_a_model_alone(tracer):
