@@ -6,10 +6,14 @@ against the model once and writes `rows`; later rooms trust it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
+from core.errors import invalid
 from core.tensor import Tensor
+
+NEWEST = -1  # a model_version: the newest that is ready
 
 SEQUENCE_START = 1
 SEQUENCE_END = 2
@@ -153,3 +157,23 @@ class InferenceRequest:
         return (
             f"InferenceRequest({self.model_name!r}, id={self.id!r}, {list(self.inputs.values())})"
         )
+
+
+def parse_version(text: str) -> int:
+    """The number of a model version as a client writes it; "" means the newest.
+
+    Raises CoreError(INVALID) with Triton's text.
+    """
+    if not text:
+        return NEWEST
+    number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,19}", text) else 2**63
+    if not -(2**63) <= number < 2**63:
+        raise invalid(
+            f"failed to get model version from specified version string '{text}' (details: stol), "
+            "version should be an integral value > 0"
+        )
+    if number < 0:  # -1 too: it means the newest only behind this function
+        raise invalid(
+            f"invalid model version specified '{text}' , version should be an integral value > 0"
+        )
+    return number

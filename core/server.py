@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import enum
-import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -25,7 +24,7 @@ from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
 from core.pipeline.cache import cache_of
 from core.pipeline.limit import RateLimiter
-from core.request import InferenceRequest
+from core.request import NEWEST, InferenceRequest
 from core.response import Reply
 from core.telemetry import log, metrics
 from core.telemetry.tracing import Tracer
@@ -45,8 +44,6 @@ EXTENSIONS = (
     "trace",
     "logging",
 )
-
-NEWEST = -1
 
 
 class State(enum.Enum):
@@ -271,23 +268,3 @@ class Server:
         if request.trace is not None:
             return self.tracing.step(request, version.name, version.version, version.chain.handler)
         return version.chain.handler(request)
-
-
-def parse_version(text: str) -> int:
-    """The number of a model version as a client writes it; "" means the newest.
-
-    Raises CoreError(INVALID) with Triton's text.
-    """
-    if not text:
-        return NEWEST
-    number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,19}", text) else 2**63
-    if not -(2**63) <= number < 2**63:
-        raise invalid(
-            f"failed to get model version from specified version string '{text}' (details: stol), "
-            "version should be an integral value > 0"
-        )
-    if number < 0:  # -1 too: it means the newest only behind this function
-        raise invalid(
-            f"invalid model version specified '{text}' , version should be an integral value > 0"
-        )
-    return number

@@ -13,8 +13,7 @@ from core.config.labels import read_labels
 from core.config.messages import ModelConfig, ModelInput, ModelOutput
 from core.dtypes import DataType
 from core.errors import invalid
-
-NEWEST = -1
+from core.request import NEWEST
 
 
 @dataclass(frozen=True)

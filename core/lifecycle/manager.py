@@ -23,6 +23,7 @@ from core.lifecycle.version import ModelVersion
 from core.options import Options
 from core.repository import Catalog, ModelSource, Override, open_repositories
 from core.repository.names import checked_name
+from core.request import NEWEST
 
 if TYPE_CHECKING:
     from core.server import Server
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("core")
 
 T = TypeVar("T")
-
-NEWEST = -1
 
 
 class ModelManager:

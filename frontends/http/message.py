@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Protocol
 
-from core.server import parse_version
+from core.request import parse_version
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
 

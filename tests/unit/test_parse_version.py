@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import CoreError, Kind
-from core.server import NEWEST, parse_version
+from core.request import NEWEST, parse_version
 
 
 def test_no_version_means_the_newest():

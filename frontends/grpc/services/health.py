@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from core.errors import CoreError
-from core.server import Server, parse_version
+from core.request import parse_version
+from core.server import Server
 from frontends.grpc.call import Call
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.health_messages import HealthCheckRequest, HealthCheckResponse

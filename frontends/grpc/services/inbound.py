@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from core.config import Signature
 from core.errors import invalid
-from core.request import InferenceRequest
-from core.server import Server, parse_version
+from core.request import InferenceRequest, parse_version
+from core.server import Server
 from core.tensor import Buffer
 from frontends.grpc.call import Call
 from frontends.grpc.protocol.messages import ModelInferRequest

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from core.server import Server, parse_version
+from core.request import parse_version
+from core.server import Server
 from frontends.grpc.call import Call
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import (

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from core.errors import CoreError
-from core.server import parse_version
+from core.request import parse_version
 
 OPERATIONS = frozenset(("load_model", "unload_model", "is_model_ready"))
 
