@@ -56,7 +56,7 @@ class Launcher:
             if spec is None:
                 raise RuntimeError("--server=triton needs nvidia-pytriton, or --pytriton-site")
             self.site = pathlib.Path(spec.submodule_search_locations[0]).parent
-        site = pathlib.Path(self.site)
+        site = pathlib.Path(self.site).resolve()
         bundle = site / "pytriton" / "tritonserver"
         if self._runtime is None:
             self._runtime = pathlib.Path(tempfile.mkdtemp(prefix="conformance-triton-"))
@@ -75,7 +75,8 @@ class Launcher:
             [str(site / "nvidia_pytriton.libs")]
             + [part for part in [os.environ.get("LD_LIBRARY_PATH")] if part]
         )
-        environment["PATH"] = f"{pathlib.Path(sys.executable).parent}:{environment['PATH']}"
+        # The interpreter of that environment: this one's has a triton_python_backend_utils of its own.
+        environment["PATH"] = f"{site.parents[2] / 'bin'}:{environment['PATH']}"
         return (
             [
                 str(bundle / "bin" / "tritonserver"),

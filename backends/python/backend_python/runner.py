@@ -6,6 +6,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
 from types import CoroutineType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,17 @@ if TYPE_CHECKING:
 CLASS = "TritonPythonModel"
 
 
+class _FreshLoader(SourceFileLoader):
+    """Compiles the file as it is now.
+
+    Python's bytecode cache tells files apart by whole seconds and their size: a model that is changed
+    and loaded again within a second would run as it was.
+    """
+
+    def get_code(self, fullname: str) -> Any:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 def load_module(file: str, name: str) -> ModuleType:
     """Import a model's file as module `name`.
 
@@ -33,8 +45,8 @@ def load_module(file: str, name: str) -> ModuleType:
     for directory in (version_directory, os.path.dirname(version_directory)):
         if directory not in sys.path:
             sys.path.append(directory)
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
+    spec = importlib.util.spec_from_file_location(name, file, loader=_FreshLoader(name, file))
+    if spec is None or spec.loader is None or not file.endswith(".py"):
         raise ImportError(f"'{file}' is no Python file: its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # classes of the model are found by it, for example by pickle

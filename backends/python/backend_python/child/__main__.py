@@ -23,6 +23,9 @@ from backend_python.child.connection import Closed, Connection
 from backend_python.child.host import ChildHost
 from backend_python.protocol import Frame
 
+# What a model's folder holds stays as it is, and what is imported from it is what it holds now.
+sys.dont_write_bytecode = True
+
 
 class Child:
     """The model and its channel. Main thread, but for what says otherwise."""
