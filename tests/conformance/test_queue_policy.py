@@ -100,12 +100,14 @@ def test_full_queue_refuses_with_503(server):
 
 
 def test_full_queue_is_unavailable_over_grpc(server):
+    client = server.grpc_client()
+    assert client.is_server_live()  # connected before the queue fills: that may take a while
     calls = Calls(server, "bounded")
     calls.send("running", 800, pause=0.3)
     for label in ("first", "second"):
         calls.send(label, 0)
     with pytest.raises(InferenceServerException) as error:
-        server.grpc_client().infer("bounded", [grpc_input("MS", np.array([[0]], np.int32))])
+        client.infer("bounded", [grpc_input("MS", np.array([[0]], np.int32))])
     assert error.value.status() == "StatusCode.UNAVAILABLE"
     calls.wait()
 
