@@ -114,10 +114,6 @@ class InferenceRequest:
         self.cancelled = False
         self._on_cancel: list[Callable[[], None]] | None = None
 
-    def wants(self, name: str) -> bool:
-        """Whether output `name` goes into the answer."""
-        return not self.outputs or any(output.name == name for output in self.outputs)
-
     def placed(self, name: str) -> bool:
         """Whether output `name` goes into memory of the client, so that the answer has no data for it."""
         return self.shared and any(

@@ -32,27 +32,6 @@ def count(data):
         PyBuffer_Release(&view)
 
 
-def offsets(data, counts):
-    """Byte positions at which each group of elements starts, and the end; see strings.pyi."""
-    cdef Py_buffer view
-    cdef Py_ssize_t at = 0, i, n
-    cdef const uint8_t* base
-    found = [0]
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        base = <const uint8_t*>view.buf
-        for group in counts:
-            n = group
-            for i in range(n):
-                if view.len - at < 4 or <Py_ssize_t>_length(base + at) > view.len - at - 4:
-                    raise ValueError(f"BYTES tensor ends within element {i} of a group of {n}")
-                at += 4 + <Py_ssize_t>_length(base + at)
-            found.append(at)
-        return found
-    finally:
-        PyBuffer_Release(&view)
-
-
 def decode(data, Py_ssize_t n):
     """An object array of the `n` elements in `data`; see strings.pyi."""
     cdef Py_buffer view

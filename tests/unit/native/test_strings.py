@@ -71,21 +71,10 @@ def test_an_element_that_claims_four_gigabytes_is_not_counted():
     assert strings.count(struct.pack("<I", 0xFFFFFFFF) + b"abc") == (0, 7)
 
 
-@given(st.lists(elements, max_size=6))
-def test_offsets_are_the_ends_of_the_groups(groups):
-    wire = oracle([item for group in groups for item in group])
-
-    found = strings.offsets(wire, [len(group) for group in groups])
-
-    assert found == [sum(len(oracle(g)) for g in groups[:i]) for i in range(len(groups) + 1)]
-
-
 @pytest.mark.parametrize("wire,count", [(b"\x01\0\0", 1), (b"\x02\0\0\0a", 1), (b"", 1)])
 def test_data_that_ends_early_is_refused(wire, count):
     with pytest.raises(ValueError, match="ends within element 0"):
         strings.decode(wire, count)
-    with pytest.raises(ValueError, match="ends within element 0"):
-        strings.offsets(wire, [count])
 
 
 def test_data_after_the_last_element_is_refused():
