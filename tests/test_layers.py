@@ -87,7 +87,8 @@ SOURCES = {
     module_name(path): path
     for path in tracked("core/*.py", "core/**/*.py", "frontends/*.py", "frontends/**/*.py")
 }
-MODULES = set(SOURCES) | {module_name(path) for path in tracked("core/native/*.pyx")}
+COMPILED = tracked("core/*.pyx", "core/**/*.pyx", "frontends/*.pyx", "frontends/**/*.pyx")
+MODULES = set(SOURCES) | {module_name(path) for path in COMPILED}
 CORE = sorted(name for name in SOURCES if name.split(".")[0] == "core")
 GRAPH = {name: imports(path) for name, path in SOURCES.items()}
 
@@ -187,18 +188,14 @@ def test_no_import_goes_round_in_a_circle():
         walk(module)
 
 
-def test_compiled_code_of_core_is_in_core_native_only():
-    assert [
-        str(path.relative_to(ROOT))
-        for path in tracked("core/*.pyx", "core/**/*.pyx", "frontends/*.pyx", "frontends/**/*.pyx")
-        if path.parent != ROOT / "core" / "native"
-    ] == []
+def test_cython_is_written_in_the_folders_named_native_only():
+    homes = {ROOT / "core/native", ROOT / "frontends/http/native", ROOT / "frontends/grpc/native"}
+
+    assert [str(path.relative_to(ROOT)) for path in COMPILED if path.parent not in homes] == []
 
 
 def test_every_compiled_module_has_its_types_beside_it():
-    assert [
-        path.name for path in tracked("core/native/*.pyx") if not path.with_suffix(".pyi").exists()
-    ] == []
+    assert [path.name for path in COMPILED if not path.with_suffix(".pyi").exists()] == []
 
 
 def test_no_file_or_folder_is_named_after_nothing():

@@ -10,8 +10,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
+from core.errors import CoreError
+from core.tensor import Buffer
 from frontends.grpc.call import Call
 
+Message = bytes | list[Buffer]  # whole, or in parts that are sent one after another
+Done = Callable[[Message | CoreError], None]
+BeginFunction = Callable[[bytes, Call, Done], None]
 UnaryFunction = Callable[[bytes, Call], Awaitable[bytes]]
 StreamFunction = Callable[[AsyncIterator[bytes], Call], AsyncGenerator[bytes, None]]
 
@@ -23,12 +28,15 @@ class Unary:
     path       /package.Service/Method, as on the wire
     category   which --grpc-restricted-protocol it belongs to
     compress   whether --grpc-infer-response-compression-level is for its responses
+    begin      the same as `function` without a task: `begin(request, call, done)` calls `done` once,
+               on the loop, perhaps before it returns, and raises nothing; None if there is no such way
     """
 
     path: str
     category: str
     function: UnaryFunction
     compress: bool = False
+    begin: BeginFunction | None = None
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,20 @@ from frontends.http.message import JSON_HEADERS, Answer
 
 
 def render(response: InferenceResponse, form: OutputForm) -> Answer:
-    """The answer 200 with the outputs, each in the form that the request wants.
+    """The answer 200 with the outputs, each in the form that the request wants; raises as `write`."""
+    json_size, parts = write(response, form)
+    if not json_size:
+        return Answer(200, JSON_HEADERS, parts[0])
+    headers = {"Content-Type": "application/octet-stream", JSON_SIZE: str(json_size)}
+    return Answer(200, headers, b"".join(parts))
 
-    Of those in shared memory there are no bytes in it. Raises CoreError(INVALID) for an FP16 or BF16
-    output that is wanted in JSON.
+
+def write(response: InferenceResponse, form: OutputForm) -> tuple[int, list[Buffer]]:
+    """The body as buffers to be sent one after another: the JSON, then the binary outputs.
+
+    Returns the size of the JSON, 0 if nothing follows it, and the buffers. Of outputs in shared
+    memory there are no bytes in them. Raises CoreError(INVALID) for an FP16 or BF16 output that is
+    wanted in JSON.
     """
     tail: list[Buffer] = []
     outputs = []
@@ -50,7 +60,4 @@ def render(response: InferenceResponse, form: OutputForm) -> Answer:
         document["parameters"] = response.parameters
     document["outputs"] = outputs
     text = orjson.dumps(document)
-    if not tail:
-        return Answer(200, JSON_HEADERS, text)
-    headers = {"Content-Type": "application/octet-stream", JSON_SIZE: str(len(text))}
-    return Answer(200, headers, b"".join((text, *tail)))
+    return (len(text) if tail else 0), [text, *tail]

@@ -1,0 +1,1 @@
+"""Compiled rooms of the gRPC frontend: what every request walks through."""

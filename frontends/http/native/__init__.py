@@ -1,0 +1,1 @@
+"""Compiled rooms of the HTTP frontend: what every request walks through."""
