@@ -56,24 +56,15 @@ class Batch:
     Written by the instance's thread while it executes, by nobody else.
     """
 
-    __slots__ = (
-        "_gathered",
-        "compute_end_ns",
-        "compute_start_ns",
-        "delivery",
-        "end_ns",
-        "requests",
-        "rows",
-        "signature",
-        "start_ns",
-    )
-
     def __init__(self, requests: list[InferenceRequest], signature: Signature, delivery: Delivery):
         self.requests = requests
         self.signature = signature
         self.delivery = delivery
-        self.rows = sum(request.rows for request in requests)
-        self._gathered: dict[str, np.ndarray] = {}
+        rows = 0
+        for request in requests:
+            rows += request.rows
+        self.rows = rows
+        self._gathered: dict[str, np.ndarray] | None = None  # input → array, of several requests
         self.start_ns = 0
         self.compute_start_ns = 0
         self.compute_end_ns = 0
@@ -97,6 +88,8 @@ class Batch:
         dimension: the elements of all requests, one request behind the other.
         KeyError if the requests do not carry it.
         """
+        if self._gathered is None:
+            self._gathered = {}
         if (array := self._gathered.get(name)) is None:
             array = self._gathered[name] = self._gather(name)
         return array
@@ -109,12 +102,14 @@ class Batch:
             return np.concatenate([tensor.array.reshape(-1) for tensor in tensors])
         if len(tensors) == 1:
             return first.array
-        shape = (sum(tensor.shape[0] for tensor in tensors), *first.shape[1:])
         if first.dtype is dtypes.BYTES:
             return np.concatenate([tensor.array for tensor in tensors])
-        out = np.empty(shape, first.dtype.numpy)
+        rows = 0
+        for tensor in tensors:
+            rows += tensor.shape[0]
+        out = np.empty((rows, *first.shape[1:]), first.dtype.numpy)
         if out.size:
-            gather([tensor.raw for tensor in tensors], out.reshape(-1).view(np.uint8))
+            gather([tensor.raw for tensor in tensors], out)
         return out
 
     def inputs_ready(self) -> None:

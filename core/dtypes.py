@@ -6,18 +6,27 @@ Protocol names (`FP32`) come from the KServe v2 specification, `TYPE_*` names an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 
-@dataclass(frozen=True, eq=False)  # one object per datatype: compared by identity
 class DataType:
-    name: str  # in the protocol: "FP32", "BYTES"
-    config_name: str  # in config.pbtxt: "TYPE_FP32", "TYPE_STRING"
-    number: int  # of the enum in model_config.proto
-    byte_size: int  # of one element on the wire; 0 for BYTES, whose elements vary
-    numpy: np.dtype  # little endian; BF16 as uint16 bit patterns, BYTES as objects of type bytes
+    """One datatype; there is one object of each, compared by identity.
+
+    name         in the protocol: "FP32", "BYTES"
+    config_name  in config.pbtxt: "TYPE_FP32", "TYPE_STRING"
+    number       of the enum in model_config.proto
+    byte_size    of one element on the wire; 0 for BYTES, whose elements vary
+    numpy        little endian; BF16 as uint16 bit patterns, BYTES as objects of type bytes
+    """
+
+    def __init__(
+        self, name: str, config_name: str, number: int, byte_size: int, numpy: np.dtype
+    ):
+        self.name = name
+        self.config_name = config_name
+        self.number = number
+        self.byte_size = byte_size
+        self.numpy = numpy
 
     def __repr__(self) -> str:
         return self.name

@@ -28,8 +28,6 @@ class RequestedOutput:
     memory        writable bytes of the client (of a shared memory region) for it, or None for the reply
     """
 
-    __slots__ = ("class_count", "memory", "name")
-
     def __init__(self, name: str, class_count: int = 0, memory: memoryview | None = None):
         self.name = name
         self.class_count = class_count
@@ -58,26 +56,6 @@ class InferenceRequest:
     arrival_ns       time.monotonic_ns() at which the model took it in (written by admit)
     rows             batch size; 1 for a model without a batch dimension (written by admit)
     """
-
-    __slots__ = (
-        "_on_cancel",
-        "arrival_ns",
-        "cancelled",
-        "correlation_id",
-        "deadline_ns",
-        "flags",
-        "id",
-        "inputs",
-        "model_name",
-        "model_version",
-        "outputs",
-        "parameters",
-        "priority",
-        "rows",
-        "shared",
-        "timeout_us",
-        "trace",
-    )
 
     def __init__(
         self,
@@ -116,9 +94,11 @@ class InferenceRequest:
 
     def placed(self, name: str) -> bool:
         """Whether output `name` goes into memory of the client, so that the answer has no data for it."""
-        return self.shared and any(
-            output.name == name and output.memory is not None for output in self.outputs
-        )
+        if self.shared:
+            for output in self.outputs:
+                if output.name == name:
+                    return output.memory is not None
+        return False
 
     def cancel(self) -> None:
         """Nobody waits any more: leave the queue at once, or tell the running model. Loop thread.

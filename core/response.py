@@ -24,8 +24,6 @@ class InferenceResponse:
     outputs   in the order of the model's configuration, only those that the request wants
     """
 
-    __slots__ = ("id", "model_name", "model_version", "outputs", "parameters")
-
     def __init__(
         self,
         model_name: str,
@@ -63,11 +61,10 @@ class Reply:
     Each item is (InferenceResponse | CoreError | None, final). None with final means: nothing more.
     """
 
-    __slots__ = ("_finished", "_items", "_listener", "request")
-
     def __init__(self, request: InferenceRequest):
         self.request = request
-        self._items: deque[tuple[InferenceResponse | CoreError | None, bool]] = deque()
+        # Answers that came before anybody listened; most come later, or there is one.
+        self._items: deque[tuple[InferenceResponse | CoreError | None, bool]] | None = None
         self._listener: Listener | None = None
         self._finished = False
 
@@ -91,8 +88,10 @@ class Reply:
             if final:
                 self._listener = _all_told
             listener(item, final)
-        else:
-            self._items.append((item, final))
+            return
+        if self._items is None:
+            self._items = deque()
+        self._items.append((item, final))
 
     def fail(self, error: CoreError) -> None:
         """Send `error` as the end."""
@@ -103,7 +102,8 @@ class Reply:
         if self._listener is not None:
             raise RuntimeError("a Reply has one listener")
         while self._items:
-            listener(*self._items.popleft())
+            item, final = self._items.popleft()
+            listener(item, final)
         self._listener = _all_told if self._finished else listener
 
     def cancel(self) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from core import dtypes
 from core.dtypes import DataType
 from core.errors import invalid
-from core.native import strings
+from core.native import arrays, strings
 
 Buffer = Any  # bytes, bytearray, memoryview or another object with the buffer protocol
 
@@ -29,8 +29,6 @@ class Tensor:
 
     The tensor keeps its buffer alive and never writes to it. Not locked: one thread at a time.
     """
-
-    __slots__ = ("_array", "_raw", "dtype", "name", "shape")
 
     def __init__(
         self,
@@ -81,8 +79,7 @@ class Tensor:
             if self.dtype is dtypes.BYTES:
                 self._raw = strings.encode(array)
             else:
-                packed = np.ascontiguousarray(array, self.dtype.numpy)
-                self._raw = packed.reshape(-1).view(np.uint8).data
+                self._raw = arrays.flat(np.ascontiguousarray(array, self.dtype.numpy))
         return self._raw
 
     @property
@@ -93,7 +90,7 @@ class Tensor:
                 self._array = strings.decode(self._raw, self.count).reshape(self.shape)
             else:
                 assert self._raw is not None
-                self._array = np.frombuffer(self._raw, self.dtype.numpy).reshape(self.shape)
+                self._array = arrays.view(self._raw, self.dtype.numpy, self.shape)
         return self._array
 
     @property

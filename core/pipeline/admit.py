@@ -13,29 +13,78 @@ from collections.abc import Callable
 from core import dtypes
 from core.config.signature import InputSpec, Signature
 from core.errors import CoreError, invalid
-from core.native import strings
+from core.native import arrays, strings
 from core.pipeline.split import mapped_shape
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
 LARGEST = 2**63 - 1  # of an element count or byte size, as in Triton
+LARGEST_QUICK = 2**31 - 1  # of a size whose products need no thought about overflow
 
 
-def admission(
-    signature: Signature, clock_ns: Callable[[], int] = time.monotonic_ns
-) -> Callable[[InferenceRequest], None]:
-    """The check for one model version: raises CoreError(INVALID), or completes the request."""
-    required = [spec.name for spec in signature.inputs.values() if not spec.optional]
-    most = len(signature.inputs)
+class Admission:
+    """The check for one model version: raises CoreError(INVALID), or completes the request.
 
-    def admit(request: InferenceRequest) -> None:
+    Two ways to the same result: nearly every request is plainly right, and `_is_right` sees that
+    without making anything; the other way knows what is wrong and has all the texts.
+    """
+
+    def __init__(self, signature: Signature, clock_ns: Callable[[], int] = time.monotonic_ns):
+        self._signature = signature
+        self._clock_ns = clock_ns
+        self._required = [spec.name for spec in signature.inputs.values() if not spec.optional]
+        self._expected = {
+            name: Expected(spec, signature) for name, spec in signature.inputs.items()
+        }
+        self._batches = signature.max_batch_size > 0
+        # Inputs that all must be there, in the shape in which the model sees them.
+        self._plain = len(self._required) == len(signature.inputs) and not any(
+            spec.reshape is not None or spec.shape_tensor for spec in signature.inputs.values()
+        )
+
+    def __call__(self, request: InferenceRequest) -> None:
+        if not self._is_right(request):
+            self._complete(request)
+        request.arrival_ns = self._clock_ns()
+
+    def _is_right(self, request: InferenceRequest) -> bool:
+        """Whether the request is right for certain; then its rows are written."""
+        inputs = request.inputs
+        if not self._plain or len(inputs) != len(self._expected) or not inputs:
+            return False
+        if request.outputs:
+            outputs = self._signature.outputs
+            for output in request.outputs:
+                if output.name not in outputs:
+                    return False
+        rows = -1
+        for name, tensor in inputs.items():
+            expected = self._expected.get(name)
+            if expected is None or not expected.fits(tensor):
+                return False
+            if self._batches:
+                first = tensor.shape[0]
+                if first != rows and rows != -1:
+                    return False
+                rows = first
+        if self._batches:
+            if rows > self._signature.max_batch_size:
+                return False
+            request.rows = rows
+        else:
+            request.rows = 1
+        return True
+
+    def _complete(self, request: InferenceRequest) -> None:
+        signature = self._signature
         try:
             for output in request.outputs:
                 if output.name not in signature.outputs:
                     raise invalid(
                         f"unexpected inference output '{output.name}' for model '{signature.name}'"
                     )
-            if not (len(required) <= len(request.inputs) <= most) or any(
+            required = self._required
+            if not (len(required) <= len(request.inputs) <= len(signature.inputs)) or any(
                 name not in request.inputs for name in required
             ):
                 raise _wrong_inputs(request, required, signature)
@@ -51,9 +100,35 @@ def admission(
                     request.inputs[name] = _model_shaped(tensor, spec, signature)
         except CoreError as error:
             raise CoreError(error.kind, f"{request_label(request)} {error.message}") from None
-        request.arrival_ns = clock_ns()
 
-    return admit
+
+class Expected:
+    """What one input must be, for a quick look. The batch dimension counts as -1."""
+
+    def __init__(self, spec: InputSpec, signature: Signature):
+        self.dtype = spec.dtype
+        self.byte_size = spec.dtype.byte_size
+        batched = signature.max_batch_size > 0 and not spec.shape_tensor
+        self.dims = (-1, *spec.dims) if batched else tuple(spec.dims)
+
+    def fits(self, tensor: Tensor) -> bool:
+        """Whether datatype, shape and size are right; False also where that takes a longer look."""
+        shape = tensor.shape
+        if tensor.dtype is not self.dtype or len(shape) != len(self.dims):
+            return False
+        count = 1
+        for i in range(len(shape)):
+            size, dim = shape[i], self.dims[i]
+            if size < 0 or (dim != size and dim != -1) or size > LARGEST_QUICK:
+                return False
+            count *= size
+            if count > LARGEST_QUICK:
+                return False
+        if not tensor.has_raw:
+            return True
+        if not self.byte_size:
+            return strings.count(tensor.raw) == (count, 0)
+        return arrays.length(tensor.raw) == count * self.byte_size
 
 
 def request_label(request: InferenceRequest) -> str:

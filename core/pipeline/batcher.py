@@ -94,6 +94,9 @@ class Batcher(Scheduler):
         self._queue = queue
         self._limits = limits
         self._key = key if not limits.alone else None
+        # As many requests from the front as one batch can look at.
+        self._most = 1 if limits.alone else limits.most_rows + 1
+        self._alone = limits.alone
         self._pump_soon = False
 
     @property
@@ -106,13 +109,14 @@ class Batcher(Scheduler):
         reply = Reply(request)
         waiting = Waiting(request, reply, self._key(request) if self._key else None)
         self._queue.push(waiting)
-        request.on_cancel(lambda: self._cancelled(waiting))
-        if self._limits.alone:
+        if self._alone:
             self.pump()
         elif not self._pump_soon:
             # Not at once: requests that arrive in one turn of the loop belong into one batch.
             self._pump_soon = True
             self._loop.call_soon(self._pump_now)
+        if not waiting.taken:
+            request.on_cancel(lambda: self._cancelled(waiting))
         return reply
 
     def put_back(self, waiting: Waiting) -> None:
@@ -123,21 +127,27 @@ class Batcher(Scheduler):
             self._queue.put_back(waiting)
 
     def _start_batches(self) -> int:
-        now_ns = self._clock_ns()
-        for waiting in self._queue.expire(now_ns):
-            self._refuse(waiting, unavailable("Request timeout expired"), "REJECTED")
+        queue = self._queue
+        now_ns = 0
+        if not self._alone or queue.timed:
+            now_ns = self._clock_ns()
+            for waiting in queue.expire(now_ns):
+                self._refuse(waiting, unavailable("Request timeout expired"), "REJECTED")
         look_again_ns = 0
-        while len(self._queue) and (worker := self._pool.claim()) is not None:
-            entries = self._front()
-            count, look_again_ns = choose(entries, self._limits, now_ns)
-            if not count:
-                self._pool.unclaim(worker)
-                break
-            chosen = entries[:count]
-            self._queue.take(chosen)
+        while queue.waits() and (worker := self._pool.claim()) is not None:
+            chosen = queue.front(self._most)
+            if not self._alone:
+                count, look_again_ns = choose(chosen, self._limits, now_ns)
+                if not count:
+                    self._pool.unclaim(worker)
+                    break
+                del chosen[count:]
+            queue.take(chosen)
             self._pool.run(chosen, worker)
-        expiry_ns = self._queue.next_expiry_ns()
-        return min((ns for ns in (look_again_ns, expiry_ns) if ns), default=0)
+        expiry_ns = queue.next_expiry_ns() if queue.timed else 0
+        if look_again_ns and expiry_ns:
+            return min(look_again_ns, expiry_ns)
+        return look_again_ns or expiry_ns
 
     def _fail_all(self, error: CoreError) -> None:
         for waiting in list(self._queue.in_order()):
@@ -147,16 +157,6 @@ class Batcher(Scheduler):
     def _pump_now(self) -> None:
         self._pump_soon = False
         self.pump()
-
-    def _front(self) -> list[Waiting]:
-        """As many requests from the front as one batch can look at."""
-        most = 1 if self._limits.alone else self._limits.most_rows + 1
-        front: list[Waiting] = []
-        for waiting in self._queue.in_order():
-            front.append(waiting)
-            if len(front) == most:
-                break
-        return front
 
     def _cancelled(self, waiting: Waiting) -> None:
         if self._queue.remove(waiting):
@@ -191,8 +191,6 @@ class InOrder:
 
 class _Held:
     """A reply whose answers wait for those before it."""
-
-    __slots__ = ("complete", "items", "reply")
 
     def __init__(self, reply: Reply):
         self.reply = reply

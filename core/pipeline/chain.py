@@ -14,11 +14,11 @@ from core.backend import Device, Model, ModelInstance
 from core.config import ModelConfig, Signature
 from core.config.messages import ModelQueuePolicy
 from core.errors import CoreError
-from core.pipeline.admit import admission, group_key
+from core.pipeline.admit import Admission, group_key
 from core.pipeline.batcher import Batcher, BatchLimits, InOrder
 from core.pipeline.cache import Cached, ResponseCache
 from core.pipeline.delivery import BatchDelivery
-from core.pipeline.intake import Handler, Intake
+from core.pipeline.intake import Door, Handler, Intake
 from core.pipeline.limit import Demand, RateLimiter, demand_of
 from core.pipeline.pool import Pool
 from core.pipeline.queue import QueuePolicy, RequestQueue, Waiting
@@ -57,12 +57,13 @@ class Chain:
         self._clock_ns = clock_ns
         self._cache = cache
         self._intake = Intake(loop)
-        self._pool = Pool(loop, self._deliver, lambda: self._scheduler.pump(), limiter)
+        self._pool = Pool(loop, self._deliver, limiter)
         self._scheduler = self._make_scheduler(config)
+        self._pool.on_idle = self._scheduler.pump
         self.handler = self._compose(config)
 
     def _compose(self, config: ModelConfig) -> Handler:
-        admit = admission(self.signature, self._clock_ns)
+        admit = Admission(self.signature, self._clock_ns)
         scheduled: Handler = self._scheduler
         if config.dynamic_batching.preserve_ordering:
             scheduled = InOrder(scheduled)
@@ -75,7 +76,7 @@ class Chain:
                 self._intake.ended,
                 self._clock_ns,
             )
-        return self._intake.door(admit, scheduled)
+        return Door(self._intake, admit, scheduled)
 
     def _make_scheduler(self, config: ModelConfig) -> Scheduler:
         key = group_key(self.signature) if self.signature.max_batch_size else None

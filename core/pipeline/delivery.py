@@ -32,25 +32,6 @@ class BatchDelivery:
     3. Everything below "loop thread" is only touched there.
     """
 
-    __slots__ = (
-        "_answered",
-        "_deferred",
-        "_holding",
-        "_items",
-        "_left",
-        "_loop",
-        "_on_final",
-        "_put_back",
-        "_released",
-        "_rescheduled",
-        "_scheduled",
-        "_signature",
-        "_statistics",
-        "_waiting",
-        "batch",
-        "clock_ns",
-    )
-
     def __init__(
         self,
         waiting: list[Waiting],
@@ -68,15 +49,16 @@ class BatchDelivery:
         self._loop = loop
         self._on_final = on_final
         self._put_back = put_back
-        self._rescheduled: list[int] = []  # like _deferred
+        self._rescheduled: list[int] | None = None  # like _deferred
         self._items: deque[tuple[int, InferenceResponse | CoreError | None, bool, bool]] = deque()
         self._answered = [False] * len(waiting)  # final item given; written by the answering thread
-        self._deferred: set[int] = set()  # written by the instance's thread while it executes
+        # Written by the instance's thread while it executes.
+        self._deferred: set[int] | None = None
         self._holding = not signature.decoupled
         self._scheduled = False
         self._left = len(waiting)  # requests whose final item was not handed over; loop thread
         self._released = False  # loop thread
-        self.batch = Batch([w.request for w in waiting], signature, self)
+        self.batch = Batch([entry.request for entry in waiting], signature, self)
 
     # any thread ----------------------------------------------------------
 
@@ -89,20 +71,10 @@ class BatchDelivery:
     ) -> None:
         if self._answered[i]:
             return
-        request = self._waiting[i].request
         try:
-            tensors = finish(named_tensors(outputs), request, self._signature)
+            self._respond(i, named_tensors(outputs), parameters, final)
         except CoreError as error:
-            self.fail(i, error, final, False)
-            return
-        response = InferenceResponse(
-            self._signature.name,
-            self._signature.version,
-            tensors,
-            id=request.id,
-            parameters=parameters,
-        )
-        self._put(i, response, final, False)
+            self._put(i, error, final, False)
 
     def fail(self, i: int, error: CoreError, final: bool, failure: bool) -> None:
         self._put(i, error, final, failure)
@@ -111,11 +83,28 @@ class BatchDelivery:
         self._put(i, None, True, False)
 
     def defer(self, i: int) -> None:
+        if self._deferred is None:
+            self._deferred = set()
         self._deferred.add(i)
 
     def reschedule(self, i: int) -> None:
-        self._deferred.add(i)
+        self.defer(i)
+        if self._rescheduled is None:
+            self._rescheduled = []
         self._rescheduled.append(i)
+
+    def _respond(
+        self, i: int, tensors: list[Tensor], parameters: dict[str, Parameter] | None, final: bool
+    ) -> None:
+        request = self._waiting[i].request
+        response = InferenceResponse(
+            self._signature.name,
+            self._signature.version,
+            finish(tensors, request, self._signature),
+            id=request.id,
+            parameters=parameters,
+        )
+        self._put(i, response, final, False)
 
     def _put(
         self, i: int, item: InferenceResponse | CoreError | None, final: bool, failure: bool
@@ -136,25 +125,38 @@ class BatchDelivery:
         if error is None and outputs is not None:
             batch.compute_end_ns = batch.compute_end_ns or self.clock_ns()
             try:
-                for i, tensors in enumerate(split(outputs, batch)):
-                    self.respond(i, tensors, None, True)
+                i = 0
+                for tensors in split(outputs, batch):
+                    if not self._answered[i]:
+                        self._answer(i, tensors)
+                    i += 1
             except CoreError as problem:
                 error = problem
         if error is not None:
             self._fail_open(_as_core_error(error, self._signature))
         elif not self._signature.decoupled:
-            for i, answered in enumerate(self._answered):
-                if not answered and i not in self._deferred:
-                    self.fail(
-                        i,
-                        internal(
-                            f"the instance of model '{self._signature.name}' returned without an "
-                            f"answer to request {i} of a batch of {len(self._waiting)}"
-                        ),
-                        True,
-                        True,
-                    )
+            self._fail_forgotten()
         batch.end_ns = self.clock_ns()
+
+    def _answer(self, i: int, tensors: list[Tensor]) -> None:
+        """The rows of one request; an error that is only this request's stays with it."""
+        try:
+            self._respond(i, tensors, None, True)
+        except CoreError as error:
+            self._put(i, error, True, False)
+
+    def _fail_forgotten(self) -> None:
+        for i in range(len(self._waiting)):
+            if not self._answered[i] and (self._deferred is None or i not in self._deferred):
+                self.fail(
+                    i,
+                    internal(
+                        f"the instance of model '{self._signature.name}' returned without an "
+                        f"answer to request {i} of a batch of {len(self._waiting)}"
+                    ),
+                    True,
+                    True,
+                )
 
     def _fail_open(self, error: CoreError) -> None:
         for i in range(len(self._waiting)):
@@ -173,11 +175,12 @@ class BatchDelivery:
         )
         self._holding = False
         self._hand_over()
-        for i in self._rescheduled:
-            if not self._answered[i]:
-                self._answered[i] = True  # not in this batch any more
-                self._left -= 1
-                self._put_back(self._waiting[i])
+        if self._rescheduled is not None:
+            for i in self._rescheduled:
+                if not self._answered[i]:
+                    self._answered[i] = True  # not in this batch any more
+                    self._left -= 1
+                    self._put_back(self._waiting[i])
         self._released = True
         self._let_go()
 
@@ -203,7 +206,7 @@ class BatchDelivery:
         """When all is over, part from the batch: they hold each other, and the batch its inputs."""
         if self._released and not self._left:
             self._left = -1
-            del self.batch
+            self.batch = None  # type: ignore[assignment]
 
     def _count(self, i: int, failure: bool) -> None:
         request = self._waiting[i].request

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 from core.config import ModelConfig, Signature
 from core.errors import CoreError, Kind
-from core.pipeline.admit import admission
+from core.pipeline.admit import Admission
 from core.pipeline.cache import Cached, ResponseCache
-from core.pipeline.intake import Handler, Intake
+from core.pipeline.intake import Door, Handler, Intake
 from core.pipeline.split import finish
 from core.request import InferenceRequest, RequestedOutput
 from core.response import InferenceResponse, Reply
@@ -97,7 +97,7 @@ class EnsembleChain:
         inner: Handler = self._run
         if cache is not None and config.response_cache.enable:
             inner = Cached(inner, cache, signature, self.statistics, self._intake.ended, clock_ns)
-        self.handler: Handler = self._intake.door(admission(signature, clock_ns), inner)
+        self.handler: Handler = Door(self._intake, Admission(signature, clock_ns), inner)
 
     @property
     def pending(self) -> int:

@@ -17,32 +17,14 @@ class Intake:
     """The door of one model version. Loop thread only.
 
     in_flight   accepted requests without their last answer, waiting or running
+    draining    nothing more is let in
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop):
         self.in_flight = 0
+        self.draining = False
         self._loop = loop
-        self._draining = False
         self._drained: asyncio.Future[None] | None = None
-
-    def door(self, admit: Callable[[InferenceRequest], None], inner: Handler) -> Handler:
-        """A handler that admits and counts; `ended` must be called once for each request it lets in."""
-
-        def handle(request: InferenceRequest) -> Reply:
-            if self._draining:
-                raise unavailable(
-                    f"{request_label(request)} Server is stopping, scheduler for model has stopped "
-                    "accepting new inference requests"
-                )
-            admit(request)
-            self.enter()
-            try:
-                return inner(request)
-            except CoreError:
-                self.ended()
-                raise
-
-        return handle
 
     def enter(self) -> None:
         """A request is in; `ended` follows."""
@@ -57,12 +39,40 @@ class Intake:
 
     def close(self) -> None:
         """Let nothing more in."""
-        self._draining = True
+        self.draining = True
 
     async def drain(self) -> None:
         """Let nothing more in and wait for the last answer of what is in."""
-        self._draining = True
+        self.draining = True
         if self.in_flight:
             if self._drained is None:
                 self._drained = self._loop.create_future()
             await asyncio.shield(self._drained)
+
+
+class Door:
+    """The handler of one model version: admits and counts.
+
+    `intake.ended` must be called once for each request that it lets in.
+    """
+
+    def __init__(
+        self, intake: Intake, admit: Callable[[InferenceRequest], None], inner: Handler
+    ):
+        self._intake = intake
+        self._admit = admit
+        self._inner = inner
+
+    def __call__(self, request: InferenceRequest) -> Reply:
+        if self._intake.draining:
+            raise unavailable(
+                f"{request_label(request)} Server is stopping, scheduler for model has stopped "
+                "accepting new inference requests"
+            )
+        self._admit(request)
+        self._intake.enter()
+        try:
+            return self._inner(request)
+        except CoreError:
+            self._intake.ended()
+            raise

@@ -21,29 +21,26 @@ class Pool:
 
     deliver    makes the delivery of a batch
     on_idle    called when an instance has become idle or may go on, and when the last one has broken
+               (written by who owns the pool, before it opens)
     limiter    of the server, None without a rate limit
+    workers    the opened instances
+    broken     why no instance is left, None while there is one
     """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         deliver: Deliver,
-        on_idle: Callable[[], None],
         limiter: RateLimiter | None = None,
     ):
         self.workers: list[Worker] = []
+        self.broken: BaseException | None = None
+        self.on_idle: Callable[[], None] = _nobody_waits
         self._loop = loop
         self._deliver = deliver
-        self._on_idle = on_idle
         self._idle: deque[Worker] = deque()
         self._limiter = limiter
         self._turns: dict[Worker, Turn] = {}
-
-    @property
-    def broken(self) -> BaseException | None:
-        """Why no instance is left, None while there is one."""
-        errors = [worker.broken for worker in self.workers]
-        return None if None in errors or not errors else errors[0]
 
     @property
     def ready(self) -> bool:
@@ -59,6 +56,8 @@ class Pool:
         None if there is none; `on_idle` is called when there may be. Follow it with `run`, or with
         `unclaim` if there is nothing to run after all.
         """
+        if worker is None and self._limiter is None:
+            return self._idle[0] if self._idle else None
         for idle in [worker] if worker is not None else list(self._idle):
             if idle not in self._idle:
                 continue
@@ -73,7 +72,10 @@ class Pool:
 
     def run(self, waiting: list[Waiting], worker: Worker) -> None:
         """Execute a batch on a claimed worker."""
-        self._idle.remove(worker)
+        if self._idle[0] is worker:
+            self._idle.popleft()
+        else:
+            self._idle.remove(worker)
         worker.run(self._deliver(waiting))
 
     async def open(self, wanted: list[tuple[ModelInstance, Demand]]) -> None:
@@ -99,7 +101,7 @@ class Pool:
 
     def _register(self, worker: Worker, demand: Demand, limiter: RateLimiter) -> None:
         def woken() -> None:
-            self._on_idle()
+            self.on_idle()
             if worker in self._idle:
                 limiter.let_pass(turn)
 
@@ -116,11 +118,18 @@ class Pool:
         await asyncio.gather(*(worker.close() for worker in workers))
 
     def _became_idle(self, worker: Worker, delivery: BatchDelivery) -> None:
-        if worker.broken is None and worker in self.workers:
+        if worker.broken is not None:
+            if all(other.broken is not None for other in self.workers):
+                self.broken = worker.broken
+        elif worker in self.workers:
             self._idle.append(worker)
         if self._limiter is not None and worker in self._turns:
             self._limiter.executed(self._turns[worker])
-            self._on_idle()
+            self.on_idle()
             self._limiter.settle()
         else:
-            self._on_idle()
+            self.on_idle()
+
+
+def _nobody_waits() -> None:
+    """In the place of `on_idle` until there is a scheduler."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from core.errors import unavailable
 from core.request import InferenceRequest
@@ -35,8 +36,6 @@ class QueuePolicy:
 class Waiting:
     """One request in the queue."""
 
-    __slots__ = ("counts", "ended", "expiry_ns", "key", "level", "reply", "request", "taken")
-
     def __init__(self, request: InferenceRequest, reply: Reply, key: object = None):
         self.request = request
         self.reply = reply
@@ -50,6 +49,8 @@ class Waiting:
 
 class RequestQueue:
     """Requests by priority level. Loop thread only.
+
+    timed   whether a policy bounds how long a request may wait
 
     Invariants:
     1. A Waiting is in exactly one of the deques while `taken` is false.
@@ -70,16 +71,27 @@ class RequestQueue:
         self._waiting: dict[int, deque[Waiting]] = {level: deque() for level in self._levels}
         self._delayed: dict[int, deque[Waiting]] = {level: deque() for level in self._levels}
         self._counts = dict.fromkeys(self._levels, 0)
-        self._timed = any(policy.timeout_us for policy in self._policies.values())
+        self._count = 0
+        self.timed = any(policy.timeout_us for policy in self._policies.values())
+        self._simple = not levels and self._policies[0] == QueuePolicy()
 
     def __len__(self) -> int:
-        return sum(self._counts.values())
+        return self._count
+
+    def waits(self) -> bool:
+        """Whether there is a request."""
+        return self._count > 0
 
     def push(self, waiting: Waiting) -> None:
         """Add a request at the end of its level.
 
         Raises CoreError(UNAVAILABLE) if the level is full.
         """
+        if self._simple:
+            self._waiting[0].append(waiting)
+            self._counts[0] += 1
+            self._count += 1
+            return
         request = waiting.request
         level = request.priority if request.priority in self._levels else self._default_level
         if level not in self._counts:
@@ -94,12 +106,14 @@ class RequestQueue:
         waiting.expiry_ns = request.arrival_ns + timeout_us * 1000 if timeout_us else 0
         self._waiting[level].append(waiting)
         self._counts[level] += 1
+        self._count += 1
 
     def put_back(self, waiting: Waiting) -> None:
         """Add a request again that was taken and asks for another execution; it is never refused."""
         waiting.taken = False
         self._waiting[waiting.level].append(waiting)
         self._counts[waiting.level] += 1
+        self._count += 1
 
     def remove(self, waiting: Waiting) -> bool:
         """Take a request out (it was cancelled). False if it is not in the queue any more."""
@@ -129,7 +143,7 @@ class RequestQueue:
 
         Those whose policy delays them go behind all others of their level.
         """
-        if not self._timed:
+        if not self.timed:
             return []
         refused = []
         for level in self._levels:
@@ -146,7 +160,7 @@ class RequestQueue:
 
     def next_expiry_ns(self) -> int:
         """When `expire` has something to do next; 0 for never."""
-        if not self._timed:
+        if not self.timed:
             return 0
         times = [w.expiry_ns for line in self._waiting.values() for w in line if w.expiry_ns]
         return min(times, default=0)
@@ -157,6 +171,14 @@ class RequestQueue:
             yield from self._waiting[level]
             yield from self._delayed[level]
 
+    def front(self, most: int) -> list[Waiting]:
+        """The first `most` requests of `in_order`, fewer if there are no more."""
+        if most == 1 and self._simple:
+            line = self._waiting[0]
+            return [line[0]] if line else []
+        return list(islice(self.in_order(), most))
+
     def _leave(self, waiting: Waiting) -> None:
         waiting.taken = True
         self._counts[waiting.level] -= 1
+        self._count -= 1

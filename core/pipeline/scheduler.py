@@ -69,8 +69,8 @@ class Scheduler:
         """Start whatever can start now."""
         if self._pumping:  # an inline instance became idle again within run: the loop below goes on
             return
-        if (error := self._pool.broken) is not None:
-            self._fail_all(unavailable(f"no instance of the model is left: {error}"))
+        if self._pool.broken is not None:
+            self._fail_all(unavailable(f"no instance of the model is left: {self._pool.broken}"))
         self._pumping = True
         try:
             look_again_ns = self._start_batches()
@@ -93,6 +93,8 @@ class Scheduler:
         self._on_final()
 
     def _set_timer(self, at_ns: int) -> None:
+        if not at_ns and self._timer is None:
+            return
         if self._timer is not None:
             if at_ns == self._timer_ns:
                 return

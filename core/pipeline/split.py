@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from core import dtypes
 from core.batch import Batch
 from core.config.signature import OutputSpec, Signature
 from core.errors import internal
 from core.pipeline.classification import classify
 from core.pipeline.placement import place
-from core.request import InferenceRequest
+from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Tensor
 
 
@@ -28,27 +30,39 @@ def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
     signature = batch.signature
     found: list[list[Tensor]] = [[] for _ in batch.requests]
     for name, value in outputs.items():
-        spec = _spec(signature, name)
-        whole = Tensor.of(name, value, spec.dtype if spec.dtype is dtypes.BF16 else None)
-        if whole.dtype is not spec.dtype:
-            raise internal(
-                f"model '{signature.name}' gave output '{name}' as {whole.dtype}, "
-                f"its configuration says {spec.dtype}"
-            )
-        if not signature.max_batch_size:
-            found[0].append(whole)
-            continue
-        if not whole.shape or whole.shape[0] != batch.rows:
+        whole = _whole(name, value, signature)
+        if signature.max_batch_size and (not whole.shape or whole.shape[0] != batch.rows):
             raise internal(
                 f"model '{signature.name}' gave output '{name}' with shape {list(whole.shape)} for a "
                 f"batch of {batch.rows} rows: the first dimension must be {batch.rows}"
             )
+        if len(found) == 1:
+            found[0].append(whole)
+            continue
+        array = whole.array
+        rest = whole.shape[1:]
         row = 0
         for request, tensors in zip(batch.requests, found, strict=True):
-            part = whole.array[row : row + request.rows]
-            tensors.append(Tensor(name, whole.dtype, part.shape, array=part))
-            row += request.rows
+            rows = request.rows
+            part = array[row : row + rows]
+            tensors.append(Tensor(name, whole.dtype, (rows, *rest), None, part))
+            row += rows
     return found
+
+
+def _whole(name: str, value: Any, signature: Signature) -> Tensor:
+    """One output of an execution, with the rows of all requests."""
+    spec = _spec(signature, name)
+    dtype = spec.dtype
+    if type(value) is np.ndarray and value.dtype is dtype.numpy and dtype is not dtypes.BYTES:
+        return Tensor(name, dtype, value.shape, None, value)
+    whole = Tensor.of(name, value, dtype if dtype is dtypes.BF16 else None)
+    if whole.dtype is not dtype:
+        raise internal(
+            f"model '{signature.name}' gave output '{name}' as {whole.dtype}, "
+            f"its configuration says {dtype}"
+        )
+    return whole
 
 
 def named_tensors(outputs: Mapping[str, Any] | list[Tensor]) -> list[Tensor]:
@@ -68,13 +82,12 @@ def finish(tensors: list[Tensor], request: InferenceRequest, signature: Signatur
     found = []
     for tensor in tensors:
         spec = _spec(signature, tensor.name)
+        class_count, memory = 0, None
         if request.outputs:
-            wanted = next((o for o in request.outputs if o.name == tensor.name), None)
+            wanted = _wanted(request, tensor.name)
             if wanted is None:
                 continue
             class_count, memory = wanted.class_count, wanted.memory
-        else:
-            class_count, memory = 0, None
         if spec.reshape is not None:
             tensor = tensor.reshaped(_client_shape(tensor.shape, spec, signature))
         if class_count:
@@ -84,6 +97,13 @@ def finish(tensors: list[Tensor], request: InferenceRequest, signature: Signatur
             place(tensor, memory)
         found.append(tensor)
     return found
+
+
+def _wanted(request: InferenceRequest, name: str) -> RequestedOutput | None:
+    for output in request.outputs:
+        if output.name == name:
+            return output
+    return None
 
 
 def _spec(signature: Signature, name: str) -> OutputSpec:

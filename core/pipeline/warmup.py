@@ -15,7 +15,7 @@ from core.config import ModelConfig, Signature
 from core.config.messages import ModelWarmup
 from core.errors import CoreError, invalid
 from core.native import strings
-from core.pipeline.admit import admission
+from core.pipeline.admit import Admission
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
@@ -58,7 +58,7 @@ def _request(
         config.name, {name: t for name, t in tensors.items() if name in signature.inputs}
     )
     try:
-        admission(signature)(request)
+        Admission(signature)(request)
     except CoreError as error:
         raise invalid(
             f"warmup sample '{sample.name}' of model '{config.name}': {error.message}"

@@ -63,7 +63,9 @@ class ThreadWorker(Worker):
 
     def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle):
         super().__init__(instance, loop, idle)
-        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[BatchDelivery | Callable[[], None] | None] = (
+            queue.SimpleQueue()
+        )
         self._thread = threading.Thread(target=self._serve, name=instance.name, daemon=True)
 
     async def open(self) -> None:
@@ -75,11 +77,7 @@ class ThreadWorker(Worker):
             raise
 
     def run(self, delivery: BatchDelivery) -> None:
-        def work() -> None:
-            error = execute(self.instance, delivery)
-            self._loop.call_soon_threadsafe(self._ended, delivery, error)
-
-        self._work.put(work)
+        self._work.put(delivery)
 
     async def close(self) -> None:
         try:
@@ -113,8 +111,12 @@ class ThreadWorker(Worker):
 
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:
-            work()
-            del work  # it holds its batch, and the next may be long in coming
+            if isinstance(work, BatchDelivery):
+                error = execute(self.instance, work)
+                self._loop.call_soon_threadsafe(self._ended, work, error)
+            else:
+                work()
+            work = error = None  # they hold their batch, and the next may be long in coming
 
 
 class InlineWorker(Worker):

@@ -15,8 +15,6 @@ REASONS = ("REJECTED", "CANCELED", "BACKEND", "OTHER")  # labels of nv_inference
 class Duration:
     """How often something happened and how long it took in all, in nanoseconds."""
 
-    __slots__ = ("count", "ns")
-
     def __init__(self) -> None:
         self.count = 0
         self.ns = 0
@@ -31,8 +29,6 @@ class Duration:
 
 class BatchSize:
     """Executions of one batch size."""
-
-    __slots__ = ("compute_infer", "compute_input", "compute_output")
 
     def __init__(self) -> None:
         self.compute_input = Duration()
@@ -51,22 +47,6 @@ class Statistics:
     compute_*         the same requests: gathering, inference, splitting
     failures          failed requests by reason
     """
-
-    __slots__ = (
-        "batch_sizes",
-        "cache_hit",
-        "cache_miss",
-        "compute_infer",
-        "compute_input",
-        "compute_output",
-        "execution_count",
-        "fail",
-        "failures",
-        "inference_count",
-        "last_inference_ms",
-        "queue",
-        "success",
-    )
 
     def __init__(self) -> None:
         self.inference_count = 0

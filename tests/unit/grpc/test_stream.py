@@ -216,7 +216,7 @@ async def test_a_response_that_cannot_be_sent_is_an_error_of_its_request(
     await stream.send(message("a"), message("b"))
 
     broken = Tensor("y", dtypes.BYTES, (1,), array=np.array([b""]))
-    broken.name = 7  # a tensor with a name that protobuf refuses
+    broken.name = "\ud800"  # half of a surrogate pair: protobuf refuses it
     scripted.replies["a"].send(InferenceResponse("plain", 3, [broken], id="a"), True)
     scripted.answer("b")
     await stream.settle()

@@ -5,7 +5,7 @@ import pytest
 
 from core import dtypes
 from core.errors import CoreError, Kind
-from core.pipeline.admit import admission, group_key
+from core.pipeline.admit import Admission, group_key
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
@@ -30,7 +30,7 @@ def b(rows=1, items=(b"x",)):
 
 def admit(signature, *tensors, id=""):
     request = InferenceRequest("m", {tensor.name: tensor for tensor in tensors}, id=id)
-    admission(signature)(request)
+    Admission(signature)(request)
     return request
 
 

@@ -1,0 +1,35 @@
+from core.request cimport InferenceRequest
+from core.response cimport Reply
+
+
+cdef class Waiting:
+    cdef public InferenceRequest request
+    cdef public Reply reply
+    cdef public object key
+    cdef public int level
+    cdef public long long expiry_ns
+    cdef public bint counts
+    cdef public object ended
+    cdef public bint taken
+
+
+cdef class RequestQueue:
+    cdef object _levels
+    cdef int _default_level
+    cdef dict _policies
+    cdef dict _waiting
+    cdef dict _delayed
+    cdef dict _counts
+    cdef Py_ssize_t _count
+    cdef readonly bint timed
+    cdef bint _simple
+
+    cpdef bint waits(self)
+    cpdef push(self, Waiting waiting)
+    cpdef put_back(self, Waiting waiting)
+    cpdef bint remove(self, Waiting waiting)
+    cpdef take(self, list chosen)
+    cpdef list front(self, Py_ssize_t most)
+    cpdef list expire(self, long long now_ns)
+    cpdef long long next_expiry_ns(self)
+    cdef _leave(self, Waiting waiting)

@@ -1,0 +1,20 @@
+from core.pipeline.pool cimport Pool
+from core.pipeline.queue cimport Waiting
+from core.telemetry.statistics cimport Statistics
+
+
+cdef class Scheduler:
+    cdef readonly Statistics _statistics
+    cdef readonly object _loop
+    cdef readonly Pool _pool
+    cdef readonly object _on_final
+    cdef readonly object _clock_ns
+    cdef object _timer
+    cdef long long _timer_ns
+    cdef bint _pumping
+
+    cpdef pump(self)
+    cpdef long long _start_batches(self) except? -1
+    cpdef _fail_all(self, error)
+    cpdef _refuse(self, Waiting waiting, error, reason)
+    cdef _set_timer(self, long long at_ns)

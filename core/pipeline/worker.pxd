@@ -1,0 +1,28 @@
+from core.batch cimport Batch
+from core.pipeline.delivery cimport BatchDelivery
+
+
+cdef class Worker:
+    cdef public object instance
+    cdef public object broken
+    cdef object _loop
+    cdef object _idle
+
+    cpdef run(self, BatchDelivery delivery)
+    cpdef _ended(self, BatchDelivery delivery, error)
+
+
+cdef class ThreadWorker(Worker):
+    cdef object _work
+    cdef object _thread
+
+
+cdef class InlineWorker(Worker):
+    pass
+
+
+cdef class LoopWorker(InlineWorker):
+    cdef object _task
+
+
+cpdef execute(instance, BatchDelivery delivery)

@@ -1,0 +1,29 @@
+cdef class RequestedOutput:
+    cdef public str name
+    cdef public object class_count
+    cdef public object memory
+
+
+cdef class InferenceRequest:
+    cdef public str model_name
+    cdef public object model_version
+    cdef public str id
+    cdef public dict inputs
+    cdef public object outputs
+    cdef public dict parameters
+    cdef public object correlation_id
+    cdef public int flags
+    cdef public object priority
+    cdef public object timeout_us
+    cdef public long long deadline_ns
+    cdef public object trace
+    cdef public bint shared
+    cdef public long long arrival_ns
+    cdef public long long rows
+    cdef public bint cancelled
+    cdef object _on_cancel
+
+    cpdef bint placed(self, name)
+    cpdef cancel(self)
+    cpdef on_cancel(self, listener)
+    cpdef ended(self)

@@ -1,0 +1,21 @@
+from core.request cimport InferenceRequest
+
+
+cdef class InferenceResponse:
+    cdef public str model_name
+    cdef public object model_version
+    cdef public str id
+    cdef public list outputs
+    cdef public dict parameters
+
+
+cdef class Reply:
+    cdef public InferenceRequest request
+    cdef object _items
+    cdef object _listener
+    cdef bint _finished
+
+    cpdef send(self, item, bint final=*)
+    cpdef fail(self, error)
+    cpdef listen(self, listener)
+    cpdef cancel(self)
