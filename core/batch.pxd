@@ -1,9 +1,13 @@
+import cython
+
+from core.config.signature cimport InputSpec, Signature
 from core.request cimport InferenceRequest
+from core.tensor cimport Tensor
 
 
 cdef class Batch:
     cdef public list requests
-    cdef public object signature
+    cdef public Signature signature
     cdef public object delivery
     cdef public long long rows
     cdef dict _gathered
@@ -11,3 +15,7 @@ cdef class Batch:
     cdef public long long compute_start_ns
     cdef public long long compute_end_ns
     cdef public long long end_ns
+
+    @cython.locals(spec=InputSpec, first=Tensor, tensor=Tensor, tensors=list, request=InferenceRequest,
+                   rows=cython.longlong)
+    cdef _gather(self, str name)

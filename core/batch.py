@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from core import dtypes
+from core.config.signature import Signature
 from core.errors import CoreError, Kind
 from core.native.gather import gather
 from core.request import InferenceRequest, Parameter
 from core.tensor import Tensor
-
-if TYPE_CHECKING:
-    from core.config import Signature
 
 
 class Delivery(Protocol):
@@ -95,7 +93,9 @@ class Batch:
         return array
 
     def _gather(self, name: str) -> np.ndarray:
-        tensors = [request.inputs[name] for request in self.requests]
+        tensors: list[Tensor] = []
+        for request in self.requests:
+            tensors.append(request.inputs[name])
         first = tensors[0]
         spec = self.signature.inputs.get(name)  # None for controls and states of a sequence
         if spec is not None and spec.ragged:

@@ -19,9 +19,7 @@ class DataType:
     numpy        little endian; BF16 as uint16 bit patterns, BYTES as objects of type bytes
     """
 
-    def __init__(
-        self, name: str, config_name: str, number: int, byte_size: int, numpy: np.dtype
-    ):
+    def __init__(self, name: str, config_name: str, number: int, byte_size: int, numpy: np.dtype):
         self.name = name
         self.config_name = config_name
         self.number = number

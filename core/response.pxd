@@ -1,6 +1,9 @@
+import cython
+
 from core.request cimport InferenceRequest
 
 
+@cython.final
 cdef class InferenceResponse:
     cdef public str model_name
     cdef public object model_version
@@ -9,6 +12,13 @@ cdef class InferenceResponse:
     cdef public dict parameters
 
 
+@cython.locals(response=InferenceResponse)
+cpdef InferenceResponse made_response(
+    str model_name, model_version, list outputs, str id, parameters
+)
+
+
+@cython.final
 cdef class Reply:
     cdef public InferenceRequest request
     cdef object _items

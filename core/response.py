@@ -50,6 +50,23 @@ class InferenceResponse:
         return f"InferenceResponse({self.model_name!r} {self.model_version}, {self.outputs})"
 
 
+def made_response(
+    model_name: str,
+    model_version: int,
+    outputs: list[Tensor],
+    id: str,
+    parameters: dict[str, Parameter] | None,
+) -> InferenceResponse:
+    """InferenceResponse(…) for who makes one for every request."""
+    response: InferenceResponse = InferenceResponse.__new__(InferenceResponse)
+    response.model_name = model_name
+    response.model_version = model_version
+    response.id = id
+    response.outputs = outputs
+    response.parameters = parameters if parameters is not None else {}
+    return response
+
+
 class Reply:
     """The answers to one request on their way back. Loop thread only.
 

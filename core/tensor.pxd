@@ -1,4 +1,5 @@
 from core.dtypes cimport DataType
+from core.native.arrays cimport flat, view
 
 
 cdef class Tensor:

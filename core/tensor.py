@@ -14,7 +14,8 @@ import numpy as np
 from core import dtypes
 from core.dtypes import DataType
 from core.errors import invalid
-from core.native import arrays, strings
+from core.native import strings
+from core.native.arrays import flat, view
 
 Buffer = Any  # bytes, bytearray, memoryview or another object with the buffer protocol
 
@@ -79,7 +80,7 @@ class Tensor:
             if self.dtype is dtypes.BYTES:
                 self._raw = strings.encode(array)
             else:
-                self._raw = arrays.flat(np.ascontiguousarray(array, self.dtype.numpy))
+                self._raw = flat(np.ascontiguousarray(array, self.dtype.numpy))
         return self._raw
 
     @property
@@ -90,7 +91,7 @@ class Tensor:
                 self._array = strings.decode(self._raw, self.count).reshape(self.shape)
             else:
                 assert self._raw is not None
-                self._array = arrays.view(self._raw, self.dtype.numpy, self.shape)
+                self._array = view(self._raw, self.dtype.numpy, self.shape)
         return self._array
 
     @property

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from core import dtypes
 from core.config.signature import InputSpec, Signature
 from core.errors import CoreError, invalid
-from core.native import arrays, strings
+from core.native import strings
+from core.native.arrays import length
 from core.pipeline.split import mapped_shape
 from core.request import InferenceRequest
 from core.tensor import Tensor
@@ -128,7 +129,7 @@ class Expected:
             return True
         if not self.byte_size:
             return strings.count(tensor.raw) == (count, 0)
-        return arrays.length(tensor.raw) == count * self.byte_size
+        return length(tensor.raw) == count * self.byte_size
 
 
 def request_label(request: InferenceRequest) -> str:

@@ -1,6 +1,9 @@
+import cython
+
 from core.pipeline.pool cimport Pool
 from core.pipeline.queue cimport RequestQueue, Waiting
 from core.pipeline.scheduler cimport Scheduler
+from core.pipeline.worker cimport Worker
 from core.request cimport InferenceRequest
 from core.response cimport Reply
 
@@ -12,3 +15,9 @@ cdef class Batcher(Scheduler):
     cdef Py_ssize_t _most
     cdef bint _alone
     cdef bint _pump_soon
+
+    @cython.locals(worker=Worker)
+    cdef bint _runs_at_once(self, Waiting waiting) except -1
+    @cython.locals(queue=RequestQueue, chosen=list, worker=Worker, now_ns=cython.longlong,
+                   look_again_ns=cython.longlong, expiry_ns=cython.longlong)
+    cpdef long long _start_batches(self) except? -1

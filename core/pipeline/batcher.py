@@ -107,7 +107,9 @@ class Batcher(Scheduler):
     def __call__(self, request: InferenceRequest) -> Reply:
         """Queue an admitted request. Raises CoreError(UNAVAILABLE) if the queue is full."""
         reply = Reply(request)
-        waiting = Waiting(request, reply, self._key(request) if self._key else None)
+        waiting = Waiting(request, reply, self._key(request) if self._key is not None else None)
+        if self._alone and self._runs_at_once(waiting):
+            return reply
         self._queue.push(waiting)
         if self._alone:
             self.pump()
@@ -118,6 +120,20 @@ class Batcher(Scheduler):
         if not waiting.taken:
             request.on_cancel(lambda: self._cancelled(waiting))
         return reply
+
+    def _runs_at_once(self, waiting: Waiting) -> bool:
+        """Run a request past the queue, if it is empty and an instance is idle."""
+        if self._pumping or self._queue.waits() or (worker := self._pool.claim()) is None:
+            return False
+        waiting.taken = True
+        self._pumping = True  # what an inline instance's answer brings in waits for its turn
+        try:
+            self._pool.run([waiting], worker)
+        finally:
+            self._pumping = False
+        if self._queue.waits():
+            self.pump()
+        return True
 
     def put_back(self, waiting: Waiting) -> None:
         """A request asks for another execution. Its instance tells soon that it is idle."""

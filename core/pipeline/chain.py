@@ -17,7 +17,7 @@ from core.errors import CoreError
 from core.pipeline.admit import Admission, group_key
 from core.pipeline.batcher import Batcher, BatchLimits, InOrder
 from core.pipeline.cache import Cached, ResponseCache
-from core.pipeline.delivery import BatchDelivery
+from core.pipeline.delivery import Terms
 from core.pipeline.intake import Door, Handler, Intake
 from core.pipeline.limit import Demand, RateLimiter, demand_of
 from core.pipeline.pool import Pool
@@ -57,9 +57,11 @@ class Chain:
         self._clock_ns = clock_ns
         self._cache = cache
         self._intake = Intake(loop)
-        self._pool = Pool(loop, self._deliver, limiter)
+        terms = Terms(signature, self.statistics, loop, self._intake, clock_ns)
+        self._pool = Pool(terms, limiter)
         self._scheduler = self._make_scheduler(config)
         self._pool.on_idle = self._scheduler.pump
+        terms.put_back = self._scheduler.put_back
         self.handler = self._compose(config)
 
     def _compose(self, config: ModelConfig) -> Handler:
@@ -99,17 +101,6 @@ class Chain:
             on_final=self._intake.ended,
             key=key,
             clock_ns=self._clock_ns,
-        )
-
-    def _deliver(self, waiting: list[Waiting]) -> BatchDelivery:
-        return BatchDelivery(
-            waiting,
-            self.signature,
-            self.statistics,
-            self._loop,
-            self._intake.ended,
-            self._scheduler.put_back,
-            self._clock_ns,
         )
 
     @property

@@ -1,19 +1,33 @@
+import cython
+
 from core.batch cimport Batch
+from core.config.signature cimport Signature
+from core.pipeline.intake cimport Intake
 from core.pipeline.queue cimport Waiting
+from core.pipeline.split cimport split, wanted_tensors
 from core.request cimport InferenceRequest
-from core.response cimport InferenceResponse
+from core.response cimport InferenceResponse, made_response
 from core.telemetry.statistics cimport Statistics
 
 
-cdef class BatchDelivery:
+@cython.final
+cdef class Terms:
+    cdef public Signature signature
+    cdef public str name
+    cdef public object version
+    cdef public bint decoupled
+    cdef public Statistics statistics
+    cdef public object loop
+    cdef public Intake intake
+    cdef public object put_back
     cdef public object clock_ns
+
+
+@cython.final
+cdef class BatchDelivery:
+    cdef public Terms terms
     cdef public Batch batch
     cdef list _waiting
-    cdef object _signature
-    cdef Statistics _statistics
-    cdef object _loop
-    cdef object _on_final
-    cdef object _put_back
     cdef list _rescheduled
     cdef object _items
     cdef list _answered
@@ -23,11 +37,19 @@ cdef class BatchDelivery:
     cdef Py_ssize_t _left
     cdef bint _released
 
+    @cython.locals(waiting=Waiting, terms=Terms, outputs=list)
     cdef _respond(self, Py_ssize_t i, list tensors, parameters, bint final)
     cdef _answer(self, Py_ssize_t i, list tensors)
     cdef _put(self, Py_ssize_t i, item, bint final, bint failure)
+    @cython.locals(i=cython.Py_ssize_t, batch=Batch, terms=Terms, found=list)
     cpdef executed(self, outputs, error)
+    @cython.locals(batch=Batch, start=cython.longlong, end=cython.longlong, compute_start=cython.longlong,
+                   compute_end=cython.longlong)
     cpdef release(self)
+    @cython.locals(i=cython.Py_ssize_t, final=cython.bint, failure=cython.bint, waiting=Waiting)
     cpdef _hand_over(self)
     cdef _let_go(self)
+    @cython.locals(batch=Batch, waiting=Waiting, request=InferenceRequest, terms=Terms,
+                   now=cython.longlong, total=cython.longlong, start=cython.longlong, end=cython.longlong,
+                   compute_start=longlong, compute_end=longlong)
     cdef _count(self, Py_ssize_t i, bint failure)

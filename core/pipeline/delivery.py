@@ -15,12 +15,48 @@ from typing import Any
 from core.batch import Batch
 from core.config.signature import Signature
 from core.errors import CoreError, Kind, internal
+from core.pipeline.intake import Intake
 from core.pipeline.queue import Waiting
-from core.pipeline.split import finish, named_tensors, split
+from core.pipeline.split import named_tensors, split, wanted_tensors
 from core.request import InferenceRequest, Parameter
-from core.response import InferenceResponse
+from core.response import InferenceResponse, made_response
 from core.telemetry.statistics import Statistics
 from core.tensor import Tensor
+
+
+class Terms:
+    """What all deliveries of one model version share. Loop thread, but for what says otherwise.
+
+    signature   of the version; any thread
+    statistics  of the version
+    loop        the server's; any thread
+    intake      told when a request has got its last answer
+    put_back    called with a request that asks for another execution
+    clock_ns    time.monotonic_ns, or a test's clock; any thread
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        statistics: Statistics,
+        loop: asyncio.AbstractEventLoop,
+        intake: Intake,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ):
+        self.signature = signature
+        self.name = signature.name
+        self.version = signature.version
+        self.decoupled = signature.decoupled
+        self.statistics = statistics
+        self.loop = loop
+        self.intake = intake
+        self.put_back: Callable[[Waiting], None] = _nowhere
+        self.clock_ns = clock_ns
+
+
+def _nowhere(waiting: Waiting) -> None:
+    """In the place of `put_back` until there is a scheduler."""
+    raise RuntimeError("there is no scheduler to take the request back")
 
 
 class BatchDelivery:
@@ -32,33 +68,22 @@ class BatchDelivery:
     3. Everything below "loop thread" is only touched there.
     """
 
-    def __init__(
-        self,
-        waiting: list[Waiting],
-        signature: Signature,
-        statistics: Statistics,
-        loop: asyncio.AbstractEventLoop,
-        on_final: Callable[[], None],
-        put_back: Callable[[Waiting], None],
-        clock_ns: Callable[[], int] = time.monotonic_ns,
-    ):
-        self.clock_ns = clock_ns
+    def __init__(self, waiting: list[Waiting], terms: Terms):
+        self.terms = terms
         self._waiting = waiting
-        self._signature = signature
-        self._statistics = statistics
-        self._loop = loop
-        self._on_final = on_final
-        self._put_back = put_back
         self._rescheduled: list[int] | None = None  # like _deferred
         self._items: deque[tuple[int, InferenceResponse | CoreError | None, bool, bool]] = deque()
         self._answered = [False] * len(waiting)  # final item given; written by the answering thread
         # Written by the instance's thread while it executes.
         self._deferred: set[int] | None = None
-        self._holding = not signature.decoupled
+        self._holding = not terms.decoupled
         self._scheduled = False
         self._left = len(waiting)  # requests whose final item was not handed over; loop thread
         self._released = False  # loop thread
-        self.batch = Batch([entry.request for entry in waiting], signature, self)
+        requests = []
+        for entry in waiting:
+            requests.append(entry.request)
+        self.batch = Batch(requests, terms.signature, self)
 
     # any thread ----------------------------------------------------------
 
@@ -96,14 +121,10 @@ class BatchDelivery:
     def _respond(
         self, i: int, tensors: list[Tensor], parameters: dict[str, Parameter] | None, final: bool
     ) -> None:
-        request = self._waiting[i].request
-        response = InferenceResponse(
-            self._signature.name,
-            self._signature.version,
-            finish(tensors, request, self._signature),
-            id=request.id,
-            parameters=parameters,
-        )
+        terms = self.terms
+        waiting = self._waiting[i]
+        outputs = wanted_tensors(tensors, waiting.request, terms.signature)
+        response = made_response(terms.name, terms.version, outputs, waiting.request.id, parameters)
         self._put(i, response, final, False)
 
     def _put(
@@ -115,28 +136,29 @@ class BatchDelivery:
         self._items.append((i, item, final, failure))
         if not self._holding and not self._scheduled:
             self._scheduled = True
-            self._loop.call_soon_threadsafe(self._hand_over)
+            self.terms.loop.call_soon_threadsafe(self._hand_over)
 
     # the instance's thread -------------------------------------------------
 
     def executed(self, outputs: Mapping[str, Any] | None, error: BaseException | None) -> None:
         """execute has returned or raised: answer what is still open, unless it was deferred."""
         batch = self.batch
+        terms = self.terms
         if error is None and outputs is not None:
-            batch.compute_end_ns = batch.compute_end_ns or self.clock_ns()
+            if not batch.compute_end_ns:
+                batch.compute_end_ns = terms.clock_ns()
             try:
-                i = 0
-                for tensors in split(outputs, batch):
+                found = split(outputs, batch)
+                for i in range(len(found)):
                     if not self._answered[i]:
-                        self._answer(i, tensors)
-                    i += 1
+                        self._answer(i, found[i])
             except CoreError as problem:
                 error = problem
         if error is not None:
-            self._fail_open(_as_core_error(error, self._signature))
-        elif not self._signature.decoupled:
+            self._fail_open(_as_core_error(error, terms.signature))
+        elif not terms.decoupled:
             self._fail_forgotten()
-        batch.end_ns = self.clock_ns()
+        batch.end_ns = terms.clock_ns()
 
     def _answer(self, i: int, tensors: list[Tensor]) -> None:
         """The rows of one request; an error that is only this request's stays with it."""
@@ -151,7 +173,7 @@ class BatchDelivery:
                 self.fail(
                     i,
                     internal(
-                        f"the instance of model '{self._signature.name}' returned without an "
+                        f"the instance of model '{self.terms.name}' returned without an "
                         f"answer to request {i} of a batch of {len(self._waiting)}"
                     ),
                     True,
@@ -167,10 +189,11 @@ class BatchDelivery:
     def release(self) -> None:
         """The execution is over: count it and hand over what waits."""
         batch = self.batch
-        start, end = batch.start_ns, batch.end_ns
+        start = batch.start_ns
+        end = batch.end_ns
         compute_start = batch.compute_start_ns or start
         compute_end = batch.compute_end_ns or end
-        self._statistics.executed(
+        self.terms.statistics.executed(
             batch.rows, compute_start - start, compute_end - compute_start, end - compute_end
         )
         self._holding = False
@@ -180,7 +203,7 @@ class BatchDelivery:
                 if not self._answered[i]:
                     self._answered[i] = True  # not in this batch any more
                     self._left -= 1
-                    self._put_back(self._waiting[i])
+                    self.terms.put_back(self._waiting[i])
         self._released = True
         self._let_go()
 
@@ -196,7 +219,7 @@ class BatchDelivery:
                 self._trace(waiting.request, item, final)
             waiting.reply.send(item, final)
             if final and waiting.counts:
-                self._on_final()
+                self.terms.intake.ended()
                 if waiting.ended is not None:
                     waiting.ended()
             self._left -= final
@@ -209,14 +232,20 @@ class BatchDelivery:
             self.batch = None  # type: ignore[assignment]
 
     def _count(self, i: int, failure: bool) -> None:
-        request = self._waiting[i].request
-        now = self.clock_ns()
+        waiting = self._waiting[i]
+        request = waiting.request
+        terms = self.terms
+        batch = self.batch
+        now = terms.clock_ns()
         total = now - request.arrival_ns
         if failure:
-            self._statistics.failed("CANCELED" if request.cancelled else "BACKEND", total)
+            terms.statistics.failed("CANCELED" if request.cancelled else "BACKEND", total)
             return
-        start, compute_start, compute_end, end = self._times(now)
-        self._statistics.succeeded(
+        start = batch.start_ns
+        end = batch.end_ns or now  # now where it still runs
+        compute_start = batch.compute_start_ns or start
+        compute_end = batch.compute_end_ns or end
+        terms.statistics.succeeded(
             request.rows,
             total,
             start - request.arrival_ns,
@@ -233,18 +262,14 @@ class BatchDelivery:
         if isinstance(item, InferenceResponse):
             trace.tensors("TENSOR_BACKEND_OUTPUT", item.outputs)
         if final:
-            start, compute_start, compute_end, end = self._times(self.clock_ns())
+            batch = self.batch
+            start = batch.start_ns
+            end = batch.end_ns or self.terms.clock_ns()
             trace.tensors("TENSOR_BACKEND_INPUT", request.inputs.values(), request.shared, start)
             trace.stamp("COMPUTE_START", start)
-            trace.stamp("COMPUTE_INPUT_END", compute_start)
-            trace.stamp("COMPUTE_OUTPUT_START", compute_end)
+            trace.stamp("COMPUTE_INPUT_END", batch.compute_start_ns or start)
+            trace.stamp("COMPUTE_OUTPUT_START", batch.compute_end_ns or end)
             trace.stamp("COMPUTE_END", end)
-
-    def _times(self, now_ns: int) -> tuple[int, int, int, int]:
-        """Start, end of input, start of output and end of the execution; now where it still runs."""
-        batch = self.batch
-        start, end = batch.start_ns, batch.end_ns or now_ns
-        return start, batch.compute_start_ns or start, batch.compute_end_ns or end, end
 
 
 def _as_core_error(error: BaseException, signature: Signature) -> CoreError:

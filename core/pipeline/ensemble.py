@@ -18,7 +18,7 @@ from core.errors import CoreError, Kind
 from core.pipeline.admit import Admission
 from core.pipeline.cache import Cached, ResponseCache
 from core.pipeline.intake import Door, Handler, Intake
-from core.pipeline.split import finish
+from core.pipeline.split import wanted_tensors
 from core.request import InferenceRequest, RequestedOutput
 from core.response import InferenceResponse, Reply
 from core.telemetry.statistics import Statistics
@@ -289,7 +289,7 @@ class _Run:
         branch.answered = True
         chain = self._chain
         try:
-            outputs = finish(tensors, self._request, chain.signature)
+            outputs = wanted_tensors(tensors, self._request, chain.signature)
         except CoreError as error:
             self._end(error)
             return

@@ -1,3 +1,5 @@
+import cython
+
 cdef class Intake:
     cdef public Py_ssize_t in_flight
     cdef public bint draining
@@ -8,6 +10,7 @@ cdef class Intake:
     cpdef ended(self)
 
 
+@cython.final
 cdef class Door:
     cdef Intake _intake
     cdef object _admit

@@ -56,9 +56,7 @@ class Door:
     `intake.ended` must be called once for each request that it lets in.
     """
 
-    def __init__(
-        self, intake: Intake, admit: Callable[[InferenceRequest], None], inner: Handler
-    ):
+    def __init__(self, intake: Intake, admit: Callable[[InferenceRequest], None], inner: Handler):
         self._intake = intake
         self._admit = admit
         self._inner = inner

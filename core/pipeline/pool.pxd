@@ -1,3 +1,6 @@
+import cython
+
+from core.pipeline.delivery cimport BatchDelivery, Terms
 from core.pipeline.worker cimport Worker
 
 
@@ -5,9 +8,8 @@ cdef class Pool:
     cdef public list workers
     cdef public object broken
     cdef public object on_idle
-    cdef object _loop
-    cdef object _deliver
-    cdef object _idle
+    cdef Terms _terms
+    cdef list _idle
     cdef object _limiter
     cdef dict _turns
 

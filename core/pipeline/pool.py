@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 
 from core.backend import ModelInstance
 from core.errors import CoreError
-from core.pipeline.delivery import BatchDelivery
+from core.pipeline.delivery import BatchDelivery, Terms
 from core.pipeline.limit import Demand, RateLimiter, Turn
 from core.pipeline.queue import Waiting
 from core.pipeline.worker import Worker, worker_for
-
-Deliver = Callable[[list[Waiting]], BatchDelivery]
 
 
 class Pool:
     """Loop thread only.
 
-    deliver    makes the delivery of a batch
+    terms      of the deliveries
     on_idle    called when an instance has become idle or may go on, and when the last one has broken
                (written by who owns the pool, before it opens)
     limiter    of the server, None without a rate limit
@@ -27,18 +24,12 @@ class Pool:
     broken     why no instance is left, None while there is one
     """
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        deliver: Deliver,
-        limiter: RateLimiter | None = None,
-    ):
+    def __init__(self, terms: Terms, limiter: RateLimiter | None = None):
         self.workers: list[Worker] = []
         self.broken: BaseException | None = None
         self.on_idle: Callable[[], None] = _nobody_waits
-        self._loop = loop
-        self._deliver = deliver
-        self._idle: deque[Worker] = deque()
+        self._terms = terms
+        self._idle: list[Worker] = []
         self._limiter = limiter
         self._turns: dict[Worker, Turn] = {}
 
@@ -73,10 +64,10 @@ class Pool:
     def run(self, waiting: list[Waiting], worker: Worker) -> None:
         """Execute a batch on a claimed worker."""
         if self._idle[0] is worker:
-            self._idle.popleft()
+            del self._idle[0]
         else:
             self._idle.remove(worker)
-        worker.run(self._deliver(waiting))
+        worker.run(BatchDelivery(waiting, self._terms))
 
     async def open(self, wanted: list[tuple[ModelInstance, Demand]]) -> None:
         """Open every instance; if one fails, close the others and raise its exception.
@@ -84,7 +75,8 @@ class Pool:
         Raises CoreError(INVALID) if one demands more resources than the rate limiter has.
         """
         instances = [instance for instance, _ in wanted]
-        workers = [worker_for(instance, self._loop, self._became_idle) for instance in instances]
+        loop = self._terms.loop
+        workers = [worker_for(instance, loop, self._became_idle) for instance in instances]
         results = await asyncio.gather(*(w.open() for w in workers), return_exceptions=True)
         self.workers = [w for w, r in zip(workers, results, strict=True) if r is None]
         if failure := next((r for r in results if r is not None), None):

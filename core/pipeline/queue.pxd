@@ -1,7 +1,10 @@
+import cython
+
 from core.request cimport InferenceRequest
 from core.response cimport Reply
 
 
+@cython.final
 cdef class Waiting:
     cdef public InferenceRequest request
     cdef public Reply reply
@@ -13,6 +16,7 @@ cdef class Waiting:
     cdef public bint taken
 
 
+@cython.final
 cdef class RequestQueue:
     cdef object _levels
     cdef int _default_level

@@ -1,10 +1,20 @@
+import cython
+
 from core.batch cimport Batch
+from core.config.signature cimport OutputSpec, Signature
 from core.dtypes cimport DataType
 from core.request cimport InferenceRequest, RequestedOutput
 from core.tensor cimport Tensor
 
 
-cpdef list finish(list tensors, InferenceRequest request, signature)
-cdef Tensor _whole(str name, value, signature)
-cdef _wanted(InferenceRequest request, str name)
-cdef _spec(signature, name)
+@cython.locals(signature=Signature, whole=Tensor, tensors=list, requests=list, request=InferenceRequest, row=cython.Py_ssize_t,
+               end=cython.Py_ssize_t, i=cython.Py_ssize_t)
+cpdef list split(outputs, Batch batch)
+@cython.locals(tensor=Tensor, wanted=RequestedOutput, spec=OutputSpec)
+cpdef list wanted_tensors(list tensors, InferenceRequest request, Signature signature)
+@cython.locals(dtype=DataType, spec=OutputSpec)
+cdef Tensor _whole(str name, value, Signature signature)
+@cython.locals(output=RequestedOutput)
+cdef RequestedOutput _wanted(InferenceRequest request, str name)
+@cython.locals(spec=OutputSpec)
+cdef OutputSpec _spec(Signature signature, name)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
+from numpy import ndarray
 
-from core import dtypes
 from core.batch import Batch
 from core.config.signature import OutputSpec, Signature
+from core.dtypes import BF16, BYTES
 from core.errors import internal
 from core.pipeline.classification import classify
 from core.pipeline.placement import place
@@ -28,7 +28,8 @@ def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
     Raises CoreError(INTERNAL) for a name, a datatype or a number of rows that the model must not give.
     """
     signature = batch.signature
-    found: list[list[Tensor]] = [[] for _ in batch.requests]
+    requests = batch.requests
+    found: list[list[Tensor]] = [[] for _ in requests]
     for name, value in outputs.items():
         whole = _whole(name, value, signature)
         if signature.max_batch_size and (not whole.shape or whole.shape[0] != batch.rows):
@@ -37,16 +38,19 @@ def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
                 f"batch of {batch.rows} rows: the first dimension must be {batch.rows}"
             )
         if len(found) == 1:
-            found[0].append(whole)
+            tensors = found[0]
+            tensors.append(whole)
             continue
         array = whole.array
         rest = whole.shape[1:]
         row = 0
-        for request, tensors in zip(batch.requests, found, strict=True):
-            rows = request.rows
-            part = array[row : row + rows]
-            tensors.append(Tensor(name, whole.dtype, (rows, *rest), None, part))
-            row += rows
+        for i in range(len(requests)):
+            request = requests[i]
+            tensors = found[i]
+            end = row + request.rows
+            part = array[row:end]
+            tensors.append(Tensor(name, whole.dtype, (request.rows, *rest), None, part))
+            row = end
     return found
 
 
@@ -54,9 +58,9 @@ def _whole(name: str, value: Any, signature: Signature) -> Tensor:
     """One output of an execution, with the rows of all requests."""
     spec = _spec(signature, name)
     dtype = spec.dtype
-    if type(value) is np.ndarray and value.dtype is dtype.numpy and dtype is not dtypes.BYTES:
+    if type(value) is ndarray and value.dtype is dtype.numpy and dtype is not BYTES:
         return Tensor(name, dtype, value.shape, None, value)
-    whole = Tensor.of(name, value, dtype if dtype is dtypes.BF16 else None)
+    whole = Tensor.of(name, value, dtype if dtype is BF16 else None)
     if whole.dtype is not dtype:
         raise internal(
             f"model '{signature.name}' gave output '{name}' as {whole.dtype}, "
@@ -72,7 +76,9 @@ def named_tensors(outputs: Mapping[str, Any] | list[Tensor]) -> list[Tensor]:
     return outputs
 
 
-def finish(tensors: list[Tensor], request: InferenceRequest, signature: Signature) -> list[Tensor]:
+def wanted_tensors(
+    tensors: list[Tensor], request: InferenceRequest, signature: Signature
+) -> list[Tensor]:
     """The tensors of one request as its client sees them: wanted ones, reshaped, classified.
 
     Those that the client wants in its own memory are also there. Raises CoreError(INTERNAL) for an

@@ -1,3 +1,5 @@
+import cython
+
 from core.batch cimport Batch
 from core.pipeline.delivery cimport BatchDelivery
 
@@ -5,10 +7,13 @@ from core.pipeline.delivery cimport BatchDelivery
 cdef class Worker:
     cdef public object instance
     cdef public object broken
+    cdef readonly bint streams
     cdef object _loop
     cdef object _idle
 
     cpdef run(self, BatchDelivery delivery)
+    @cython.locals(batch=Batch)
+    cpdef execute(self, BatchDelivery delivery)
     cpdef _ended(self, BatchDelivery delivery, error)
 
 
@@ -23,6 +28,3 @@ cdef class InlineWorker(Worker):
 
 cdef class LoopWorker(InlineWorker):
     cdef object _task
-
-
-cpdef execute(instance, BatchDelivery delivery)

@@ -32,6 +32,7 @@ class Worker:
         self.instance = instance
         instance.loop = loop
         self.broken: BaseException | None = None  # why it left service; written on the loop
+        self.streams = hasattr(instance, "stream")
         self._loop = loop
         self._idle = idle
 
@@ -46,6 +47,22 @@ class Worker:
     async def close(self) -> None:
         """Close the instance; an exception is logged, since nobody can act on it."""
         raise NotImplementedError
+
+    def execute(self, delivery: BatchDelivery) -> BaseException | None:
+        """Run one batch where we are; the error that it raised, if any."""
+        batch = delivery.batch
+        batch.start_ns = delivery.terms.clock_ns()
+        outputs: Mapping[str, Any] | None = None
+        error: BaseException | None = None
+        try:
+            if self.streams:
+                _stream(self.instance, batch)
+            else:
+                outputs = self.instance.execute(batch)
+        except BaseException as raised:
+            error = contained(raised)
+        delivery.executed(outputs, error)
+        return error
 
     def _ended(self, delivery: BatchDelivery, error: BaseException | None) -> None:
         """Loop thread: the execution is over."""
@@ -112,7 +129,7 @@ class ThreadWorker(Worker):
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:
             if isinstance(work, BatchDelivery):
-                error = execute(self.instance, work)
+                error = self.execute(work)
                 self._loop.call_soon_threadsafe(self._ended, work, error)
             else:
                 work()
@@ -126,7 +143,7 @@ class InlineWorker(Worker):
         await self._call(self.instance.open)
 
     def run(self, delivery: BatchDelivery) -> None:
-        self._ended(delivery, execute(self.instance, delivery))
+        self._ended(delivery, self.execute(delivery))
 
     async def close(self) -> None:
         try:
@@ -156,7 +173,7 @@ class LoopWorker(InlineWorker):
 
     async def _execute(self, delivery: BatchDelivery) -> None:
         batch = delivery.batch
-        batch.start_ns = delivery.clock_ns()
+        batch.start_ns = delivery.terms.clock_ns()
         error: BaseException | None = None
         outputs: Any = None
         try:
@@ -169,23 +186,6 @@ class LoopWorker(InlineWorker):
             error = contained(raised)
         delivery.executed(outputs, error)
         self._ended(delivery, error)
-
-
-def execute(instance: ModelInstance, delivery: BatchDelivery) -> BaseException | None:
-    """Run one batch where we are; the error that it raised, if any."""
-    batch = delivery.batch
-    batch.start_ns = delivery.clock_ns()
-    outputs: Mapping[str, Any] | None = None
-    error: BaseException | None = None
-    try:
-        if hasattr(instance, "stream"):
-            _stream(instance, batch)
-        else:
-            outputs = instance.execute(batch)
-    except BaseException as raised:
-        error = contained(raised)
-    delivery.executed(outputs, error)
-    return error
 
 
 def contained(error: BaseException) -> Exception:

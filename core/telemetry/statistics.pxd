@@ -1,10 +1,17 @@
+import cython
+
+from core.native.clock cimport wall_ms
+
+
+@cython.final
 cdef class Duration:
     cdef public unsigned long long count
     cdef public unsigned long long ns
 
-    cpdef add(self, long long ns, long long count=*)
+    cpdef add(self, long long ns)
 
 
+@cython.final
 cdef class BatchSize:
     cdef public Duration compute_input
     cdef public Duration compute_infer
@@ -26,6 +33,7 @@ cdef class Statistics:
     cdef public dict failures
     cdef public dict batch_sizes
 
+    @cython.locals(size=BatchSize)
     cpdef executed(self, long long rows, long long input_ns, long long infer_ns, long long output_ns)
     cpdef succeeded(
         self, long long rows, long long total_ns, long long queue_ns, long long input_ns,

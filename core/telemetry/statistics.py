@@ -6,8 +6,9 @@ integers, so a reader on the loop (metrics, statistics endpoint) needs no lock.
 
 from __future__ import annotations
 
-import time
 from typing import Any
+
+from core.native.clock import wall_ms
 
 REASONS = ("REJECTED", "CANCELED", "BACKEND", "OTHER")  # labels of nv_inference_request_failure
 
@@ -19,8 +20,8 @@ class Duration:
         self.count = 0
         self.ns = 0
 
-    def add(self, ns: int, count: int = 1) -> None:
-        self.count += count
+    def add(self, ns: int) -> None:
+        self.count += 1
         self.ns += ns
 
     def as_dict(self) -> dict[str, int]:
@@ -66,7 +67,7 @@ class Statistics:
     def executed(self, rows: int, input_ns: int, infer_ns: int, output_ns: int) -> None:
         """One execution of `rows` rows has ended, with or without success."""
         self.execution_count += 1
-        self.last_inference_ms = time.time_ns() // 1_000_000
+        self.last_inference_ms = wall_ms()
         if (size := self.batch_sizes.get(rows)) is None:
             size = self.batch_sizes[rows] = BatchSize()
         size.compute_input.add(input_ns)
