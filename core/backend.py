@@ -92,8 +92,10 @@ class ModelInstance:
     loop        the server's event loop: an instance that waits for something beside its executions
                 (a child process, a socket) watches it there
     placement   where `execute` runs: "thread" (its own thread, the default), "inline" (on the event
-                loop: only for work of some tens of microseconds). An `async def execute` always runs on
-                the loop. May be set on the class, or in open().
+                loop: only for work of some tens of microseconds), or "auto" (on its thread while
+                executions are long, on the loop while they are short: for an instance that does not
+                mind who calls it; it may settle for "thread" in open()). An `async def execute`
+                always runs on the loop. Set on the class.
     """
 
     model: Model

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable
 
 from core.backend import ModelInstance
 from core.errors import CoreError
+from core.pipeline.auto import AutoWorker
 from core.pipeline.delivery import BatchDelivery, Terms
 from core.pipeline.limit import Demand, RateLimiter, Turn
 from core.pipeline.queue import Waiting
-from core.pipeline.worker import Worker, worker_for
+from core.pipeline.worker import Idle, InlineWorker, LoopWorker, ThreadWorker, Worker
 
 
 class Pool:
@@ -121,6 +123,17 @@ class Pool:
             self._limiter.settle()
         else:
             self.on_idle()
+
+
+def worker_for(instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle) -> Worker:
+    """The worker that an instance asks for by `placement`, or by being a coroutine."""
+    if inspect.iscoroutinefunction(instance.execute):
+        return LoopWorker(instance, loop, idle)
+    if instance.placement == "inline":
+        return InlineWorker(instance, loop, idle)
+    if instance.placement == "auto":
+        return AutoWorker(instance, loop, idle)
+    return ThreadWorker(instance, loop, idle)
 
 
 def _nobody_waits() -> None:

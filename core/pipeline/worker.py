@@ -7,7 +7,6 @@ happen in one place, so a framework that ties its state to a thread is content.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import queue
 import threading
@@ -206,12 +205,3 @@ def _stream(instance: ModelInstance, batch: Batch) -> None:
             if request.cancelled:
                 break
         batch.finish(i)
-
-
-def worker_for(instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle) -> Worker:
-    """The worker that an instance asks for by `placement`, or by being a coroutine."""
-    if inspect.iscoroutinefunction(instance.execute):
-        return LoopWorker(instance, loop, idle)
-    if instance.placement == "inline":
-        return InlineWorker(instance, loop, idle)
-    return ThreadWorker(instance, loop, idle)

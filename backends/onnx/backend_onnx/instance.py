@@ -26,6 +26,7 @@ class OnnxInstance(ModelInstance):
     """Runs batches on a session, which other instances of the device may use at the same time."""
 
     model: OnnxModel
+    placement = "auto"  # a session does not mind which thread runs it
 
     def open(self) -> None:
         session, graph = self.model.session_on(self.device)

@@ -1,0 +1,18 @@
+import cython
+
+from core.batch cimport Batch
+from core.pipeline.delivery cimport BatchDelivery
+from core.pipeline.worker cimport ThreadWorker
+
+
+cdef class AutoWorker(ThreadWorker):
+    cdef public bint on_loop
+    cdef long long _trial
+    cdef long long _seen
+    cdef long long _shortest_ns
+    cdef long long _smoothed_ns
+
+    cpdef run(self, BatchDelivery delivery)
+    @cython.locals(batch=Batch)
+    cpdef _ended(self, BatchDelivery delivery, error)
+    cdef _learn(self, long long took_ns)

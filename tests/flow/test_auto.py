@@ -1,0 +1,104 @@
+"""Where an instance with `placement = "auto"` executes: times decide, and here they are given."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import core
+from core.pipeline import auto
+from core.request import InferenceRequest
+from core.tensor import Tensor
+
+
+class Timed(core.ModelInstance):
+    """Each execution takes as many microseconds as the request says."""
+
+    placement = "auto"
+
+    def open(self):
+        self.places = []
+
+    def execute(self, batch):
+        self.loop.now_s += float(batch["x"][0, 0]) / 1e6
+        self.places.append(threading.current_thread() is threading.main_thread())
+        self.model.recorder.batches.append(self.places[-1])
+        return {"y": batch["x"]}
+
+
+@pytest.fixture
+def ask(serve):
+    """Ask a new model `count` times for executions of `took_us`; where they ran: True on the loop."""
+    chains = []
+
+    async def ask(took_us, count=1, instance=Timed):
+        if not chains:
+            chains.append(await serve(instance))
+        recorder = chains[0].recorder
+        before = len(recorder.batches)
+        for _ in range(count):
+            tensor = Tensor.of("x", np.array([[took_us]], np.float32))
+            await chains[0].handler(InferenceRequest("m", {"x": tensor}))
+        return recorder.batches[before:]
+
+    return ask
+
+
+SHORT = auto.SHORT_NS / 1000 / 2
+LONG = auto.SHORT_NS / 1000 * 3
+
+
+async def test_an_instance_begins_on_its_thread(ask):
+    assert await ask(SHORT) == [False]
+
+
+async def test_short_executions_move_to_the_loop(ask):
+    places = await ask(SHORT, auto.TRIAL + 5)
+
+    assert places == [False] * auto.TRIAL + [True] * 5
+
+
+async def test_long_executions_stay_on_the_thread(ask):
+    assert set(await ask(LONG, 3 * auto.TRIAL)) == {False}
+
+
+async def test_one_very_long_execution_ends_the_stay_on_the_loop(ask):
+    await ask(SHORT, auto.TRIAL)
+
+    assert await ask(auto.TOO_LONG_NS / 1000 + 1) == [True]
+    assert await ask(SHORT) == [False]
+
+
+async def test_executions_that_become_long_go_back_to_the_thread(ask):
+    await ask(SHORT, auto.TRIAL)
+
+    places = await ask(LONG, 100)
+
+    assert places[0] is True
+    assert places[-1] is False
+
+
+async def test_who_comes_back_stays_twice_as_long(ask):
+    await ask(SHORT, auto.TRIAL)
+    await ask(auto.TOO_LONG_NS / 1000 + 1)
+
+    places = await ask(SHORT, 2 * auto.TRIAL + 1)
+
+    assert places == [False] * 2 * auto.TRIAL + [True]
+
+
+async def test_a_single_long_execution_among_short_ones_does_not_hide_them(ask):
+    await ask(LONG)
+
+    places = await ask(SHORT, auto.TRIAL)
+
+    assert places == [False] * (auto.TRIAL - 1) + [True]
+
+
+async def test_an_instance_may_settle_for_its_thread(ask):
+    class Settled(Timed):
+        def open(self):
+            super().open()
+            self.placement = "thread"
+
+    assert set(await ask(SHORT, 3 * auto.TRIAL, Settled)) == {False}
