@@ -29,9 +29,9 @@ SIGNATURE = Signature("m", 1, {"x": InputSpec("x", dtypes.FP32, (-1,))}, {}, 0, 
 
 
 def parsed(message, regions=None):
-    ours, raw_contents = read(message.SerializeToString())
+    ours = read(message.SerializeToString())
     regions = regions or SharedMemoryRegions(allowed=False)
-    return parse(ours, raw_contents, -1, SIGNATURE, regions)
+    return parse(ours, -1, SIGNATURE, regions)
 
 
 def refusal(message):
