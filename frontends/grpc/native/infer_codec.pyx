@@ -20,7 +20,6 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport INT32_MAX, int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 from libcpp cimport bool as boolean
-from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from core import dtypes
@@ -103,7 +102,8 @@ cdef extern from "infer_response.hpp" namespace "infer" nogil:
 
     cdef cppclass ResponseWriter:
         ResponseWriter()
-        const string& bytes()
+        const char* data()
+        size_t size()
         void text(uint32_t, Span)
         void version(int64_t)
         void parameter_bool(Span, boolean)
@@ -169,13 +169,14 @@ cdef class RequestReader:
         # A name that comes twice is refused.
         if outputs is None or <size_t>len(inputs) != message.inputs.size():
             return None
-        request = InferenceRequest(
-            self._name(message.model_name),
-            inputs,
-            model_version=message.model_version,
-            id=_text(message.id),
-            outputs=outputs,
-        )
+        # Attributes and not keyword arguments: a class takes these as a dict, made for each call.
+        request = InferenceRequest(self._name(message.model_name), inputs)
+        if message.model_version >= 0:
+            request.model_version = message.model_version
+        if message.id.size:
+            request.id = _text(message.id)
+        if message.outputs.size():
+            request.outputs = outputs
         if message.parameters.size() and not self._set_parameters(request):
             return None
         return request
@@ -334,6 +335,8 @@ cdef _response(answer, request, final, bint streamed):
     cdef list raws = []
     cdef vector[size_t] sizes
     cdef size_t total = 0, size
+    cdef list outputs = answer.outputs
+    sizes.reserve(<size_t>len(outputs))
     head.text(1, _span(answer.model_name))
     head.version(answer.model_version)
     head.text(3, _span(answer.id))
@@ -343,7 +346,7 @@ cdef _response(answer, request, final, bint streamed):
     if parameters:
         _put_parameters(head, parameters)
     shared = request.shared
-    for tensor in answer.outputs:
+    for tensor in outputs:
         _put_output(head, tensor)
         raw = b"" if shared and request.placed(tensor.name) else tensor.raw
         size = _size(raw)
@@ -370,7 +373,9 @@ cdef int _put_parameters(ResponseWriter& head, dict parameters) except -1:
 
 cdef int _put_output(ResponseWriter& head, tensor) except -1:
     cdef vector[int64_t] shape
-    for size in tensor.shape:
+    cdef tuple sizes = tensor.shape
+    shape.reserve(<size_t>len(sizes))
+    for size in sizes:
         shape.push_back(<int64_t>size)
     head.output(_span(tensor.name), _span(tensor.dtype.name), shape.data(), shape.size())
     return 0
@@ -400,7 +405,7 @@ cdef char* _copy(char* to, raw) except NULL:
 
 
 cdef bytes _whole(ResponseWriter& head, list raws, vector[size_t]& sizes, bint streamed):
-    cdef size_t size = head.bytes().size(), i
+    cdef size_t size = head.size(), i
     cdef char* to
     cdef bytes message
     for i in range(sizes.size()):
@@ -411,8 +416,8 @@ cdef bytes _whole(ResponseWriter& head, list raws, vector[size_t]& sizes, bint s
     to = PyBytes_AS_STRING(message)
     if streamed:
         to = put_prefix(to, kInferResponse, size)
-    memcpy(to, head.bytes().data(), head.bytes().size())
-    to += head.bytes().size()
+    memcpy(to, head.data(), head.size())
+    to += head.size()
     for i in range(sizes.size()):
         to = _copy(put_prefix(to, kRawOutputContents, sizes[i]), raws[i])
     return message
@@ -422,7 +427,7 @@ cdef list _in_parts(ResponseWriter& head, list raws, vector[size_t]& sizes):
     cdef char prefix[kLongestPrefix]
     cdef size_t i
     cdef list parts = []
-    before = PyBytes_FromStringAndSize(head.bytes().data(), <Py_ssize_t>head.bytes().size())
+    before = PyBytes_FromStringAndSize(head.data(), <Py_ssize_t>head.size())
     for i in range(sizes.size()):
         before += PyBytes_FromStringAndSize(
             prefix, put_prefix(prefix, kRawOutputContents, sizes[i]) - prefix

@@ -4,7 +4,9 @@
 // output a tag, a length and the tensor. On a stream the same message is a field of another one.
 #pragma once
 
-#include <string>
+#include <charconv>
+#include <cstdlib>
+#include <new>
 
 #include "wire.hpp"
 
@@ -18,7 +20,7 @@ inline size_t varint_size(uint64_t value) {
 
 // Writes `value` to memory for ten bytes; the end of what was written.
 inline char* put_varint(char* to, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) *to++ = static_cast<char>(value | 0x80);
+  for (; value >= 0x80; value >>= 7) *to++ = static_cast<char>((value & 0x7F) | 0x80);
   *to++ = static_cast<char>(value);
   return to;
 }
@@ -33,11 +35,47 @@ inline char* put_prefix(char* to, char tag, uint64_t size) {
   return put_varint(to + 1, size);
 }
 
+// Bytes that grow at their end; without an allocation as long as they are few.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() {
+    if (data_ != few_) std::free(data_);
+  }
+
+  const char* data() const { return data_; }
+  size_t size() const { return size_; }
+
+  // Memory for `most` more bytes; `end` then says where those that were written end.
+  char* room(size_t most) {
+    if (most > capacity_ - size_) grow(most);
+    return data_ + size_;
+  }
+  void end(const char* place) { size_ = static_cast<size_t>(place - data_); }
+
+ private:
+  void grow(size_t most) {
+    const size_t capacity = 2 * capacity_ + most;
+    char* const more =
+        static_cast<char*>(std::realloc(data_ == few_ ? nullptr : data_, capacity));
+    if (more == nullptr) throw std::bad_alloc();
+    if (data_ == few_) std::memcpy(more, few_, size_);
+    data_ = more;
+    capacity_ = capacity;
+  }
+
+  char few_[512];
+  char* data_ = few_;
+  size_t size_ = 0;
+  size_t capacity_ = sizeof few_;
+};
+
 class ResponseWriter {
  public:
-  ResponseWriter() { bytes_.reserve(256); }
-
-  const std::string& bytes() const { return bytes_; }
+  const char* data() const { return bytes_.data(); }
+  size_t size() const { return bytes_.size(); }
 
   // Fields 1 to 3: model_name, model_version, id. Text that is empty is not written.
   void text(uint32_t field, Span value) {
@@ -45,8 +83,9 @@ class ResponseWriter {
   }
 
   void version(int64_t value) {
-    const std::string digits = std::to_string(value);
-    text(2, {digits.data(), digits.size()});
+    char digits[20];
+    const char* const end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+    text(2, {digits, static_cast<size_t>(end - digits)});
   }
 
   // parameters: entries of a map, each a key and an InferParameter.
@@ -67,10 +106,10 @@ class ResponseWriter {
 
   void parameter_double(Span key, double value) {
     entry(key, 9);
-    bytes_.push_back(tag_of(4, kFixed64));
-    char eight[8];
-    std::memcpy(eight, &value, 8);
-    bytes_.append(eight, 8);
+    char* const to = bytes_.room(9);
+    *to = tag_of(4, kFixed64);
+    std::memcpy(to + 1, &value, 8);
+    bytes_.end(to + 9);
   }
 
   // One of `outputs`: name, datatype and shape.
@@ -90,20 +129,19 @@ class ResponseWriter {
   static size_t field_size(size_t size) { return size == 0 ? 0 : 1 + varint_size(size) + size; }
 
   void varint(uint64_t value) {
-    char ten[10];
-    bytes_.append(ten, static_cast<size_t>(put_varint(ten, value) - ten));
+    bytes_.end(put_varint(bytes_.room(10), value));
   }
 
   void varint_field(char tag, uint64_t value) {
-    bytes_.push_back(tag);
-    varint(value);
+    bytes_.end(put_prefix(bytes_.room(kLongestPrefix), tag, value));
   }
 
   void prefix(char tag, size_t size) { varint_field(tag, size); }
 
   void span(char tag, Span value) {
-    prefix(tag, value.size);
-    bytes_.append(value.data, value.size);
+    char* const to = put_prefix(bytes_.room(kLongestPrefix + value.size), tag, value.size);
+    std::memcpy(to, value.data, value.size);
+    bytes_.end(to + value.size);
   }
 
   // The entry up to its value, which follows with `value_size` bytes.
@@ -114,7 +152,7 @@ class ResponseWriter {
     prefix(tag_of(2, kLength), value_size);
   }
 
-  std::string bytes_;
+  Buffer bytes_;
 };
 
 }  // namespace infer

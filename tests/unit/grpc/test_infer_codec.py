@@ -404,12 +404,13 @@ class _Plain:
 
 PLAIN = InferenceRequest("m", {})
 SHARED = InferenceRequest("m", {}, shared=True)
+names = texts | st.just("long " * 70) | st.just("longer " * 1000)
 SIZES = st.sampled_from([0, 1, 31, 127, 128, 4095, 4096, 4097, 20_000])
 
 
 @st.composite
 def outputs(draw):
-    name, size = draw(texts), draw(SIZES)
+    name, size = draw(names), draw(SIZES)
     form = draw(st.sampled_from((bytes, bytearray, memoryview, np.array)))
     raw = np.arange(size).astype("u1").tobytes()
     if form is np.array:
@@ -419,13 +420,13 @@ def outputs(draw):
 
 @st.composite
 def responses(draw):
-    values = st.booleans() | int64s | st.floats() | texts
+    values = st.booleans() | int64s | st.floats() | names
     return InferenceResponse(
-        draw(texts),
+        draw(names),
         draw(int64s),
         draw(st.lists(outputs(), max_size=4)),
-        id=draw(texts),
-        parameters=draw(st.dictionaries(texts, values, max_size=3)),
+        id=draw(names),
+        parameters=draw(st.dictionaries(names, values, max_size=3)),
     )
 
 
