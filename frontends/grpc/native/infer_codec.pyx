@@ -22,9 +22,13 @@ from libc.string cimport memcmp, memcpy
 from libcpp cimport bool as boolean
 from libcpp.vector cimport vector
 
+from core.dtypes cimport DataType
+from core.request cimport InferenceRequest, RequestedOutput
+from core.response cimport InferenceResponse
+from core.tensor cimport Tensor
+
 from core import dtypes
-from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest, RequestedOutput
-from core.tensor import Tensor
+from core.request import SEQUENCE_END, SEQUENCE_START
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
@@ -43,8 +47,7 @@ cdef extern from "infer_message.hpp" namespace "infer" nogil:
         kDoubleParameter
         kUint64Parameter
 
-    cdef enum DataType:
-        pass
+    ctypedef int NativeDataType "infer::DataType"
 
     cdef cppclass Parameter:
         Span key
@@ -55,11 +58,11 @@ cdef extern from "infer_message.hpp" namespace "infer" nogil:
 
     cdef cppclass Contents:
         boolean present
-        size_t size_as(DataType)
+        size_t size_as(NativeDataType)
 
     cdef cppclass Input:
         Span name
-        DataType type
+        NativeDataType type
         size_t first_dimension
         size_t dimension_count
         Contents contents
@@ -87,7 +90,7 @@ cdef extern from "infer_message.hpp" namespace "infer" nogil:
         boolean read(Span)
 
     cdef cppclass ContentsWriter:
-        ContentsWriter(char*, DataType)
+        ContentsWriter(char*, NativeDataType)
         void write(const Contents&, const vector[Run]&)
 
     size_t place_of(Span, size_t)
@@ -170,7 +173,7 @@ cdef class RequestReader:
         if outputs is None or <size_t>len(inputs) != message.inputs.size():
             return None
         # Attributes and not keyword arguments: a class takes these as a dict, made for each call.
-        request = InferenceRequest(self._name(message.model_name), inputs)
+        cdef InferenceRequest request = InferenceRequest(self._name(message.model_name), inputs)
         if message.model_version >= 0:
             request.model_version = message.model_version
         if message.id.size:
@@ -248,7 +251,7 @@ cdef class RequestReader:
             outputs.append(RequestedOutput(name, entry.class_count))
         return tuple(outputs) if <size_t>len(names) == count else None
 
-    cdef bint _set_parameters(self, request) except -1:
+    cdef bint _set_parameters(self, InferenceRequest request) except -1:
         """Whether all are of the right kind; of equal names the last one counts."""
         cdef size_t i
         for i in range(self._message.parameters.size()):
@@ -256,7 +259,7 @@ cdef class RequestReader:
                 return False
         return True
 
-    cdef bint _set_parameter(self, request, Parameter* parameter) except -1:
+    cdef bint _set_parameter(self, InferenceRequest request, Parameter* parameter) except -1:
         cdef str name = self._name(parameter.key)
         if parameter.key.starts_with(b"triton_"):
             return False
@@ -286,7 +289,7 @@ cdef class RequestReader:
             return self._set_custom(request, name, parameter)
         return True
 
-    cdef bint _set_flag(self, request, int flag, Parameter* parameter) except -1:
+    cdef bint _set_flag(self, InferenceRequest request, int flag, Parameter* parameter) except -1:
         if parameter.kind != kBoolParameter:
             return False
         if parameter.bits:
@@ -295,7 +298,7 @@ cdef class RequestReader:
             request.flags &= ~flag
         return True
 
-    cdef bint _set_custom(self, request, str name, Parameter* parameter) except -1:
+    cdef bint _set_custom(self, InferenceRequest request, str name, Parameter* parameter) except -1:
         if parameter.kind == kBoolParameter:
             value = True if parameter.bits else False
         elif parameter.kind == kInt64Parameter:
@@ -313,7 +316,7 @@ cdef class RequestReader:
 # Responses ----------------------------------------------------------------------------------
 
 
-def response(answer, request):
+def response(InferenceResponse answer not None, InferenceRequest request not None):
     """The message of `answer`, or None; see infer_codec.pyi."""
     try:
         return _response(answer, request, None, False)
@@ -321,7 +324,9 @@ def response(answer, request):
         return None
 
 
-def stream_response(answer, request, bint final):
+def stream_response(
+    InferenceResponse answer not None, InferenceRequest request not None, bint final
+):
     """The message of `answer` on a stream, or None; see infer_codec.pyi."""
     try:
         return _response(answer, request, final, True)
@@ -329,18 +334,19 @@ def stream_response(answer, request, bint final):
         return None
 
 
-cdef _response(answer, request, final, bint streamed):
+cdef _response(InferenceResponse answer, InferenceRequest request, final, bint streamed):
     """final   for the parameter that says so; None for an answer without it."""
     cdef ResponseWriter head
     cdef list raws = []
     cdef vector[size_t] sizes
     cdef size_t total = 0, size
     cdef list outputs = answer.outputs
+    cdef Tensor tensor
     sizes.reserve(<size_t>len(outputs))
     head.text(1, _span(answer.model_name))
     head.version(answer.model_version)
     head.text(3, _span(answer.id))
-    parameters = answer.parameters
+    cdef dict parameters = answer.parameters
     if final is not None:
         parameters = {**parameters, _FINAL: final}
     if parameters:
@@ -348,7 +354,9 @@ cdef _response(answer, request, final, bint streamed):
     shared = request.shared
     for tensor in outputs:
         _put_output(head, tensor)
-        raw = b"" if shared and request.placed(tensor.name) else tensor.raw
+        raw = b"" if shared and request.placed(tensor.name) else tensor._raw
+        if raw is None:
+            raw = tensor.raw  # made of the array
         size = _size(raw)
         total += size
         sizes.push_back(size)
@@ -371,7 +379,7 @@ cdef int _put_parameters(ResponseWriter& head, dict parameters) except -1:
     return 0
 
 
-cdef int _put_output(ResponseWriter& head, tensor) except -1:
+cdef int _put_output(ResponseWriter& head, Tensor tensor) except -1:
     cdef vector[int64_t] shape
     cdef tuple sizes = tensor.shape
     shape.reserve(<size_t>len(sizes))

@@ -317,15 +317,15 @@ class TestWithoutATask:
     def test_nothing_of_a_request_stays_behind(self, ask, scripted, message):
         """The engine keeps the call until all is sent; inputs must not wait for that."""
 
-        class Parameters(dict):
-            """A dict that can be watched."""
+        class Watched:
+            """Something that the request holds."""
 
         call = Call()
         ask(message("r"), call)
-        parameters = Parameters()
-        watched = weakref.ref(parameters)
-        scripted.replies["r"].request.parameters = parameters
-        del parameters
+        held = Watched()
+        watched = weakref.ref(held)
+        scripted.replies["r"].request.parameters["held"] = held
+        del held
         gc.disable()  # it would find what goes round in a circle
         try:
             scripted.answer("r")
