@@ -1,5 +1,4 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-# distutils: language = c++
 """Messages of inference between the wire and the nouns of core, without protobuf.
 
 bytes ─► infer_message.hpp ─► [RequestReader] ─► InferenceRequest
@@ -87,7 +86,7 @@ cdef extern from "infer_message.hpp" namespace "infer" nogil:
 
     cdef cppclass NativeRequestReader "infer::RequestReader":
         NativeRequestReader(Request&)
-        boolean read(Span)
+        boolean read(Span) except +
 
     cdef cppclass ContentsWriter:
         ContentsWriter(char*, NativeDataType)
@@ -107,19 +106,20 @@ cdef extern from "infer_response.hpp" namespace "infer" nogil:
         ResponseWriter()
         const char* data()
         size_t size()
-        void text(uint32_t, Span)
-        void version(int64_t)
-        void parameter_bool(Span, boolean)
-        void parameter_int64(Span, int64_t)
-        void parameter_string(Span, Span)
-        void parameter_double(Span, double)
-        void output(Span, Span, const int64_t*, size_t)
+        void text(uint32_t, Span) except +
+        void version(int64_t) except +
+        void parameter_bool(Span, boolean) except +
+        void parameter_int64(Span, int64_t) except +
+        void parameter_string(Span, Span) except +
+        void parameter_double(Span, double) except +
+        void output(Span, Span, const int64_t*, size_t) except +
 
 
-# A view costs more than a copy of so few bytes, and would keep the whole message in memory.
-DEF LARGEST_COPIED_INPUT = 512
-DEF NAMES = 64  # a power of two
-DEF LONGEST_NAME = 64  # that is remembered
+cdef enum:
+    # A view costs more than a copy of so few bytes, and would keep the whole message in memory.
+    LARGEST_COPIED_INPUT = 512
+    NAMES = 64  # a power of two
+    LONGEST_NAME = 64  # that is remembered
 
 COPIED_BYTES = 4096
 cdef size_t _copied_bytes = COPIED_BYTES
