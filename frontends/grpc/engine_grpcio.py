@@ -16,14 +16,12 @@ from typing import Any, NoReturn, TypeAlias
 import grpc
 import grpc.aio
 
-from core.errors import CoreError, internal, unavailable
+from core.errors import CoreError, unavailable
 from core.options import Options
 from frontends.grpc import transport
 from frontends.grpc.call import Call
 from frontends.grpc.method import Method, StreamFunction, Unary, UnaryFunction
-from frontends.grpc.status import CODES, details
-
-logger = logging.getLogger("core")
+from frontends.grpc.status import CODES, details, unforeseen
 
 Context = Any  # grpc.aio.ServicerContext, whose stubs lack what it inherits
 Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
@@ -112,7 +110,7 @@ def _unary(function: UnaryFunction, path: str, plain: bool) -> Any:
             call.cancel()
             raise
         except Exception as error:
-            await _abort(context, _unforeseen(path, error))
+            await _abort(context, unforeseen(path, error))
 
     return handle
 
@@ -135,7 +133,7 @@ def _stream(function: StreamFunction, path: str, plain: bool) -> Any:
             call.cancel()
             raise asyncio.CancelledError from None
         except Exception as error:
-            await _abort(context, _unforeseen(path, error))
+            await _abort(context, unforeseen(path, error))
 
     return handle
 
@@ -146,11 +144,6 @@ def _call(context: Context) -> Call:
     if remaining_s is not None:
         deadline_ns = time.monotonic_ns() + int(remaining_s * 1e9)
     return Call(context.invocation_metadata() or (), deadline_ns)
-
-
-def _unforeseen(path: str, error: Exception) -> CoreError:
-    logger.error("%s failed", path, exc_info=error)
-    return internal(f"{path.rpartition('/')[2]} failed: {type(error).__name__}; see the log")
 
 
 async def _abort(context: Context, error: CoreError) -> NoReturn:

@@ -6,9 +6,16 @@ import hmac
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 
-from core.errors import unavailable
+from core.errors import CoreError, unavailable
 from frontends.grpc.call import Call
-from frontends.grpc.method import Method, StreamFunction, Unary, UnaryFunction
+from frontends.grpc.method import (
+    BeginFunction,
+    Done,
+    Method,
+    StreamFunction,
+    Unary,
+    UnaryFunction,
+)
 
 PREFIX = "triton-grpc-protocol-"
 
@@ -17,7 +24,9 @@ def restricted(method: Method, key: str, secret: str) -> Method:
     """`method`, for calls that have `secret` under the prefixed `key`; others get UNAVAILABLE."""
     name = PREFIX + key
     if isinstance(method, Unary):
-        return replace(method, function=_unary(method.function, name, secret))
+        # Both ways into it: an open one beside a guarded one would be no guard.
+        begin = None if method.begin is None else _begin(method.begin, name, secret)
+        return replace(method, function=_unary(method.function, name, secret), begin=begin)
     return replace(method, function=_stream(method.function, name, secret))
 
 
@@ -25,6 +34,18 @@ def _unary(function: UnaryFunction, name: str, secret: str) -> UnaryFunction:
     async def checked(request: bytes, call: Call) -> bytes:
         _check(call, name, secret)
         return await function(request, call)
+
+    return checked
+
+
+def _begin(begin: BeginFunction, name: str, secret: str) -> BeginFunction:
+    def checked(request: bytes, call: Call, done: Done) -> None:
+        try:
+            _check(call, name, secret)
+        except CoreError as error:
+            done(error)
+        else:
+            begin(request, call, done)
 
     return checked
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import enum
+import logging
 
-from core.errors import Kind
+from core.errors import CoreError, Kind, internal
+
+logger = logging.getLogger("core")
 
 
 class Code(enum.IntEnum):
@@ -47,6 +50,12 @@ def details(text: str) -> str:
         if wire_size > LONGEST_DETAILS:
             return encoded[:position].decode(errors="ignore") + " [...]"
     return encoded.decode()
+
+
+def unforeseen(path: str, error: Exception) -> CoreError:
+    """What the caller of `path` is told of an exception that is none of ours; the log says more."""
+    logger.error("%s failed", path, exc_info=error)
+    return internal(f"{path.rpartition('/')[2]} failed: {type(error).__name__}; see the log")
 
 
 def utf8(text: str) -> str:

@@ -46,7 +46,7 @@ def methods(server: Server, intake: Intake) -> dict[str, Method]:
         Unary(_V2 + "ModelMetadata", "metadata", metadata.model_metadata),
         Unary(_V2 + "ModelConfig", "model-config", metadata.model_config),
         Unary(_V2 + "ModelStatistics", "statistics", statistics.model_statistics),
-        Unary(_V2 + "ModelInfer", "inference", infer.model_infer, compress=True),
+        Unary(_V2 + "ModelInfer", "inference", infer.model_infer, compress=True, begin=infer.begin),
         Stream(_V2 + "ModelStreamInfer", "inference", stream.model_stream_infer, compress=True),
         Unary(_V2 + "RepositoryIndex", "model-repository", repository.index),
         Unary(_V2 + "RepositoryModelLoad", "model-repository", repository.load),

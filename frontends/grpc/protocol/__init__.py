@@ -2,8 +2,11 @@
 
     bytes ─► decode ─► parse ─► InferenceRequest        InferenceResponse ─► render ─► bytes
 
+Ordinary messages of inference go through frontends/grpc/native/infer_codec.pyx; what it leaves goes
+this way.
+
 messages.py health_messages.py   the message classes, from the .proto files here (compile.py)
-decode.py raw_contents.py        bytes → message; tensors stay views of the bytes
+decode.py                        bytes → message
 parse.py contents.py             ModelInferRequest → InferenceRequest; typed contents → tensors
 parameters.py                    values of parameters, of requests, inputs, outputs and responses
 render.py                        InferenceResponse → bytes

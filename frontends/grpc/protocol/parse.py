@@ -1,13 +1,15 @@
-"""ModelInferRequest → InferenceRequest.
+"""ModelInferRequest → InferenceRequest, the long way.
 
-bytes ─► [read] ─► message ─► [parse] ─► InferenceRequest ─► core.  Only the form is checked here;
-whether the model takes these inputs is admit's matter, except for a datatype that does not exist.
-The texts are Triton's, since clients and their tests look for them.
+bytes ─► [read] ─► message ─► [parse] ─► InferenceRequest ─► core.  Most requests are read by
+native/infer_codec.pyx and never come here; those that do have an error to be told, lie in shared
+memory or are rare. Only the form is checked; whether the model takes these inputs is admit's matter,
+except for a datatype that does not exist. The texts are Triton's, since clients and their tests look
+for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from core import dtypes
 from core.config import Signature
@@ -20,7 +22,6 @@ from frontends.grpc.protocol import contents, shared_memory
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import InferParameter, ModelInferRequest
 from frontends.grpc.protocol.parameters import UINT64, boolean, custom, kind
-from frontends.grpc.protocol.raw_contents import separate
 
 EMPTY_FINAL = "triton_enable_empty_final_response"
 
@@ -31,23 +32,20 @@ MOST_DIMENSIONS = 100
 Input = ModelInferRequest.InferInputTensor
 
 
-def read(data: bytes) -> tuple[ModelInferRequest, Sequence[Buffer]]:
-    """The message in `data`, and the raw contents of its inputs as views of `data`.
+def read(data: bytes) -> ModelInferRequest:
+    """The message in `data`.
 
     Raises CoreError(INVALID) for bytes that are no ModelInferRequest, or one of very many parts.
     """
-    separated = separate(data)
-    if separated is None:
-        message = decode(ModelInferRequest, data)
-        _check_counts(message)  # what was separated has few fields of any kind
-        return message, message.raw_input_contents
-    rest, views = separated
-    return decode(ModelInferRequest, rest), views
+    message = decode(ModelInferRequest, data)
+    for what in ("inputs", "outputs", "parameters"):
+        if (count := len(getattr(message, what))) > MOST_ENTRIES:
+            raise _labelled(message, f"the request has {count} {what}; {MOST_ENTRIES} are the most")
+    return message
 
 
 def parse(
     message: ModelInferRequest,
-    raw_contents: Sequence[Buffer],
     version: int,
     signature: Signature,
     regions: SharedMemoryRegions,
@@ -66,8 +64,8 @@ def parse(
     if message.parameters:
         for name, parameter in message.parameters.items():
             _set_parameter(request, name, parameter)
-    sources = iter(raw_contents)
-    any_raw = bool(raw_contents)
+    sources = iter(message.raw_input_contents)
+    any_raw = bool(message.raw_input_contents)
     for entry in message.inputs:
         name, shape = entry.name, entry.shape
         if len(shape) > MOST_DIMENSIONS:
@@ -96,15 +94,14 @@ def parse(
     return request
 
 
-def wants_empty_final(message: ModelInferRequest) -> bool:
-    """Whether the end of a decoupled request is to be told when it comes without a response."""
+def wants_empty_final(message: ModelInferRequest | InferenceRequest) -> bool:
+    """Whether the end of a decoupled request is to be told when it comes without a response.
+
+    A message that became a request at once has no such parameter: the codec leaves it to `parse`.
+    """
+    if isinstance(message, InferenceRequest):
+        return False
     return EMPTY_FINAL in message.parameters and message.parameters[EMPTY_FINAL].bool_param
-
-
-def _check_counts(message: ModelInferRequest) -> None:
-    for what in ("inputs", "outputs", "parameters"):
-        if (count := len(getattr(message, what))) > MOST_ENTRIES:
-            raise _labelled(message, f"the request has {count} {what}; {MOST_ENTRIES} are the most")
 
 
 # Parameters of the request -----------------------------------------------------------

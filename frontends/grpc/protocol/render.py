@@ -1,8 +1,9 @@
 """InferenceResponse → bytes of a ModelInferResponse or a ModelStreamInferResponse.
 
-The message is encoded without its tensors; these follow as they are. `raw_output_contents` is the
-last field of the message, so the result is what an encoder of the whole would write, and the bytes of
-a tensor are copied once.
+native/infer_codec.pyx writes them; the long way, with protobuf, is here for answers that it leaves,
+so that the error tells what is wrong with them. Either way the message is encoded without its
+tensors, which follow as they are: `raw_output_contents` is the last field, so the result is what an
+encoder of the whole would write.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from core.errors import CoreError
 from core.request import InferenceRequest, Parameter
 from core.response import InferenceResponse
 from core.tensor import Buffer
+from frontends.grpc.native import infer_codec
 from frontends.grpc.protocol import parameters
 from frontends.grpc.protocol.messages import ModelInferResponse, ModelStreamInferResponse
 from frontends.grpc.status import utf8
@@ -21,13 +23,33 @@ _RAW_OUTPUT_CONTENTS = bytes([6 * 8 + 2])  # tag of field 6, length-delimited
 _INFER_RESPONSE = bytes([2 * 8 + 2])  # the same of field 2 in ModelStreamInferResponse
 
 
-def response(answer: InferenceResponse, request: InferenceRequest) -> bytes:
-    """The answer to a unary call. Raises CoreError(INTERNAL) for a parameter that has no form."""
+def response(answer: InferenceResponse, request: InferenceRequest) -> bytes | list[Buffer]:
+    """The answer to a unary call; large tensors are parts of their own and are not copied.
+
+    Raises CoreError(INTERNAL) for a parameter that has no form.
+    """
+    message = infer_codec.response(answer, request)
+    return message if message is not None else response_by_protobuf(answer, request)
+
+
+def response_by_protobuf(answer: InferenceResponse, request: InferenceRequest) -> bytes:
+    """The same the long way, whole."""
     return b"".join(_parts(answer, request, answer.parameters))
 
 
 def stream_response(answer: InferenceResponse, request: InferenceRequest, final: bool) -> bytes:
-    """One answer on a stream; `final` if it is the last one to its request."""
+    """One answer on a stream; `final` if it is the last one to its request.
+
+    Raises CoreError(INTERNAL) for a parameter that has no form.
+    """
+    message = infer_codec.stream_response(answer, request, final)
+    return message if message is not None else stream_response_by_protobuf(answer, request, final)
+
+
+def stream_response_by_protobuf(
+    answer: InferenceResponse, request: InferenceRequest, final: bool
+) -> bytes:
+    """The same the long way."""
     parts = _parts(answer, request, {**answer.parameters, FINAL: final})
     size = sum(memoryview(part).nbytes for part in parts)
     return b"".join((_INFER_RESPONSE, _varint(size), *parts))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from core.config import Signature
 from core.errors import invalid
 from core.request import InferenceRequest, parse_version
 from core.server import Server
-from core.tensor import Buffer
 from frontends.grpc.call import Call
+from frontends.grpc.native.infer_codec import RequestReader
 from frontends.grpc.protocol.messages import ModelInferRequest
-from frontends.grpc.protocol.parse import parse
+from frontends.grpc.protocol.parse import parse, read
+
+# What a message asks: the request itself, or a message that becomes one the long way, perhaps.
+Asked = InferenceRequest | ModelInferRequest
 
 # Parameters with a meaning of their own, which no header may set.
 _RESERVED = frozenset(
@@ -35,25 +37,29 @@ class Inbound:
         self._server = server
         pattern = server.options.grpc_header_forward_pattern
         self._forwarded = re.compile(pattern) if pattern else None
+        self._reader = RequestReader()
 
-    def target(self, message: ModelInferRequest) -> tuple[int, Signature]:
-        """Version (-1 for the newest) and signature of the model that the message is for.
+    def read(self, data: bytes) -> Asked:
+        """What the bytes ask. Raises CoreError(INVALID) for bytes that are no message."""
+        request = self._reader.read(data)
+        return request if request is not None else read(data)
+
+    def signature(self, asked: Asked) -> Signature:
+        """Of the model that it is for.
 
         Raises CoreError for a version that is no number and for what is not there.
         """
-        version = parse_version(message.model_version)
-        return version, self._server.signature(message.model_name, version)
+        if isinstance(asked, InferenceRequest):
+            return self._server.signature(asked.model_name, asked.model_version)
+        return self._server.signature(asked.model_name, parse_version(asked.model_version))
 
-    def request(
-        self,
-        message: ModelInferRequest,
-        raw_contents: Sequence[Buffer],
-        version: int,
-        signature: Signature,
-        call: Call,
-    ) -> InferenceRequest:
-        """The request of one message; raises CoreError for a message that is none."""
-        request = parse(message, raw_contents, version, signature, self._server.shared_memory)
+    def request(self, asked: Asked, signature: Signature, call: Call) -> InferenceRequest:
+        """The request that the call makes of it; raises CoreError for a message that is none."""
+        if isinstance(asked, InferenceRequest):
+            request = asked
+        else:
+            version = parse_version(asked.model_version)
+            request = parse(asked, version, signature, self._server.shared_memory)
         request.deadline_ns = call.deadline_ns
         if self._forwarded is not None:
             self._forward(self._forwarded, request, call)

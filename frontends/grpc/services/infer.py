@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
-from core.errors import unsupported
-from core.response import Reply
+from core.errors import CoreError, cancelled, internal, unsupported
+from core.response import InferenceResponse, Reply
 from core.server import Server
 from core.telemetry.tracing import Trace
 from frontends.grpc.call import Call
 from frontends.grpc.intake import Intake
+from frontends.grpc.method import Done, Message
 from frontends.grpc.protocol import render
-from frontends.grpc.protocol.parse import read
 from frontends.grpc.services.inbound import Inbound
+from frontends.grpc.status import unforeseen
+
+PATH = "/inference.GRPCInferenceService/ModelInfer"
 
 
 class InferService:
@@ -24,35 +28,138 @@ class InferService:
         self._intake = intake
 
     async def model_infer(self, data: bytes, call: Call) -> bytes:
-        self._intake.enter()
-        start_ns = time.monotonic_ns() if self._server.tracing.on else 0
+        """For an engine that runs methods as tasks."""
+        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+
+        def done(outcome: Message | CoreError) -> None:
+            if future.done():  # its task was cancelled
+                return
+            if isinstance(outcome, CoreError):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+        self.begin(data, call, done)
         try:
-            message, raw_contents = read(data)
-            version, signature = self._inbound.target(message)
-            if signature.decoupled:
-                raise unsupported(
-                    "ModelInfer RPC doesn't support models with decoupled transaction policy"
-                )
-            request = self._inbound.request(message, raw_contents, version, signature, call)
-            read_ns = time.monotonic_ns() if start_ns else 0
-            reply = self._server.infer(request)
-            call.on_cancel(reply.cancel)
-            if request.trace is not None:
-                request.trace.span("GRPC_WAITREAD", start_ns, read_ns)
-                return await _traced(request.trace, reply)
-            return render.response(await reply, request)
-        finally:
+            message = await future
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+        return message if isinstance(message, bytes) else b"".join(message)
+
+    def begin(self, data: bytes, call: Call, done: Done) -> None:
+        """The same without a task; see Unary.begin."""
+        try:
+            self._intake.enter()
+        except CoreError as error:
+            done(error)
+            return
+        try:
+            answer = self._ask(data, call, done)
+        except Exception as error:
             self._intake.leave()
+            done(_told(error))
+            return
+        reply = answer.reply  # the answer lets it go if the call is cancelled already
+        call.on_cancel(answer.cancel)
+        reply.listen(answer.arrive)
+
+    def _ask(self, data: bytes, call: Call, done: Done) -> Answer:
+        """Hand the request to its model; who waits for the answer. Raises CoreError for refusals."""
+        start_ns = time.monotonic_ns() if self._server.tracing.on else 0
+        asked = self._inbound.read(data)
+        signature = self._inbound.signature(asked)
+        if signature.decoupled:
+            raise unsupported(
+                "ModelInfer RPC doesn't support models with decoupled transaction policy"
+            )
+        request = self._inbound.request(asked, signature, call)
+        read_ns = time.monotonic_ns() if start_ns else 0
+        reply = self._server.infer(request)
+        if request.trace is None:
+            return Answer(reply, self._intake, done)
+        request.trace.span("GRPC_WAITREAD", start_ns, read_ns)
+        return TracedAnswer(reply, self._intake, done, request.trace)
 
 
-async def _traced(trace: Trace, reply: Reply) -> bytes:
-    """The response; the trace learns when it was made for sending. The sending itself is the engine's."""
-    trace.hold()
-    try:
-        response = await reply
-        trace.stamp("GRPC_SEND_START")
-        data = render.response(response, reply.request)
-        trace.stamp("GRPC_SEND_END")
-        return data
-    finally:
-        trace.release()
+class Answer:
+    """Waits for the one answer to a request and passes it on once. Loop thread only.
+
+    reply   the answer comes from there; gone when it was passed on, as is all that holds memory
+    """
+
+    __slots__ = ("_done", "_earlier", "_intake", "reply")
+
+    def __init__(self, reply: Reply, intake: Intake, done: Done):
+        self.reply = reply
+        self._intake = intake
+        self._done: Done | None = done
+        self._earlier: list[InferenceResponse] = []  # those that came before the end
+
+    def arrive(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
+        """The listener of the reply."""
+        if self._done is None:
+            return
+        if isinstance(item, CoreError):
+            self._pass(item)
+        elif final and item is not None and not self._earlier:
+            self._pass(self._rendered(item))
+        else:
+            if item is not None:
+                self._earlier.append(item)
+            if final:
+                self._pass(self._only(self._earlier))
+
+    def cancel(self) -> None:
+        """Nobody waits any more."""
+        if self._done is not None:
+            self.reply.cancel()
+            self._pass(cancelled())
+
+    def _only(self, answers: list[InferenceResponse]) -> Message | CoreError:
+        if len(answers) == 1:
+            return self._rendered(answers[0])
+        return internal(f"expected a single response, got {len(answers)}")
+
+    def _rendered(self, response: InferenceResponse) -> Message | CoreError:
+        try:
+            return render.response(response, self.reply.request)
+        except Exception as error:
+            return _told(error)
+
+    def _pass(self, outcome: Message | CoreError) -> None:
+        # The reply of a cancelled request may have told its end already.
+        if (done := self._done) is None:
+            return
+        self._done = None
+        self._earlier = []
+        del self.reply
+        self._intake.leave()
+        done(outcome)
+
+
+class TracedAnswer(Answer):
+    """The same; the trace learns when the response was made for sending. The engine sends it."""
+
+    __slots__ = ("_trace",)
+
+    def __init__(self, reply: Reply, intake: Intake, done: Done, trace: Trace):
+        super().__init__(reply, intake, done)
+        self._trace = trace
+        trace.hold()
+
+    def _rendered(self, response: InferenceResponse) -> Message | CoreError:
+        self._trace.stamp("GRPC_SEND_START")
+        outcome = super()._rendered(response)
+        self._trace.stamp("GRPC_SEND_END")
+        return outcome
+
+    def _pass(self, outcome: Message | CoreError) -> None:
+        waiting = self._done is not None
+        super()._pass(outcome)
+        if waiting:
+            self._trace.release()
+
+
+def _told(error: Exception) -> CoreError:
+    return error if isinstance(error, CoreError) else unforeseen(PATH, error)

@@ -9,15 +9,14 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 
 from core.errors import CoreError, cancelled, internal
-from core.request import InferenceRequest
+from core.request import NEWEST, InferenceRequest
 from core.response import InferenceResponse, Reply
 from core.server import Server
 from frontends.grpc.call import Call
 from frontends.grpc.intake import Intake
 from frontends.grpc.protocol import render
-from frontends.grpc.protocol.messages import ModelInferRequest
-from frontends.grpc.protocol.parse import read, wants_empty_final
-from frontends.grpc.services.inbound import Inbound
+from frontends.grpc.protocol.parse import wants_empty_final
+from frontends.grpc.services.inbound import Asked, Inbound
 
 logger = logging.getLogger("core")
 
@@ -120,35 +119,32 @@ class InferStream:
             self._stirred.set()
 
     def _accept(self, data: bytes) -> None:
-        message, raw_contents = read(data)
         service, decoupled = self._service, False
+        asked = service.inbound.read(data)
         try:
             service.intake.enter()
             try:
-                version, signature = service.inbound.target(message)
+                signature = service.inbound.signature(asked)
                 decoupled = signature.decoupled
-                request = service.inbound.request(
-                    message, raw_contents, version, signature, self._call
-                )
+                request = service.inbound.request(asked, signature, self._call)
                 reply = service.server.infer(request)
             except BaseException:
                 service.intake.leave()
                 raise
         except CoreError as error:
             turn = None if decoupled else self._next_turn()
-            self._emit(turn, self._refusal(error, message), True)
+            self._emit(turn, self._refusal(error, asked.id), True)
             return
         self._open.add(reply)
-        self._listen(reply, message, None if decoupled else self._next_turn())
+        self._listen(reply, asked, None if decoupled else self._next_turn())
 
-    def _refusal(self, error: CoreError, message: ModelInferRequest) -> Item:
-        return error if self._errors_end_it else render.stream_refusal(error, message.id)
+    def _refusal(self, error: CoreError, id: str) -> Item:
+        return error if self._errors_end_it else render.stream_refusal(error, id)
 
     # responses -----------------------------------------------------------------
 
-    def _listen(self, reply: Reply, message: ModelInferRequest, turn: Turn | None) -> None:
-        named = (message.id, message.model_name, message.model_version)
-        tell_end = wants_empty_final(message)
+    def _listen(self, reply: Reply, asked: Asked, turn: Turn | None) -> None:
+        named, tell_end = _named(asked), wants_empty_final(asked)
 
         def arrive(answer: InferenceResponse | CoreError | None, final: bool) -> None:
             if reply not in self._open:
@@ -214,3 +210,11 @@ class InferStream:
         if isinstance(item, bytes):
             self._unsent_bytes += len(item)
         self._stirred.set()
+
+
+def _named(asked: Asked) -> tuple[str, str, str]:
+    """Id, model and version as the client wrote them."""
+    version = asked.model_version
+    if isinstance(version, int):
+        version = "" if version == NEWEST else str(version)
+    return asked.id, asked.model_name, version

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -10,18 +11,71 @@ from core.config.signature import InputSpec, OutputSpec, Signature
 from core.errors import invalid, not_found
 from core.memory import SharedMemoryRegions
 from core.options import Options
+from core.request import parse_version
 from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
 from frontends.grpc.call import Call
 from frontends.grpc.intake import Intake
 from frontends.grpc.protocol.messages import ModelInferRequest, ModelStreamInferResponse
+from frontends.grpc.protocol.parse import parse, read
 from frontends.grpc.services.inbound import Inbound
 from frontends.grpc.services.infer import InferService
 from frontends.grpc.services.stream import StreamService
 
 settings.register_profile("any machine", deadline=None)  # a busy one is slow, not wrong
 settings.load_profile("any machine")
+
+
+SIGNATURE = Signature("m", 1, {"x": InputSpec("x", dtypes.FP32, (-1,))}, {}, 0, False)
+
+
+@pytest.fixture(scope="session")
+def long_way():
+    """Bytes → InferenceRequest over protobuf; raises what a client is told."""
+
+    def walk(data):
+        message = read(data)
+        version = parse_version(message.model_version)
+        return parse(message, version, SIGNATURE, SharedMemoryRegions(allowed=False))
+
+    return walk
+
+
+@pytest.fixture(scope="session")
+def assert_same_request():
+    """Compare two requests in all that a frontend writes."""
+
+    def tensor(each):
+        if each.dtype in (dtypes.FP32, dtypes.FP64) and len(each.raw) % each.dtype.byte_size == 0:
+            # One NaN is as good as another: a runtime may quiet them.
+            elements = [repr(x) for x in np.frombuffer(each.raw, each.dtype.numpy).tolist()]
+        else:
+            elements = bytes(each.raw)
+        return each.name, each.dtype, each.shape, elements
+
+    def shown(request):
+        assert request is not None
+        values = {name: (type(value), repr(value)) for name, value in request.parameters.items()}
+        return (
+            request.model_name,
+            request.model_version,
+            request.id,
+            [(name, *tensor(each)) for name, each in request.inputs.items()],
+            [(output.name, output.class_count, output.memory) for output in request.outputs],
+            values,
+            request.correlation_id,
+            type(request.correlation_id),
+            request.flags,
+            request.priority,
+            request.timeout_us,
+            request.shared,
+        )
+
+    def compare(found, expected):
+        assert shown(found) == shown(expected)
+
+    return compare
 
 
 class ScriptedServer:

@@ -1,10 +1,17 @@
 """ModelInfer, below the transport."""
 
 import asyncio
+import gc
+import logging
+import weakref
 
+import numpy as np
 import pytest
 
+from core import dtypes
 from core.errors import CoreError, Kind, unavailable
+from core.response import InferenceResponse
+from core.tensor import Tensor
 from frontends.grpc.call import Call
 from frontends.grpc.protocol.messages import ModelInferResponse
 from frontends.grpc.services.inbound import Inbound
@@ -37,6 +44,16 @@ async def test_the_error_of_the_model_is_the_status(infer, scripted, message, in
     with pytest.raises(CoreError, match="Request timeout expired"):
         await task
     assert intake.in_flight == 0
+
+
+async def test_a_large_answer_is_whole(infer, scripted, message):
+    task = await begin(infer, message("r"))
+    large = Tensor.of("y", np.arange(100_000, dtype="<f4"))
+    scripted.replies["r"].send(InferenceResponse("plain", 3, [large], id="r"))
+
+    response = ModelInferResponse.FromString(await task)
+
+    assert list(response.raw_output_contents) == [bytes(large.raw)]
 
 
 async def test_a_decoupled_model_is_refused(infer, message, intake):
@@ -135,3 +152,185 @@ class TestForwardedHeaders:
         assert error.value.message == (
             f"Header '{key}' is reserved for Triton usage and cannot be forwarded."
         )
+
+
+class TestWithoutATask:
+    """`begin`: what an engine calls that needs no coroutine."""
+
+    @pytest.fixture
+    def outcomes(self):
+        return []
+
+    @pytest.fixture
+    def ask(self, scripted, intake, outcomes):
+        """Begin a call; its outcomes are collected."""
+        service = InferService(scripted, Inbound(scripted), intake)
+
+        def ask(message, call=None):
+            data = message if isinstance(message, bytes) else message.SerializeToString()
+            service.begin(data, call or Call(), outcomes.append)
+
+        return ask
+
+    def test_the_answer_comes_when_the_model_answers(self, ask, scripted, message, outcomes):
+        ask(message("r"))
+        assert outcomes == []
+
+        scripted.answer("r", 2.0)
+
+        (data,) = outcomes
+        assert list(ModelInferResponse.FromString(data).raw_output_contents) == [b"\0\0\0\x40"]
+
+    def test_a_large_tensor_is_not_copied(self, ask, scripted, message, outcomes):
+        raw = bytes(100_000)
+        ask(message("r"))
+
+        tensor = Tensor("y", dtypes.FP32, (25_000,), raw)
+        scripted.replies["r"].send(InferenceResponse("plain", 3, [tensor]))
+
+        (parts,) = outcomes
+        assert any(part is raw for part in parts)
+        assert ModelInferResponse.FromString(b"".join(parts)).raw_output_contents[0] == raw
+
+    def test_an_answer_that_is_there_already_comes_at_once(
+        self, ask, scripted, message, outcomes, monkeypatch
+    ):
+        accept = scripted.infer
+
+        def infer(request):
+            reply = accept(request)
+            scripted.answer("r")
+            return reply
+
+        monkeypatch.setattr(scripted, "infer", infer)
+
+        ask(message("r"))
+
+        assert len(outcomes) == 1
+
+    def test_a_refusal_comes_at_once(self, ask, message, outcomes, intake):
+        ask(message("refused"))
+        ask(message(model="absent"))
+        ask(message(model="many"))
+        ask(b"\xff")
+
+        assert [error.kind for error in outcomes] == [
+            Kind.INVALID,
+            Kind.NOT_FOUND,
+            Kind.UNSUPPORTED,
+            Kind.INVALID,
+        ]
+        assert intake.in_flight == 0
+
+    async def test_a_stopping_server_refuses(self, ask, message, outcomes, intake):
+        await intake.drain(0)
+
+        ask(message("r"))
+
+        assert [error.kind for error in outcomes] == [Kind.UNAVAILABLE]
+        assert intake.in_flight == 0
+
+    def test_a_cancelled_call_ends_at_once_and_once(self, ask, scripted, message, outcomes, intake):
+        call = Call()
+        ask(message("r"), call)
+
+        call.cancel()
+        scripted.answer("r")  # too late
+
+        assert [error.kind for error in outcomes] == [Kind.CANCELLED]
+        assert scripted.replies["r"].request.cancelled
+        assert intake.in_flight == 0
+
+    def test_a_call_that_was_cancelled_before_it_began(
+        self, ask, scripted, message, outcomes, intake
+    ):
+        call = Call()
+        call.cancel()
+
+        ask(message("r"), call)
+
+        assert [error.kind for error in outcomes] == [Kind.CANCELLED]
+        assert scripted.replies["r"].request.cancelled
+        assert intake.in_flight == 0
+
+    def test_a_cancellation_after_the_answer_does_nothing(
+        self, ask, scripted, message, outcomes, intake
+    ):
+        call = Call()
+        ask(message("r"), call)
+        scripted.answer("r")
+
+        call.cancel()
+
+        assert len(outcomes) == 1
+        assert not scripted.replies["r"].request.cancelled
+        assert intake.in_flight == 0
+
+    def test_an_answer_before_the_end_waits_for_it(self, ask, scripted, message, outcomes):
+        ask(message("r"))
+
+        scripted.answer("r", final=False)
+        assert outcomes == []
+        scripted.replies["r"].send(None)
+
+        assert type(outcomes[0]) is bytes
+
+    @pytest.mark.parametrize("count", [0, 2])
+    def test_any_other_number_of_answers_is_an_error(self, ask, scripted, message, outcomes, count):
+        ask(message("r"))
+
+        for _ in range(count):
+            scripted.answer("r", final=False)
+        scripted.replies["r"].send(None)
+
+        (error,) = outcomes
+        assert error.kind is Kind.INTERNAL
+        assert error.message == f"expected a single response, got {count}"
+
+    def test_an_answer_that_cannot_be_sent_is_an_error(
+        self, ask, scripted, message, outcomes, caplog, intake
+    ):
+        ask(message("r"))
+        ask(message("s"))
+
+        with caplog.at_level(logging.ERROR, "core"):
+            scripted.answer("r", parameters={"mine": None})
+            scripted.replies["s"].send(InferenceResponse("plain", "three", [object()]))
+
+        assert [error.kind for error in outcomes] == [Kind.INTERNAL, Kind.INTERNAL]
+        assert outcomes[0].message.startswith("response parameter 'mine' is None")
+        assert outcomes[1].message.startswith("ModelInfer failed: AttributeError")
+        assert intake.in_flight == 0
+
+    def test_what_nobody_foresaw_is_an_error_and_in_the_log(
+        self, ask, scripted, message, outcomes, monkeypatch, caplog, intake
+    ):
+        monkeypatch.setattr(scripted, "infer", lambda request: 1 // 0)
+
+        with caplog.at_level(logging.ERROR, "core"):
+            ask(message("r"))
+
+        assert outcomes[0].message == "ModelInfer failed: ZeroDivisionError; see the log"
+        assert "/inference.GRPCInferenceService/ModelInfer failed" in caplog.text
+        assert intake.in_flight == 0
+
+    def test_nothing_of_a_request_stays_behind(self, ask, scripted, message):
+        """The engine keeps the call until all is sent; inputs must not wait for that."""
+
+        class Watched:
+            """Something that the request holds."""
+
+        call = Call()
+        ask(message("r"), call)
+        held = Watched()
+        watched = weakref.ref(held)
+        scripted.replies["r"].request.parameters["held"] = held
+        del held
+        gc.disable()  # it would find what goes round in a circle
+        try:
+            scripted.answer("r")
+            del scripted.replies["r"]
+
+            assert watched() is None
+        finally:
+            gc.enable()

@@ -11,6 +11,7 @@ from core.config.signature import InputSpec, Signature
 from core.errors import CoreError, Kind
 from core.memory import SharedMemoryRegions
 from core.request import SEQUENCE_END, SEQUENCE_START
+from frontends.grpc.native.infer_codec import RequestReader
 from frontends.grpc.protocol.parse import MOST_ENTRIES, parse, read, wants_empty_final
 
 NUMBERS = [dtype for dtype in dtypes.ALL if dtype is not dtypes.BYTES]
@@ -28,10 +29,28 @@ SAMPLE = {"bytes_contents": b"a", "bool_contents": True}
 SIGNATURE = Signature("m", 1, {"x": InputSpec("x", dtypes.FP32, (-1,))}, {}, 0, False)
 
 
+READER = RequestReader()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compare(assert_same_request):
+    """What the codec makes of a message at once must be what `parse` makes of it."""
+    global compare
+    compare = assert_same_request
+
+
 def parsed(message, regions=None):
-    ours, raw_contents = read(message.SerializeToString())
+    data = message.SerializeToString()
+    at_once = READER.read(data)
     regions = regions or SharedMemoryRegions(allowed=False)
-    return parse(ours, raw_contents, -1, SIGNATURE, regions)
+    try:
+        found = parse(read(data), -1, SIGNATURE, regions)
+    except CoreError:
+        assert at_once is None
+        raise
+    if at_once is not None:
+        compare(at_once, found)
+    return found
 
 
 def refusal(message):

@@ -12,8 +12,10 @@ from core.errors import CoreError, Kind, not_found, unavailable
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
 from core.telemetry.statistics import Statistics
+from core.telemetry.tracing import Tracer
 from frontends.grpc.call import Call
 from frontends.grpc.intake import Intake
+from frontends.grpc.method import Unary
 from frontends.grpc.protocol.health_messages import HealthCheckRequest, HealthCheckResponse
 from frontends.grpc.table import methods
 
@@ -374,6 +376,40 @@ class TestRestrictedProtocols:
         assert error.value.message == (
             "This protocol is restricted, expecting header 'triton-grpc-protocol-key'"
         )
+
+    async def test_no_way_into_a_restricted_method_is_open(self, server):
+        """The quick way too, which engines take in place of the function."""
+        every = {row.category for row in methods(server, Intake()).values()}
+        server.options = Options.defaults(
+            grpc_restricted_protocol={category: ("key", "secret") for category in every}
+        )
+        quick = [
+            method.begin
+            for method in methods(server, Intake()).values()
+            if isinstance(method, Unary) and method.begin is not None
+        ]
+        outcomes = []
+
+        for begin in quick:
+            begin(b"", Call((("triton-grpc-protocol-key", "wrong"),)), outcomes.append)
+
+        assert quick
+        assert [(error.kind, error.message) for error in outcomes] == [
+            (
+                Kind.UNAVAILABLE,
+                "This protocol is restricted, expecting header 'triton-grpc-protocol-key'",
+            )
+        ] * len(quick)
+
+    async def test_the_quick_way_is_open_to_who_shows_the_secret(self, server, table):
+        server.tracing = Tracer(server.options)
+        outcomes = []
+
+        table["/inference.GRPCInferenceService/ModelInfer"].begin(
+            b"\xff", Call(self.SECRET), outcomes.append
+        )
+
+        assert [error.kind for error in outcomes] == [Kind.INVALID]  # it was looked at
 
     async def test_who_shows_it_is_answered(self, table):
         ready = table["/inference.GRPCInferenceService/ServerReady"]

@@ -33,8 +33,8 @@ def regions():
 @pytest.fixture
 def parsed(regions):
     def call(message):
-        ours, raw_contents = read(message.SerializeToString())
-        return parse(ours, raw_contents, -1, SIGNATURE, regions)
+        ours = read(message.SerializeToString())
+        return parse(ours, -1, SIGNATURE, regions)
 
     return call
 

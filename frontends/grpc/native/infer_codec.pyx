@@ -1,0 +1,450 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+"""Messages of inference between the wire and the nouns of core, without protobuf.
+
+bytes ─► infer_message.hpp ─► [RequestReader] ─► InferenceRequest
+InferenceResponse ─► [response] ─► infer_response.hpp ─► bytes or parts
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport (
+    PyBytes_AS_STRING,
+    PyBytes_CheckExact,
+    PyBytes_FromStringAndSize,
+    PyBytes_GET_SIZE,
+)
+from cpython.long cimport PyLong_FromLongLong
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport INT32_MAX, int64_t, uint32_t, uint64_t
+from libc.string cimport memcmp, memcpy
+from libcpp cimport bool as boolean
+from libcpp.vector cimport vector
+
+from core.dtypes cimport DataType
+from core.request cimport InferenceRequest, RequestedOutput
+from core.response cimport InferenceResponse
+from core.tensor cimport Tensor
+
+from core import dtypes
+from core.request import SEQUENCE_END, SEQUENCE_START
+
+cdef extern from "Python.h":
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+    object PySequence_GetSlice(object sequence, Py_ssize_t start, Py_ssize_t end)
+
+cdef extern from "infer_message.hpp" namespace "infer" nogil:
+    cdef cppclass Span:
+        const char* data
+        size_t size
+        boolean starts_with(const char*)
+
+    enum ParameterKind:
+        kBoolParameter
+        kInt64Parameter
+        kStringParameter
+        kDoubleParameter
+        kUint64Parameter
+
+    ctypedef int NativeDataType "infer::DataType"
+
+    cdef cppclass Parameter:
+        Span key
+        uint32_t kind
+        uint64_t bits
+        Span text
+        double number()
+
+    cdef cppclass Contents:
+        boolean present
+        size_t size_as(NativeDataType)
+
+    cdef cppclass Input:
+        Span name
+        NativeDataType type
+        size_t first_dimension
+        size_t dimension_count
+        Contents contents
+        Span raw
+
+    cdef cppclass Output:
+        Span name
+        int64_t class_count
+
+    cdef cppclass Run:
+        pass
+
+    cdef cppclass Request:
+        Span model_name
+        Span id
+        int64_t model_version
+        vector[Parameter] parameters
+        vector[Input] inputs
+        vector[Output] outputs
+        vector[int64_t] dimensions
+        vector[Run] runs
+
+    cdef cppclass NativeRequestReader "infer::RequestReader":
+        NativeRequestReader(Request&)
+        boolean read(Span) except +
+
+    cdef cppclass ContentsWriter:
+        ContentsWriter(char*, NativeDataType)
+        void write(const Contents&, const vector[Run]&)
+
+    size_t place_of(Span, size_t)
+
+cdef extern from "infer_response.hpp" namespace "infer" nogil:
+    const char kRawOutputContents
+    const char kInferResponse
+    const size_t kLongestPrefix
+
+    size_t varint_size(uint64_t)
+    char* put_prefix(char*, char, uint64_t)
+
+    cdef cppclass ResponseWriter:
+        ResponseWriter()
+        const char* data()
+        size_t size()
+        void text(uint32_t, Span) except +
+        void version(int64_t) except +
+        void parameter_bool(Span, boolean) except +
+        void parameter_int64(Span, int64_t) except +
+        void parameter_string(Span, Span) except +
+        void parameter_double(Span, double) except +
+        void output(Span, Span, const int64_t*, size_t) except +
+
+
+cdef enum:
+    # A view costs more than a copy of so few bytes, and would keep the whole message in memory.
+    LARGEST_COPIED_INPUT = 512
+    NAMES = 64  # a power of two
+    LONGEST_NAME = 64  # that is remembered
+
+COPIED_BYTES = 4096
+cdef size_t _copied_bytes = COPIED_BYTES
+
+cdef tuple _DATATYPES = dtypes.ALL  # the order is that of infer::DataType
+cdef int _START = SEQUENCE_START
+cdef int _END = SEQUENCE_END
+cdef str _FINAL = "triton_final_response"
+
+
+cdef inline str _text(Span span):
+    if span.size == 0:
+        return ""
+    return PyUnicode_DecodeUTF8(span.data, <Py_ssize_t>span.size, NULL)
+
+
+cdef inline Span _span(object text) except *:
+    """The UTF-8 of a str, which owns it; an exception for one that has none."""
+    cdef Py_ssize_t size = 0
+    cdef Span span
+    span.data = PyUnicode_AsUTF8AndSize(text, &size)
+    span.size = <size_t>size
+    return span
+
+
+# Requests ---------------------------------------------------------------------------------
+
+
+cdef class RequestReader:
+    """See infer_codec.pyi."""
+
+    cdef Request _message
+    cdef list _names  # str or None at each place
+
+    def __cinit__(self):
+        self._names = [None] * NAMES
+
+    def read(self, bytes data not None):
+        """The request in `data`, or None; see infer_codec.pyi."""
+        cdef Span span
+        cdef Request* message = &self._message
+        span.data = PyBytes_AS_STRING(data)
+        span.size = <size_t>PyBytes_GET_SIZE(data)
+        if not NativeRequestReader(message[0]).read(span):
+            return None
+        cdef dict inputs = self._inputs(data)
+        cdef tuple outputs = ()
+        if message.outputs.size():
+            outputs = self._outputs()
+        # A name that comes twice is refused.
+        if outputs is None or <size_t>len(inputs) != message.inputs.size():
+            return None
+        # Attributes and not keyword arguments: a class takes these as a dict, made for each call.
+        cdef InferenceRequest request = InferenceRequest(self._name(message.model_name), inputs)
+        if message.model_version >= 0:
+            request.model_version = message.model_version
+        if message.id.size:
+            request.id = _text(message.id)
+        if message.outputs.size():
+            request.outputs = outputs
+        if message.parameters.size() and not self._set_parameters(request):
+            return None
+        return request
+
+    cdef str _name(self, Span span):
+        """The text of a name, the same object as last time if possible."""
+        cdef size_t place
+        cdef Py_ssize_t size = 0
+        cdef const char* known
+        if span.size == 0 or span.size > LONGEST_NAME:
+            return _text(span)
+        place = place_of(span, NAMES)
+        name = self._names[place]
+        if name is not None:
+            known = PyUnicode_AsUTF8AndSize(name, &size)
+            if <size_t>size == span.size and memcmp(known, span.data, span.size) == 0:
+                return <str>name
+        name = _text(span)
+        self._names[place] = name
+        return <str>name
+
+    cdef dict _inputs(self, bytes data):
+        cdef dict inputs = {}
+        cdef Input* entry
+        cdef size_t i
+        view = None
+        for i in range(self._message.inputs.size()):
+            entry = &self._message.inputs[i]
+            name = self._name(entry.name)
+            if entry.contents.present:
+                raw = self._typed(entry)
+            elif entry.raw.size <= LARGEST_COPIED_INPUT:
+                raw = PyBytes_FromStringAndSize(entry.raw.data, <Py_ssize_t>entry.raw.size)
+            else:
+                if view is None:
+                    view = memoryview(data)
+                start = entry.raw.data - PyBytes_AS_STRING(data)
+                raw = PySequence_GetSlice(view, start, start + <Py_ssize_t>entry.raw.size)
+            inputs[name] = Tensor(name, _DATATYPES[<int>entry.type], self._shape(entry), raw)
+        return inputs
+
+    cdef bytes _typed(self, Input* entry):
+        cdef Py_ssize_t size = <Py_ssize_t>entry.contents.size_as(entry.type)
+        cdef bytes raw = PyBytes_FromStringAndSize(NULL, size)
+        ContentsWriter(PyBytes_AS_STRING(raw), entry.type).write(
+            entry.contents, self._message.runs
+        )
+        return raw
+
+    cdef tuple _shape(self, Input* entry):
+        cdef Py_ssize_t i, count = <Py_ssize_t>entry.dimension_count
+        cdef tuple shape = PyTuple_New(count)
+        for i in range(count):
+            size = PyLong_FromLongLong(self._message.dimensions[entry.first_dimension + i])
+            Py_INCREF(size)  # the tuple takes one
+            PyTuple_SET_ITEM(shape, i, size)
+        return shape
+
+    cdef tuple _outputs(self):
+        """The outputs that are wanted; None if one comes twice."""
+        cdef size_t i, count = self._message.outputs.size()
+        cdef list outputs = []
+        cdef set names = set()
+        cdef Output* entry
+        for i in range(count):
+            entry = &self._message.outputs[i]
+            name = self._name(entry.name)
+            names.add(name)
+            outputs.append(RequestedOutput(name, entry.class_count))
+        return tuple(outputs) if <size_t>len(names) == count else None
+
+    cdef bint _set_parameters(self, InferenceRequest request) except -1:
+        """Whether all are of the right kind; of equal names the last one counts."""
+        cdef size_t i
+        for i in range(self._message.parameters.size()):
+            if not self._set_parameter(request, &self._message.parameters[i]):
+                return False
+        return True
+
+    cdef bint _set_parameter(self, InferenceRequest request, Parameter* parameter) except -1:
+        cdef str name = self._name(parameter.key)
+        if parameter.key.starts_with(b"triton_"):
+            return False
+        if name == "sequence_id":
+            if parameter.kind == kInt64Parameter:
+                request.correlation_id = parameter.bits
+            elif parameter.kind == kStringParameter:
+                request.correlation_id = _text(parameter.text)
+            else:
+                return False
+        elif name == "sequence_start":
+            return self._set_flag(request, _START, parameter)
+        elif name == "sequence_end":
+            return self._set_flag(request, _END, parameter)
+        elif name == "priority":
+            if parameter.kind == kInt64Parameter:
+                if <int64_t>parameter.bits < 0:
+                    return False
+            elif parameter.kind != kUint64Parameter:
+                return False
+            request.priority = parameter.bits
+        elif name == "timeout":
+            if parameter.kind != kInt64Parameter:
+                return False
+            request.timeout_us = parameter.bits
+        else:
+            return self._set_custom(request, name, parameter)
+        return True
+
+    cdef bint _set_flag(self, InferenceRequest request, int flag, Parameter* parameter) except -1:
+        if parameter.kind != kBoolParameter:
+            return False
+        if parameter.bits:
+            request.flags |= flag
+        else:
+            request.flags &= ~flag
+        return True
+
+    cdef bint _set_custom(self, InferenceRequest request, str name, Parameter* parameter) except -1:
+        if parameter.kind == kBoolParameter:
+            value = True if parameter.bits else False
+        elif parameter.kind == kInt64Parameter:
+            value = <int64_t>parameter.bits
+        elif parameter.kind == kStringParameter:
+            value = _text(parameter.text)
+        elif parameter.kind == kDoubleParameter:
+            value = parameter.number()
+        else:
+            return False
+        request.parameters[name] = value
+        return True
+
+
+# Responses ----------------------------------------------------------------------------------
+
+
+def response(InferenceResponse answer not None, InferenceRequest request not None):
+    """The message of `answer`, or None; see infer_codec.pyi."""
+    try:
+        return _response(answer, request, None, False)
+    except Exception:  # whatever it is, the long way meets it again and says so
+        return None
+
+
+def stream_response(
+    InferenceResponse answer not None, InferenceRequest request not None, bint final
+):
+    """The message of `answer` on a stream, or None; see infer_codec.pyi."""
+    try:
+        return _response(answer, request, final, True)
+    except Exception:
+        return None
+
+
+cdef _response(InferenceResponse answer, InferenceRequest request, final, bint streamed):
+    """final   for the parameter that says so; None for an answer without it."""
+    cdef ResponseWriter head
+    cdef list raws = []
+    cdef vector[size_t] sizes
+    cdef size_t total = 0, size
+    cdef list outputs = answer.outputs
+    cdef Tensor tensor
+    sizes.reserve(<size_t>len(outputs))
+    head.text(1, _span(answer.model_name))
+    head.version(answer.model_version)
+    head.text(3, _span(answer.id))
+    cdef dict parameters = answer.parameters
+    if final is not None:
+        parameters = {**parameters, _FINAL: final}
+    if parameters:
+        _put_parameters(head, parameters)
+    shared = request.shared
+    for tensor in outputs:
+        _put_output(head, tensor)
+        raw = b"" if shared and request.placed(tensor.name) else tensor._raw
+        if raw is None:
+            raw = tensor.raw  # made of the array
+        size = _size(raw)
+        total += size
+        sizes.push_back(size)
+        raws.append(raw)
+    if not streamed and not shared and total > _copied_bytes:
+        return _in_parts(head, raws, sizes)
+    return _whole(head, raws, sizes, streamed)
+
+
+cdef int _put_parameters(ResponseWriter& head, dict parameters) except -1:
+    for name, value in parameters.items():
+        if isinstance(value, bool):
+            head.parameter_bool(_span(name), value)
+        elif isinstance(value, int):
+            head.parameter_int64(_span(name), value)
+        elif isinstance(value, float):
+            head.parameter_double(_span(name), value)
+        else:
+            head.parameter_string(_span(name), _span(value))
+    return 0
+
+
+cdef int _put_output(ResponseWriter& head, Tensor tensor) except -1:
+    cdef vector[int64_t] shape
+    cdef tuple sizes = tensor.shape
+    shape.reserve(<size_t>len(sizes))
+    for size in sizes:
+        shape.push_back(<int64_t>size)
+    head.output(_span(tensor.name), _span(tensor.dtype.name), shape.data(), shape.size())
+    return 0
+
+
+cdef size_t _size(raw) except? 0:
+    cdef Py_buffer view
+    if PyBytes_CheckExact(raw):
+        return <size_t>PyBytes_GET_SIZE(raw)
+    PyObject_GetBuffer(raw, &view, PyBUF_SIMPLE)
+    size = <size_t>view.len
+    PyBuffer_Release(&view)
+    return size
+
+
+cdef char* _copy(char* to, raw) except NULL:
+    """Copies the bytes of `raw`; the end of what was written."""
+    cdef Py_buffer view
+    if PyBytes_CheckExact(raw):
+        memcpy(to, PyBytes_AS_STRING(raw), <size_t>PyBytes_GET_SIZE(raw))
+        return to + PyBytes_GET_SIZE(raw)
+    PyObject_GetBuffer(raw, &view, PyBUF_SIMPLE)
+    memcpy(to, view.buf, <size_t>view.len)
+    to += view.len
+    PyBuffer_Release(&view)
+    return to
+
+
+cdef bytes _whole(ResponseWriter& head, list raws, vector[size_t]& sizes, bint streamed):
+    cdef size_t size = head.size(), i
+    cdef char* to
+    cdef bytes message
+    for i in range(sizes.size()):
+        size += 1 + varint_size(sizes[i]) + sizes[i]
+    message = PyBytes_FromStringAndSize(
+        NULL, <Py_ssize_t>(size + (1 + varint_size(size) if streamed else 0))
+    )
+    to = PyBytes_AS_STRING(message)
+    if streamed:
+        to = put_prefix(to, kInferResponse, size)
+    memcpy(to, head.data(), head.size())
+    to += head.size()
+    for i in range(sizes.size()):
+        to = _copy(put_prefix(to, kRawOutputContents, sizes[i]), raws[i])
+    return message
+
+
+cdef list _in_parts(ResponseWriter& head, list raws, vector[size_t]& sizes):
+    cdef char prefix[kLongestPrefix]
+    cdef size_t i
+    cdef list parts = []
+    before = PyBytes_FromStringAndSize(head.data(), <Py_ssize_t>head.size())
+    for i in range(sizes.size()):
+        before += PyBytes_FromStringAndSize(
+            prefix, put_prefix(prefix, kRawOutputContents, sizes[i]) - prefix
+        )
+        if sizes[i] == 0:
+            continue
+        parts.append(before)
+        parts.append(raws[i])
+        before = b""
+    if before:
+        parts.append(before)
+    return parts
