@@ -6,7 +6,8 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BACKENDS := $(patsubst %/pyproject.toml,%,$(wildcard backends/*/pyproject.toml))
 # What an installation is made of; after a change of one of these it is made again.
 SOURCES := .ci/install pyproject.toml CMakeLists.txt $(addsuffix /pyproject.toml,$(BACKENDS)) \
-  $(shell find core backends -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name CMakeLists.txt)
+  $(shell find core frontends backends -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.hpp' \
+    -o -name CMakeLists.txt) $(patsubst %.pxd,%.py,$(shell find core -path core/native -prune -o -name '*.pxd' -print))
 
 .PHONY: serve test lint dev bench wheels new-backend docs proto clean
 
