@@ -10,10 +10,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
-from aiohttp import HttpVersion11, web
-
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
+from frontends.aiohttp_web import HttpVersion11, web
 from frontends.http.codec.limits import MOST_CHUNKS, too_large, too_many_chunks
 from frontends.http.errors import refusal
 from frontends.http.message import Answer, Parts

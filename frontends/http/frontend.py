@@ -11,11 +11,10 @@ import logging
 import time
 from urllib.parse import urlsplit
 
-from aiohttp import web
-
 from core.errors import CoreError, invalid, unavailable
 from core.server import Server
 from core.tensor import Buffer
+from frontends.aiohttp_web import web
 from frontends.http.codec.limits import largest_body
 from frontends.http.connections import Connections, read_body, response_of, send, send_traced
 from frontends.http.errors import error_answer, refusal

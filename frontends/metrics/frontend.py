@@ -5,10 +5,9 @@ from __future__ import annotations
 import errno
 import logging
 
-from aiohttp import web
-
 from core.errors import unavailable
 from core.server import Server
+from frontends.aiohttp_web import web
 from frontends.metrics.text import CONTENT_TYPE, render
 
 logger = logging.getLogger("core")
