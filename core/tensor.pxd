@@ -8,3 +8,5 @@ cdef class Tensor:
     cdef public tuple shape
     cdef object _raw
     cdef object _array
+
+    cpdef Tensor renamed(self, str name)

@@ -106,10 +106,14 @@ class Tensor:
             return self.count * self.dtype.byte_size
         return memoryview(self.raw).nbytes
 
-    def reshaped(self, shape: tuple[int, ...], name: str | None = None) -> Tensor:
-        """The same elements under another shape (and name); shares the buffers."""
+    def reshaped(self, shape: tuple[int, ...]) -> Tensor:
+        """The same elements under another shape; shares the buffers."""
         array = None if self._array is None else self._array.reshape(shape)
-        return Tensor(name or self.name, self.dtype, shape, self._raw, array)
+        return Tensor(self.name, self.dtype, shape, self._raw, array)
+
+    def renamed(self, name: str) -> Tensor:
+        """The same tensor under another name; shares the buffers."""
+        return Tensor(name, self.dtype, self.shape, self._raw, self._array)
 
     def __repr__(self) -> str:
         return f"Tensor({self.name!r}, {self.dtype.name}{list(self.shape)})"

@@ -64,7 +64,10 @@ def ensemble(serve):
         config = configuration.parse_text(text, "test")
         configuration.normalise(config, {}, [])
 
+        asked = []
+
         def infer(request):
+            asked.append(request)
             if request.model_name not in models:
                 raise not_found(f"Request for unknown model: '{request.model_name}' is not found")
             return models[request.model_name].handler(request)
@@ -78,7 +81,7 @@ def ensemble(serve):
             loop,
             loop.time_ns,
         )
-        chain.models = models
+        chain.models, chain.asked = models, asked
         return chain
 
     return make
@@ -108,14 +111,13 @@ async def test_tensors_go_from_step_to_step(ensemble):
 
 async def test_what_a_client_shares_is_known_to_each_step_and_gets_the_last_output(ensemble):
     chain = await ensemble([step("add", "x", "a"), step("add", "a", "z")])
-    memory, steps, infer = bytearray(4), [], chain.infer
-    chain.infer = lambda request: steps.append(request) or infer(request)
+    memory = bytearray(4)
 
     await ask(chain, 1, outputs=(RequestedOutput("z", memory=memoryview(memory)),), shared=True)
 
     assert np.frombuffer(memory, np.float32).tolist() == [3]
-    assert [request.shared for request in steps] == [True, True]
-    assert all(output.memory is None for request in steps for output in request.outputs)
+    assert [request.shared for request in chain.asked] == [True, True]
+    assert all(output.memory is None for each in chain.asked for output in each.outputs)
 
 
 async def test_the_order_of_the_steps_in_the_configuration_does_not_matter(ensemble):
@@ -128,9 +130,7 @@ async def test_steps_that_do_not_depend_on_each_other_run_at_the_same_time(ensem
     io = IO.replace("output [", 'output [ { name: "w" data_type: TYPE_FP32 dims: [ -1 ] },')
     chain = await ensemble([step("add", "x", "w"), step("each_alone", "x", "z")], io)
     other = await serve(Add, max_batch_size=0)
-    chain.infer = lambda request: (
-        other if request.model_name == "each_alone" else chain.models["add"]
-    ).handler(request)
+    chain.models["each_alone"] = other
     loop = asyncio.get_running_loop()
     start = loop.time()
 

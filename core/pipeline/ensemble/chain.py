@@ -1,0 +1,97 @@
+"""EnsembleChain: what Chain is for a model with instances.
+
+admit ─► [EnsembleChain] ─► the chains of the steps' models ─► Reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from core.config import ModelConfig, Signature
+from core.errors import CoreError, Kind
+from core.pipeline.admit import Admission
+from core.pipeline.cache import Cached, ResponseCache
+from core.pipeline.ensemble.run import Infer, Plan, Run
+from core.pipeline.ensemble.steps import needed_steps, steps_of
+from core.pipeline.intake import Door, Handler, Intake
+from core.request import InferenceRequest
+from core.response import Reply
+from core.telemetry.statistics import Statistics
+
+
+class EnsembleChain:
+    """What Chain is for a model with instances: the way through an ensemble. Loop thread only.
+
+    infer    gives a request to the model that it names (Server.infer_step)
+    ready    whether every model of the steps can serve
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        signature: Signature,
+        infer: Infer,
+        ready: Callable[[], bool],
+        loop: asyncio.AbstractEventLoop,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+        cache: ResponseCache | None = None,
+    ):
+        self.signature = signature
+        self.statistics = Statistics()
+        self.steps = steps_of(config)
+        self._infer = infer
+        self._clock_ns = clock_ns
+        self._ready = ready
+        self._intake = Intake(loop)
+        self._plan = self._planned(list(signature.outputs))
+        inner: Handler = self._run
+        if cache is not None and config.response_cache.enable:
+            inner = Cached(inner, cache, signature, self.statistics, self._intake.ended, clock_ns)
+        self.handler: Handler = Door(self._intake, Admission(signature, clock_ns), inner)
+
+    @property
+    def pending(self) -> int:
+        """Always 0: requests wait in the queues of the steps' models."""
+        return 0
+
+    @property
+    def in_flight(self) -> int:
+        """Accepted requests without their last answer."""
+        return self._intake.in_flight
+
+    @property
+    def ready(self) -> bool:
+        return self._ready()
+
+    async def drain(self) -> None:
+        """Refuse new requests and wait for the last answer of those that were accepted."""
+        await self._intake.drain()
+
+    async def close(self) -> None:
+        """Nothing is open: an ensemble has no instances."""
+        self._intake.close()
+
+    def _run(self, request: InferenceRequest) -> Reply:
+        run = Run(self._plan_for(request) if request.outputs else self._plan, request)
+        run.begin()
+        return run.reply
+
+    def _plan_for(self, request: InferenceRequest) -> Plan:
+        return self._planned([output.name for output in request.outputs])
+
+    def _planned(self, wanted: list[str]) -> Plan:
+        steps = needed_steps(self.steps, wanted)
+        return Plan(self.signature, steps, wanted, self._infer, self._ended)
+
+    def _ended(self, request: InferenceRequest, error: CoreError | None) -> None:
+        """A request has got its last answer: count it."""
+        total = self._clock_ns() - request.arrival_ns
+        if error is None:
+            self.statistics.executed(request.rows, 0, total, 0)
+            self.statistics.succeeded(request.rows, total, 0, 0, total, 0)
+        else:
+            cancelled = request.cancelled or error.kind is Kind.CANCELLED
+            self.statistics.failed("CANCELED" if cancelled else "OTHER", total)
+        self._intake.ended()

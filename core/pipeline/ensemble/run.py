@@ -1,0 +1,264 @@
+"""One request on its way through the steps of an ensemble.
+
+EnsembleChain ─► [Run] ─► the chains of the steps' models ─► Reply.  A step runs as soon as its inputs
+are there; tensors go from step to step without a copy. Each answer of a decoupled step opens a
+*branch*: what depends on it runs once for each of its answers.
+Source of the rules: ModelEnsembling in Triton's model_config.proto and its ensemble scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from core.config.signature import Signature
+from core.errors import CoreError, Kind
+from core.pipeline.ensemble.steps import Step
+from core.pipeline.split import wanted_tensors
+from core.request import InferenceRequest
+from core.response import InferenceResponse, Reply, made_response
+from core.tensor import Tensor
+
+Infer = Callable[[InferenceRequest], Reply]
+Ended = Callable[[InferenceRequest, "CoreError | None"], None]
+
+
+class Plan:
+    """What requests that want the same outputs share.
+
+    signature   of the ensemble
+    steps       those without which the outputs would not be made
+    wanted      names of the outputs, in their order
+    infer       gives a request to the model that it names
+    ended       told of the last answer to a request: None, or the error that it is
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        steps: list[Step],
+        wanted: list[str],
+        infer: Infer,
+        ended: Ended,
+    ):
+        self.signature = signature
+        self.steps = steps
+        self.wanted = wanted
+        self.infer = infer
+        self.ended = ended
+
+
+class Branch:
+    """The tensors that belong together, and the steps that still wait for theirs.
+
+    The first branch holds the request's inputs. Each answer of a decoupled step makes another one,
+    which sees the tensors of the branch it grew from.
+    """
+
+    def __init__(self, parent: Branch | None, waiting: list[Step], tensors: dict[str, Tensor]):
+        self.parent = parent
+        self.waiting = waiting
+        self.tensors = tensors
+        self.children: list[Branch] | None = None
+        self.answered = False
+
+    def find(self, name: str) -> Tensor | None:
+        branch: Branch | None = self
+        while branch is not None:
+            tensor: Tensor | None = branch.tensors.get(name)
+            if tensor is not None:
+                return tensor
+            branch = branch.parent
+        return None
+
+    def grow(self, step: Step, rest: list[Step]) -> Branch:
+        """A branch for one of several answers of `step`, with those of `rest` that depend on it."""
+        made, dependent = set(step.outputs.values()), []
+        grown = True
+        while grown:
+            grown = False
+            for other in rest:
+                if other not in dependent and made & set(other.inputs.values()):
+                    dependent.append(other)
+                    made |= set(other.outputs.values())
+                    grown = True
+        child = Branch(self, dependent, {})
+        if self.children is None:
+            self.children = []
+        self.children.append(child)
+        return child
+
+
+class Run:
+    """Invariants:
+
+    1. `outstanding` are the steps whose last answer has not come.
+    2. After the final item of `reply` nothing is started any more.
+    """
+
+    def __init__(self, plan: Plan, request: InferenceRequest):
+        self.reply = Reply(request)
+        self.outstanding: set[Reply] = set()
+        self._plan = plan
+        self._request = request
+        self._root = Branch(None, list(plan.steps), dict(request.inputs))
+        self._absent = None
+        if len(request.inputs) != len(plan.signature.inputs):
+            self._absent = {name for name in plan.signature.inputs if name not in request.inputs}
+
+    def begin(self) -> None:
+        """Start the steps whose inputs the request has."""
+        self.advance(self._root)
+        self.finish_if_done()
+        if not self.reply.finished:
+            self._request.on_cancel(self._cancel_steps)
+
+    def advance(self, branch: Branch) -> None:
+        """Start every step of a branch, and of those that grew from it, whose inputs are there."""
+        started = True
+        while started and branch.waiting and not self.reply.finished:
+            started = False
+            for step in list(branch.waiting):
+                # An answer that came at once may have started it, or ended everything.
+                if step in branch.waiting and self._has_inputs(branch, step):
+                    branch.waiting.remove(step)
+                    self._start(branch, step)
+                    started = True
+        self._answer(branch)
+        if branch.children is not None:
+            for child in list(branch.children):
+                self.advance(child)
+
+    def _has_inputs(self, branch: Branch, step: Step) -> bool:
+        for name in step.inputs.values():
+            if branch.find(name) is None and (self._absent is None or name not in self._absent):
+                return False
+        return True
+
+    def _start(self, branch: Branch, step: Step) -> None:
+        inputs: dict[str, Tensor] = {}
+        for theirs, ours in step.inputs.items():
+            tensor = branch.find(ours)
+            if tensor is not None:
+                inputs[theirs] = tensor if theirs == ours else tensor.renamed(theirs)
+        try:
+            reply = self._plan.infer(self._request_of(step, inputs))
+        except CoreError as error:
+            self.fail(step, error)
+            return
+        self.outstanding.add(reply)
+        reply.listen(StepAnswers(self, branch, step, reply).arrived)
+
+    def _request_of(self, step: Step, inputs: dict[str, Tensor]) -> InferenceRequest:
+        asked = self._request
+        request = InferenceRequest(step.model, inputs)
+        request.model_version = step.version
+        request.id = asked.id
+        request.outputs = step.wanted
+        request.parameters = asked.parameters
+        request.correlation_id = asked.correlation_id
+        request.flags = asked.flags
+        request.priority = asked.priority
+        request.timeout_us = asked.timeout_us
+        request.deadline_ns = asked.deadline_ns
+        request.trace = asked.trace
+        request.shared = asked.shared
+        return request
+
+    def grown(self, branch: Branch, step: Step) -> Branch:
+        """A branch for one of several answers of `step`."""
+        rest = self._root.waiting if branch.parent is None else branch.waiting
+        return branch.grow(step, list(rest))
+
+    def _answer(self, branch: Branch) -> None:
+        """Send what a branch adds to the wanted outputs, once all of them are there."""
+        if branch.answered or self.reply.finished:
+            return
+        plan = self._plan
+        tensors: list[Tensor] = []
+        own = branch.parent is None
+        for name in plan.wanted:
+            tensor = branch.find(name)
+            if tensor is None:
+                return
+            own = own or name in branch.tensors
+            tensors.append(tensor)
+        if not own:
+            return
+        branch.answered = True
+        signature = plan.signature
+        try:
+            outputs = wanted_tensors(tensors, self._request, signature)
+        except CoreError as error:
+            self._end(error)
+            return
+        response = made_response(signature.name, signature.version, outputs, self._request.id, None)
+        if signature.decoupled:
+            self.reply.send(response, False)
+        else:
+            plan.ended(self._request, None)
+            self.reply.send(response, True)
+
+    def finish_if_done(self) -> None:
+        """No step runs: if there was no last answer, nothing can bring it any more."""
+        if self.outstanding or self.reply.finished:
+            return
+        signature = self._plan.signature
+        if signature.decoupled:
+            self._end(None)
+            return
+        self._end(
+            CoreError(
+                Kind.INVALID,
+                f"in ensemble '{signature.name}', unexpected deadlock, at least one output is "
+                "not set while no more ensemble steps can be made",
+            )
+        )
+
+    def fail(self, step: Step, error: CoreError) -> None:
+        """A step has an error: it is the answer to the whole request."""
+        if not self.reply.finished:
+            name = self._plan.signature.name
+            self._end(CoreError(error.kind, f"in ensemble '{name}', {step}: {error.message}"))
+
+    def _end(self, error: CoreError | None) -> None:
+        self._plan.ended(self._request, error)
+        self.reply.send(error, True)
+        self._cancel_steps()
+
+    def _cancel_steps(self) -> None:
+        for reply in list(self.outstanding):
+            reply.cancel()
+
+
+class StepAnswers:
+    """What comes back from one step of a run."""
+
+    def __init__(self, run: Run, branch: Branch, step: Step, reply: Reply):
+        self._run = run
+        self._branch = branch
+        self._step = step
+        self._reply = reply
+        self._first = True
+
+    def arrived(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
+        """The listener of the step's reply."""
+        run = self._run
+        step = self._step
+        if final:
+            run.outstanding.discard(self._reply)
+        if isinstance(item, CoreError):
+            run.fail(step, item)
+        elif item is not None and not run.reply.finished:
+            self._take(item, final)
+        run.finish_if_done()
+
+    def _take(self, response: InferenceResponse, final: bool) -> None:
+        # The only answer stays in the branch; one of several opens a branch of its own.
+        into = self._branch
+        if not (self._first and final):
+            into = self._run.grown(into, self._step)
+        self._first = False
+        for tensor in response.outputs:
+            ours = self._step.outputs[tensor.name]
+            into.tensors[ours] = tensor if ours == tensor.name else tensor.renamed(ours)
+        self._run.advance(into)

@@ -1,0 +1,11 @@
+import cython
+
+
+@cython.final
+cdef class Step:
+    cdef readonly int index
+    cdef readonly str model
+    cdef readonly object version
+    cdef readonly dict inputs
+    cdef readonly dict outputs
+    cdef readonly tuple wanted

@@ -1,0 +1,58 @@
+"""The steps of an ensemble, as its configuration has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from core.config import ModelConfig
+from core.request import RequestedOutput
+
+
+class Step:
+    """One step: which tensors of the ensemble it takes and gives.
+
+    inputs, outputs   the model's tensor name → the ensemble's
+    wanted            the outputs, as a request to the model asks for them
+    """
+
+    def __init__(
+        self, index: int, model: str, version: int, inputs: dict[str, str], outputs: dict[str, str]
+    ):
+        self.index = index
+        self.model = model
+        self.version = version
+        self.inputs = inputs
+        self.outputs = outputs
+        self.wanted = tuple(RequestedOutput(name) for name in outputs)
+
+    def __str__(self) -> str:
+        return f"step {self.index} (model '{self.model}')"
+
+    def __repr__(self) -> str:
+        return f"Step({self})"
+
+
+def steps_of(config: ModelConfig) -> list[Step]:
+    """The steps in the order of the configuration; a version of 0 or -1 means the newest."""
+    return [
+        Step(
+            index,
+            step.model_name,
+            step.model_version if step.model_version > 0 else -1,
+            dict(step.input_map),
+            dict(step.output_map),
+        )
+        for index, step in enumerate(config.ensemble_scheduling.step)
+    ]
+
+
+def needed_steps(steps: Iterable[Step], wanted: Iterable[str]) -> list[Step]:
+    """The steps without which the `wanted` tensors of the ensemble would not be made."""
+    steps = list(steps)
+    missing = set(wanted)
+    needed: set[int] = set()
+    while missing:
+        makers = {s.index for s in steps if missing & set(s.outputs.values())} - needed
+        needed |= makers
+        missing = {name for s in steps if s.index in makers for name in s.inputs.values()}
+    return [step for step in steps if step.index in needed]
