@@ -140,6 +140,9 @@ class Options:
     allow_grpc: bool = _grpc(BOOL, True, "Whether gRPC is served.")
     grpc_address: str = _grpc(STRING, "0.0.0.0", "Address that gRPC listens on.")
     grpc_port: int = _grpc(PORT, 8001, "Port of gRPC.")
+    grpc_engine: str = _grpc(choice("auto", "native", "grpcio"), "auto",
+        "What speaks HTTP/2: native (on libnghttp2) is faster, grpcio is always there; auto takes "
+        "native where it was built.")
     reuse_grpc_port: bool = _grpc(BOOL, False,
         "Whether several servers may share the port of gRPC.")
     grpc_header_forward_pattern: str = _grpc(PATTERN, "",

@@ -10,18 +10,25 @@ Metadata = Sequence[tuple[str, str | bytes]]
 class Call:
     """One call. Made by the engine; loop thread only.
 
-    metadata      pairs as the client sent them; keys in lower case, those that end in -bin have bytes
+    metadata      pairs as the client sent them; keys in lower case, those that end in -bin have bytes.
+                  An engine may give a function instead, which is called when somebody asks.
     deadline_ns   time.monotonic_ns() after which the client waits no more; 0 for none
     cancelled     whether the client is gone, or its deadline has passed
     """
 
-    __slots__ = ("_listeners", "cancelled", "deadline_ns", "metadata")
+    __slots__ = ("_listeners", "_metadata", "cancelled", "deadline_ns")
 
-    def __init__(self, metadata: Metadata = (), deadline_ns: int = 0):
-        self.metadata = metadata
+    def __init__(self, metadata: Metadata | Callable[[], Metadata] = (), deadline_ns: int = 0):
+        self._metadata = metadata
         self.deadline_ns = deadline_ns
         self.cancelled = False
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[], None]] | None = None
+
+    @property
+    def metadata(self) -> Metadata:
+        if callable(self._metadata):
+            self._metadata = self._metadata()
+        return self._metadata
 
     def value(self, key: str) -> str | bytes | None:
         """The metadata `key`, the last one if it came several times; None if it did not come."""
@@ -34,6 +41,8 @@ class Call:
         """Call `listener` when the call is cancelled; at once if it already is."""
         if self.cancelled:
             listener()
+        elif self._listeners is None:
+            self._listeners = [listener]
         else:
             self._listeners.append(listener)
 
@@ -42,6 +51,6 @@ class Call:
         if self.cancelled:
             return
         self.cancelled = True
-        listeners, self._listeners = self._listeners, []
-        for listener in listeners:
+        listeners, self._listeners = self._listeners, None
+        for listener in listeners or ():
             listener()

@@ -1,7 +1,7 @@
 """The methods over grpcio, on the event loop of the server.
 
-connection ─► [engine] ─► method.  Requests and responses stay bytes here. With transport.py the only
-file that imports grpcio: another transport needs another engine, and nothing else.
+connection ─► [engine] ─► method.  Requests and responses stay bytes here. The only file that imports
+grpcio.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class GrpcioEngine:
         the address is taken.
         """
         options = self._options
-        certificates = transport.credentials(options)
+        certificates = _credentials(options)
         address = transport.address(options)
         logging.getLogger("grpc._cython.cygrpc").addFilter(_worth_logging)
         server = grpc.aio.server(options=transport.channel_arguments(options))
@@ -68,6 +68,19 @@ class GrpcioEngine:
         """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
         if self._server is not None:
             await self._server.stop(grace_s)
+
+
+def _credentials(options: Options) -> grpc.ServerCredentials | None:
+    """The certificates of a TLS server, None for one without TLS; raises as `tls_context`."""
+    if transport.tls_context(options) is None:  # it says which file is bad and why; grpcio does not
+        return None
+    key = transport.pem("grpc-server-key", options.grpc_server_key)
+    certificate = transport.pem("grpc-server-cert", options.grpc_server_cert)
+    mutual = options.grpc_use_ssl_mutual
+    root = None
+    if mutual or options.grpc_root_cert:
+        root = transport.pem("grpc-root-cert", options.grpc_root_cert)
+    return grpc.ssl_server_credentials([(key, certificate)], root, require_client_auth=mutual)
 
 
 def _worth_logging(record: logging.LogRecord) -> bool:

@@ -7,7 +7,7 @@ import time
 
 from core.server import Server
 from frontends.grpc import transport
-from frontends.grpc.engine_grpcio import GrpcioEngine
+from frontends.grpc.engine import engine
 from frontends.grpc.intake import Intake
 from frontends.grpc.table import methods
 
@@ -23,9 +23,10 @@ class GrpcFrontend:
     name = "grpc"
 
     def __init__(self, server: Server):
+        """Raises CoreError(UNAVAILABLE) if --grpc-engine names one that is not there."""
         self._options = server.options
         self._intake = Intake()
-        self._engine = GrpcioEngine(methods(server, self._intake), server.options)
+        self._engine = engine(methods(server, self._intake), server.options)
         self.port = 0
 
     @property

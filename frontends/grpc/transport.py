@@ -1,11 +1,9 @@
-"""The transport's options as grpcio takes them: channel arguments, address, certificates."""
+"""The transport's options as the engines take them: arguments, address, certificates."""
 
 from __future__ import annotations
 
 import ssl
 from pathlib import Path
-
-import grpc
 
 from core.errors import invalid
 from core.options import Options
@@ -14,6 +12,7 @@ ChannelArguments = list[tuple[str, int]]
 
 MOST_MESSAGE_BYTES = 2**31 - 1  # each way, as in Triton
 _COMPRESSION_LEVELS = {"none": 0, "low": 1, "medium": 2, "high": 3}
+_ZLIB_LEVELS = {"none": 0, "low": 1, "medium": 6, "high": 9}
 
 
 def channel_arguments(options: Options) -> ChannelArguments:
@@ -52,6 +51,11 @@ def compresses(options: Options) -> bool:
     return options.grpc_infer_response_compression_level != "none"
 
 
+def compression_level(options: Options) -> int:
+    """zlib's level for responses of inference; 0 if they are not compressed."""
+    return _ZLIB_LEVELS[options.grpc_infer_response_compression_level]
+
+
 def address(options: Options) -> str:
     """host:port to listen on, with brackets around an IPv6 address."""
     host = options.grpc_address
@@ -60,7 +64,7 @@ def address(options: Options) -> str:
     return f"{host}:{options.grpc_port}"
 
 
-def credentials(options: Options) -> grpc.ServerCredentials | None:
+def tls_context(options: Options) -> ssl.SSLContext | None:
     """The certificates of a TLS server, None for one without TLS.
 
     Raises CoreError(INVALID) for a file that is not named, cannot be read or holds something else.
@@ -68,18 +72,11 @@ def credentials(options: Options) -> grpc.ServerCredentials | None:
     mutual = options.grpc_use_ssl_mutual
     if not (options.grpc_use_ssl or mutual):
         return None
-    key = _pem("grpc-server-key", options.grpc_server_key)
-    certificate = _pem("grpc-server-cert", options.grpc_server_cert)
-    root = None
-    if mutual or options.grpc_root_cert:
-        root = _pem("grpc-root-cert", options.grpc_root_cert)
-    _check(options, root is not None)
-    return grpc.ssl_server_credentials([(key, certificate)], root, require_client_auth=mutual)
-
-
-def _check(options: Options, with_root: bool) -> None:
-    """Raise CoreError(INVALID) for files that fit no server: grpcio would only say that it failed."""
+    pem("grpc-server-key", options.grpc_server_key)
+    pem("grpc-server-cert", options.grpc_server_cert)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["h2"])
     try:
         # A password, so that a key that has one is refused and not asked about on the terminal.
         context.load_cert_chain(options.grpc_server_cert, options.grpc_server_key, password="")
@@ -88,16 +85,21 @@ def _check(options: Options, with_root: bool) -> None:
             f"--grpc-server-cert '{options.grpc_server_cert}' and --grpc-server-key "
             f"'{options.grpc_server_key}' are no certificate with its unencrypted key: {error}"
         ) from None
-    if with_root:
+    if mutual or options.grpc_root_cert:
+        pem("grpc-root-cert", options.grpc_root_cert)
         try:
             context.load_verify_locations(options.grpc_root_cert)
         except (ssl.SSLError, OSError) as error:
             raise invalid(
                 f"--grpc-root-cert '{options.grpc_root_cert}' holds no certificates: {error}"
             ) from None
+    if mutual:
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
 
 
-def _pem(flag: str, path: str) -> bytes:
+def pem(flag: str, path: str) -> bytes:
+    """What the file of a flag holds. Raises CoreError(INVALID) without a file that can be read."""
     if not path:
         raise invalid(f"gRPC over TLS needs a PEM file; name it with --{flag}")
     try:

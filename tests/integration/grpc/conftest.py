@@ -1,6 +1,7 @@
 """A whole server behind real gRPC, on a loop in a thread of its own; tests speak as clients."""
 
 import asyncio
+import importlib.util
 import subprocess
 import threading
 import time
@@ -12,12 +13,14 @@ import pytest
 import tritonclient.grpc as client_library
 import tritonclient.grpc.service_pb2 as pb
 import tritonclient.grpc.service_pb2_grpc as pb_grpc
+import uvloop
 
 import core
 from core.options import Options
 from core.server import Server
 from frontends.grpc import GrpcFrontend
 
+NATIVE = "frontends.grpc.native.connection"
 IO = """
 backend: "test"
 input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
@@ -69,8 +72,8 @@ class Gate:
 class LoopThread:
     """An event loop in a thread; `run` waits for a coroutine on it."""
 
-    def __init__(self):
-        self.loop = asyncio.new_event_loop()
+    def __init__(self, loop):
+        self.loop = loop
         self._thread = threading.Thread(target=self.loop.run_forever)
         self._thread.start()
 
@@ -86,9 +89,27 @@ class LoopThread:
         self.loop.close()
 
 
+# Every test of this folder runs for each: what speaks HTTP/2, and the loop below it.
+ENGINES = {
+    "grpcio": ("grpcio", asyncio.new_event_loop),
+    "native": ("native", uvloop.new_event_loop),
+    "native on asyncio": ("native", asyncio.new_event_loop),
+}
+
+
+@pytest.fixture(scope="session", params=ENGINES)
+def engine(request):
+    """The value of --grpc-engine, and what makes its loop."""
+    name, new_loop = ENGINES[request.param]
+    if name == "native" and importlib.util.find_spec(NATIVE) is None:
+        pytest.skip("the engine on nghttp2 was not built: libnghttp2-dev was not there")
+    return name, new_loop
+
+
 @pytest.fixture(scope="session")
-def loop_thread():
-    thread = LoopThread()
+def loop_thread(engine):
+    thread = LoopThread(engine[1]())
+    thread.engine = engine[0]
     yield thread
     thread.close()
 
@@ -113,7 +134,12 @@ class Served:
         self.backend.gate = self.gate
         self.options = Options.defaults(
             model_repository=[str(repository)],
-            **{"grpc_address": "127.0.0.1", "grpc_port": 0, **options},
+            **{
+                "grpc_address": "127.0.0.1",
+                "grpc_port": 0,
+                "grpc_engine": loop_thread.engine,
+                **options,
+            },
         )
         loop_thread.run(self._start())
         self.address = f"127.0.0.1:{self.frontend.port}"

@@ -1,0 +1,47 @@
+"""Engine: what serves methods over a transport, and which one (--grpc-engine)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Protocol
+
+from core.errors import unavailable
+from core.options import Options
+from frontends.grpc.method import Method
+
+
+class Engine(Protocol):
+    """Serves a table of methods. Loop thread only."""
+
+    async def start(self) -> int:
+        """Listen; the port, which the system chose if the option is 0.
+
+        Raises CoreError(INVALID) for certificates that cannot be used, CoreError(UNAVAILABLE) if
+        the address is taken.
+        """
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
+
+
+def engine(methods: Mapping[str, Method], options: Options) -> Engine:
+    """The engine that the options ask for, not started; the other one is not imported.
+
+    Raises CoreError(UNAVAILABLE) for one that is asked for by name and is not there.
+    """
+    wanted = options.grpc_engine
+    if wanted != "grpcio":
+        try:
+            found: Engine = import_module("frontends.grpc.engine_native").NativeEngine(
+                methods, options
+            )
+            return found
+        except ImportError as error:
+            if wanted == "native":
+                raise unavailable(
+                    f"--grpc-engine=native is not in this installation ({error}); install "
+                    "libnghttp2-dev 1.50 or newer and build core again, or use --grpc-engine=grpcio"
+                ) from None
+    fallback: Engine = import_module("frontends.grpc.engine_grpcio").GrpcioEngine(methods, options)
+    return fallback

@@ -1,0 +1,130 @@
+"""The methods over nghttp2, on the event loop of the server.
+
+connection ─► [engine] ─► method.  The compiled part is native/connection.pyx, which is there if
+libnghttp2 was when this package was built; engine_grpcio.py is the engine that always is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping
+
+from core.errors import unavailable
+from core.options import Options
+from frontends.grpc import transport
+from frontends.grpc.method import Method
+from frontends.grpc.native.connection import Connection, Port
+
+_BACKLOG = 1024
+_GOODBYE_S = 1.0  # for the last bytes of connections that are cut off
+
+
+class _Protocol(Connection, asyncio.BufferedProtocol):
+    """What asyncio takes for a protocol that reads into a buffer."""
+
+
+class NativeEngine:
+    """A server for a table of methods. Loop thread only."""
+
+    def __init__(self, methods: Mapping[str, Method], options: Options):
+        self._options = options
+        self._methods = methods
+        self._port: Port | None = None
+        self._listeners: list[asyncio.Server] = []
+
+    async def start(self) -> int:
+        """Listen; the port, which the system chose if the option is 0.
+
+        Raises CoreError(INVALID) for certificates that cannot be used, CoreError(UNAVAILABLE) if
+        the address is taken.
+        """
+        options = self._options
+        secure = transport.tls_context(options)
+        loop = asyncio.get_running_loop()
+        port = Port(
+            self._methods,
+            options,
+            loop,
+            transport.compression_level(options),
+            transport.MOST_MESSAGE_BYTES,
+        )
+        address = transport.address(options)
+        try:
+            sockets = _unix_socket(address) if address.startswith("unix:") else _sockets(options)
+        except OSError:
+            raise unavailable(f"Socket '{address}' already in use ") from None
+        for each in sockets:
+            create = (
+                loop.create_server if each.family != socket.AF_UNIX else loop.create_unix_server
+            )
+            self._listeners.append(
+                await create(lambda: _Protocol(port), sock=each, ssl=secure, backlog=_BACKLOG)
+            )
+        self._port = port
+        name = sockets[0].getsockname()
+        return options.grpc_port if isinstance(name, str) else int(name[1])
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
+        port, self._port = self._port, None
+        if port is None:
+            return
+        for listener in self._listeners:
+            listener.close()
+        empty = asyncio.Event()
+        port.close(empty.set)
+        if await _within(grace_s, empty):
+            return
+        port.cut_off()
+        if not await _within(_GOODBYE_S, empty):
+            port.abort()
+
+
+async def _within(seconds: float, event: asyncio.Event) -> bool:
+    """Whether `event` is set in time."""
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except asyncio.TimeoutError:
+        return False
+    return True
+
+
+def _sockets(options: Options) -> list[socket.socket]:
+    """A listening socket for each address of the host, all with one port. Raises OSError."""
+    host, port = options.grpc_address.strip("[]"), options.grpc_port
+    found: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, address in dict.fromkeys(
+            socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        ):
+            each = socket.socket(family, kind, protocol)
+            found.append(each)
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if options.reuse_grpc_port:
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            if family == socket.AF_INET6:
+                # :: alone stands for the addresses of both families.
+                each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(host != "::"))
+            # The first one chooses when the system may choose.
+            each.bind((address[0], found[0].getsockname()[1] if found[1:] else port, *address[2:]))
+            each.listen(_BACKLOG)
+            each.setblocking(False)
+    except OSError:
+        for each in found:
+            each.close()
+        raise
+    return found
+
+
+def _unix_socket(address: str) -> list[socket.socket]:
+    """A listening socket at the path after "unix:". Raises OSError."""
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        found.bind(address.removeprefix("unix:"))
+        found.listen(_BACKLOG)
+    except OSError:
+        found.close()
+        raise
+    found.setblocking(False)
+    return [found]

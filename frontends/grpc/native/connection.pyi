@@ -1,0 +1,87 @@
+import asyncio
+from collections.abc import Callable, Mapping
+
+from core.errors import CoreError
+from core.options import Options
+from frontends.grpc.call import Call, Metadata
+from frontends.grpc.method import Message, Method
+
+class Port:
+    """What the connections of one engine share. Loop thread only.
+
+    methods              path → method
+    compression_level    zlib's, for responses of methods that compress; 0 for none
+    most_message_bytes   largest message, each way, also when it is unpacked
+    connections          those that are open
+    """
+
+    connections: set[Connection]
+    compression_level: int
+    most_message_bytes: int
+
+    def __init__(
+        self,
+        methods: Mapping[str, Method],
+        options: Options,
+        loop: asyncio.AbstractEventLoop,
+        compression_level: int,
+        most_message_bytes: int,
+    ) -> None: ...
+    def close(self, on_empty: Callable[[], None]) -> None:
+        """Let connections end with their last call, and take no new ones.
+
+        `on_empty` is called when no connection is left, perhaps at once and more than once.
+        """
+    def cut_off(self) -> None:
+        """End every call with UNAVAILABLE, and every connection after that."""
+    def abort(self) -> None:
+        """End every connection without a word."""
+
+class Connection:
+    """One HTTP/2 connection, the protocol of an asyncio transport. Loop thread only.
+
+    A class for a loop derives from it and from asyncio.BufferedProtocol.
+    """
+
+    def __init__(self, port: Port) -> None: ...
+    def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
+    def connection_lost(self, error: Exception | None) -> None: ...
+    def get_buffer(self, sizehint: int) -> memoryview: ...
+    def buffer_updated(self, count: int) -> None: ...
+    def eof_received(self) -> bool: ...
+    def pause_writing(self) -> None: ...
+    def resume_writing(self) -> None: ...
+
+class Handle:
+    """The engine's side of one call. Made by the connection; loop thread only.
+
+    call                what the method sees
+    over                whether the call has its status, or nobody waits for one
+    request_encoding    how compressed messages of the client are packed: 1 gzip, 2 deflate, else 0
+    response_encoding   how responses should be packed, 0 for not at all
+    """
+
+    call: Call
+    over: bool
+    @property
+    def port(self) -> Port: ...
+    @property
+    def request_encoding(self) -> int: ...
+    @property
+    def response_encoding(self) -> int: ...
+    def __call__(self, result: Message | CoreError) -> None:
+        """Answer a unary call; the `done` of its method. A second answer does nothing."""
+    def answer(self, message: Message, compressed: bool) -> None:
+        """Send the only message of the response as it is, and that all went well."""
+    def send(self, message: Message, compressed: bool) -> bool | None:
+        """Send one message; its buffers stay in use until they are sent.
+
+        Returns False if the method should wait for room before it sends more, None if nobody waits
+        for the message.
+        """
+    def finish(self, code: int, text: str) -> None:
+        """End the call with a status of gRPC. A second end does nothing."""
+    def taken(self, size: int) -> None:
+        """The method has taken a message of `size` bytes, as they came: the client may send more."""
+    def metadata(self) -> Metadata:
+        """What the client sent along; nothing once the call is over."""

@@ -1,0 +1,130 @@
+"""Methods that need a task: one coroutine for each call, between the connection and the method."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from typing import TYPE_CHECKING
+
+from core.errors import CoreError
+from frontends.grpc.compression import Unreadable, pack, unpack
+from frontends.grpc.method import Message, Stream, Unary
+from frontends.grpc.status import CODES, Code, details, unforeseen
+
+if TYPE_CHECKING:
+    from frontends.grpc.native.connection import Handle
+
+
+async def run_unary(method: Unary, request: bytes, compressed: bool, handle: Handle) -> None:
+    """Answer `handle` with what the method makes of `request`."""
+    try:
+        if compressed:
+            request = await unpack(request, handle.request_encoding, handle.port.most_message_bytes)
+        if method.begin is not None:
+            method.begin(request, handle.call, handle)
+        else:
+            handle(await method.function(request, handle.call))
+    except Unreadable as error:
+        handle.finish(error.code, str(error))
+    except CoreError as error:
+        handle(error)
+    except asyncio.CancelledError:
+        handle.call.cancel()
+        raise
+    except Exception as error:
+        handle(unforeseen(method.path, error))
+
+
+async def pack_answer(handle: Handle, message: Message) -> None:
+    """Answer `handle` with a compressed message."""
+    handle.answer(*await pack(message, handle.response_encoding, handle.port.compression_level))
+
+
+class StreamRun:
+    """A call that streams: its method in a task, and what came of its messages. Loop thread only.
+
+    Iterating over it gives the messages of the client; what is not taken is, beyond a bound, not sent.
+    """
+
+    def __init__(self, handle: Handle, method: Stream, loop: asyncio.AbstractEventLoop):
+        self._handle = handle
+        self._method = method
+        self._loop = loop
+        self._messages: deque[tuple[bytes, bool]] = deque()
+        self._ended = False
+        self._reader: asyncio.Future[None] | None = None  # waits for a message
+        self._writer: asyncio.Future[None] | None = None  # waits for room
+        self._task = loop.create_task(self._run())
+
+    # What the connection calls -----------------------------------------------
+
+    def put(self, message: bytes, compressed: bool) -> None:
+        self._messages.append((message, compressed))
+        _wake(self._reader)
+
+    def put_end(self) -> None:
+        self._ended = True
+        _wake(self._reader)
+
+    def put_room(self) -> None:
+        _wake(self._writer)
+
+    def cancel(self) -> None:
+        self._task.cancel()
+
+    # What the method sees ------------------------------------------------------
+
+    def __aiter__(self) -> StreamRun:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._messages:
+            if self._ended:
+                raise StopAsyncIteration
+            self._reader = self._loop.create_future()
+            await self._reader
+        message, compressed = self._messages.popleft()
+        self._handle.taken(len(message))
+        if compressed:
+            handle = self._handle
+            try:
+                message = await unpack(
+                    message, handle.request_encoding, handle.port.most_message_bytes
+                )
+            except Unreadable as error:
+                handle.finish(error.code, str(error))
+                self._task.cancel()
+                raise StopAsyncIteration from None
+        return message
+
+    async def _run(self) -> None:
+        handle, method = self._handle, self._method
+        try:
+            async with contextlib.aclosing(method.function(self, handle.call)) as responses:
+                async for response in responses:
+                    await self._send(response)
+        except CoreError as error:
+            handle.finish(CODES[error.kind], details(error.message))
+        except asyncio.CancelledError:
+            handle.call.cancel()
+            raise
+        except Exception as error:
+            refusal = unforeseen(method.path, error)
+            handle.finish(Code.INTERNAL, refusal.message)
+        else:
+            handle.finish(Code.OK, "")
+
+    async def _send(self, message: Message) -> None:
+        handle = self._handle
+        compressed = False
+        if encoding := handle.response_encoding:
+            message, compressed = await pack(message, encoding, handle.port.compression_level)
+        if handle.send(message, compressed) is False:
+            self._writer = self._loop.create_future()
+            await self._writer
+
+
+def _wake(waiter: asyncio.Future[None] | None) -> None:
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)
