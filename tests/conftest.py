@@ -15,5 +15,11 @@ def pytest_addoption(parser):
         help="site-packages that holds nvidia-pytriton, for --server=triton",
     )
     group.addoption(
+        "--grpc-engine",
+        choices=("auto", "native", "grpcio"),
+        default="auto",
+        help="what speaks HTTP/2 in the servers of --server=core",
+    )
+    group.addoption(
         "--keep-logs", default=None, help="folder that receives the log of every server"
     )

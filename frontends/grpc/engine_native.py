@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 
 from core.errors import unavailable
 from core.options import Options
@@ -32,6 +33,7 @@ class NativeEngine:
         self._methods = methods
         self._port: Port | None = None
         self._listeners: list[asyncio.Server] = []
+        self._path: Path | None = None  # of a Unix domain socket
 
     async def start(self) -> int:
         """Listen; the port, which the system chose if the option is 0.
@@ -63,7 +65,10 @@ class NativeEngine:
             )
         self._port = port
         name = sockets[0].getsockname()
-        return options.grpc_port if isinstance(name, str) else int(name[1])
+        if isinstance(name, str):
+            self._path = Path(name)
+            return options.grpc_port
+        return int(name[1])
 
     async def stop(self, grace_s: float) -> None:
         """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
@@ -72,6 +77,8 @@ class NativeEngine:
             return
         for listener in self._listeners:
             listener.close()
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
         empty = asyncio.Event()
         port.close(empty.set)
         if await _within(grace_s, empty):
@@ -119,9 +126,12 @@ def _sockets(options: Options) -> list[socket.socket]:
 
 def _unix_socket(address: str) -> list[socket.socket]:
     """A listening socket at the path after "unix:". Raises OSError."""
+    path = Path(address.removeprefix("unix:"))
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        found.bind(address.removeprefix("unix:"))
+        if path.is_socket():  # of a server that has ended: it would be in the way
+            path.unlink()
+        found.bind(str(path))
         found.listen(_BACKLOG)
     except OSError:
         found.close()

@@ -41,6 +41,7 @@ class Launcher:
     def __init__(self, config):
         self.kind = config.getoption("--server")
         self.site = config.getoption("--pytriton-site")
+        self.engine = config.getoption("--grpc-engine")
         self.keep_logs = config.getoption("--keep-logs")
         self._servers = []
         self._runtime = None
@@ -92,7 +93,10 @@ class Launcher:
         environment = dict(os.environ)
         environment["PATH"] = f"{pathlib.Path(sys.executable).parent}:{environment['PATH']}"
         # Newer servers keep client shared memory off unless asked; the original of 24.10 has no such option.
-        return [sys.executable, "-m", "core.serve", "--allow-client-shm=true"], environment
+        return [
+            *(sys.executable, "-m", "core.serve"),
+            *("--allow-client-shm=true", f"--grpc-engine={self.engine}"),
+        ], environment
 
     # servers -------------------------------------------------------------
     def start(

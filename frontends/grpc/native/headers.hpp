@@ -111,15 +111,17 @@ inline bool append_base64(std::string_view text, std::string& out) {
   return true;
 }
 
-// A grpc-message: bytes that are not printable ASCII, and the percent sign, as %XX.
+// A grpc-message: bytes that are not printable ASCII, and the percent sign, as %XX. So are spaces at
+// the ends, where HTTP allows none.
 inline std::string percent_encoded(std::string_view text) {
   static const char digits[] = "0123456789ABCDEF";
   std::string found;
   found.reserve(text.size());
-  for (char letter : text) {
-    unsigned char byte = static_cast<unsigned char>(letter);
-    if (byte >= 0x20 && byte <= 0x7E && byte != '%') {
-      found.push_back(letter);
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned char byte = static_cast<unsigned char>(text[i]);
+    bool at_end = i == 0 || i + 1 == text.size();
+    if (byte >= 0x20 && byte <= 0x7E && byte != '%' && !(byte == ' ' && at_end)) {
+      found.push_back(text[i]);
     } else {
       found.push_back('%');
       found.push_back(digits[byte >> 4]);

@@ -85,11 +85,12 @@ inline void Session::head_complete(Stream* stream) {
 
 inline void Session::refuse_http(Stream* stream, int http, const char* text) {
   stream->ignored = stream->finished = true;
+  stream->text = percent_encoded(text);
   nghttp2_nv head[] = {
       http == 415 ? literal(":status", "415") : literal(":status", "405"),
       literal("content-type", "application/grpc"),
       literal("grpc-status", http == 415 ? "2" : "13"),
-      copied("grpc-message", percent_encoded(text)),
+      copied("grpc-message", stream->text),
   };
   nghttp2_submit_response(session_, stream->id, head, std::size(head), nullptr);
 }

@@ -56,6 +56,20 @@ class TestAddress:
     def test_addresses_of_six_words_get_brackets(self, host, address):
         assert transport.address(transport.Options.defaults(grpc_address=host)) == address
 
+    def test_a_path_is_an_address(self, serve, tmp_path):
+        for _ in range(2):  # the second server finds what the first has left
+            served = serve(grpc_address=f"unix:{tmp_path}/s", grpc_port=8001)
+            with grpc.insecure_channel(f"unix:{tmp_path}/s:8001") as channel:
+                assert Stub(channel).ServerLive(pb.ServerLiveRequest(), timeout=20).live
+            served.begin_stop().result(20)
+
+    def test_both_families_are_served_at_one_port(self, serve):
+        served = serve(grpc_address="::")
+
+        for host in ("127.0.0.1", "[::1]"):
+            with grpc.insecure_channel(f"{host}:{served.frontend.port}") as channel:
+                assert Stub(channel).ServerLive(pb.ServerLiveRequest(), timeout=20).live
+
     def test_a_frontend_that_is_not_wanted_says_so(self, serve):
         server = serve(allow_grpc=False).server
 
@@ -363,6 +377,35 @@ class TestStop:
         served.begin_stop().result(20)
 
         assert serve(grpc_port=served.frontend.port).address == served.address
+
+
+def test_keepalive_of_both_sides_disturbs_nothing(serve, infer_request):
+    served = serve(
+        grpc_keepalive_time=30,
+        grpc_keepalive_permit_without_calls=True,
+        grpc_http2_min_recv_ping_interval_without_data=10,
+    )
+    options = [
+        ("grpc.keepalive_time_ms", 50),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.max_pings_without_data", 0),
+    ]
+    with grpc.insecure_channel(served.address, options) as channel:
+        stub = Stub(channel)
+        running = stub.ModelInfer.future(infer_request("gated"))
+        assert served.gate.running.wait(20)
+        with pytest.raises(grpc.FutureTimeoutError):
+            running.result(0.5)  # ten pings or so, each way
+        served.gate.open.set()
+        assert running.result(20).outputs
+
+
+def test_calls_of_many_tasks_on_one_channel_are_all_answered(served, infer_request):
+    with grpc.insecure_channel(served.address) as channel:
+        stub = Stub(channel)
+        calls = [stub.ModelInfer.future(infer_request(id=str(n))) for n in range(500)]
+
+        assert [call.result(60).id for call in calls] == [str(n) for n in range(500)]
 
 
 def test_many_clients_at_a_time_are_all_answered(served, infer_request):

@@ -1,0 +1,88 @@
+"""Between Python's objects and the session: buffers, metadata, the time."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize
+from cpython.memoryview cimport PyMemoryView_GET_BUFFER
+from libc.stdint cimport int64_t, uint32_t
+from libc.string cimport memcpy
+
+from frontends.grpc.native.session cimport External, RequestHead, Wire
+
+cdef extern from "<time.h>" nogil:
+    ctypedef long time_t
+    cdef struct timespec:
+        time_t tv_sec
+        long tv_nsec
+    int clock_gettime(int clock, timespec* found)
+    int CLOCK_MONOTONIC
+
+
+cdef inline int64_t now_ns() noexcept nogil:
+    """The time of time.monotonic_ns()."""
+    cdef timespec found
+    clock_gettime(CLOCK_MONOTONIC, &found)
+    return <int64_t>found.tv_sec * 1000000000 + found.tv_nsec
+
+
+cdef inline tuple metadata_of(const RequestHead* head):
+    """The metadata of a request: text, and bytes where the name ends in -bin."""
+    cdef const char* at = head.metadata.data()
+    cdef const char* end = at + head.metadata.size()
+    cdef uint32_t sizes[2]
+    pairs = []
+    while at < end:
+        memcpy(sizes, at, sizeof(sizes))
+        at += sizeof(sizes)
+        name = at[:sizes[0]].decode("ascii", "replace")
+        value = at[sizes[0] : sizes[0] + sizes[1]]
+        at += sizes[0] + sizes[1]
+        if not name.endswith("-bin"):
+            try:
+                value = value.decode()
+            except UnicodeDecodeError:
+                value = value.decode("latin-1")
+        pairs.append((name, value))
+    return tuple(pairs)
+
+
+cdef inline object flat(buffer):
+    """`buffer` as bytes or as a memoryview of bytes."""
+    if PyBytes_CheckExact(buffer):
+        return buffer
+    view = memoryview(buffer)
+    if view.nbytes == 0:
+        return b""
+    return view if view.format == "B" and view.ndim == 1 and view.contiguous else view.cast("B")
+
+
+cdef inline const char* first_byte(object part) except NULL:
+    """Of what `flat` gave."""
+    if PyBytes_CheckExact(part):
+        return PyBytes_AS_STRING(part)
+    return <const char*>PyMemoryView_GET_BUFFER(part).buf
+
+
+cdef inline list wire_pieces(Wire* wire):
+    """What is on the wire, in order; large pieces are views of their owners."""
+    cdef External* each
+    cdef size_t position = 0, i, offset
+    pieces = []
+    for i in range(wire.externals.size()):
+        each = &wire.externals[i]
+        if each.at > position:
+            pieces.append(
+                PyBytes_FromStringAndSize(wire.bytes.data() + position, each.at - position)
+            )
+            position = each.at
+        owner = <object>each.owner
+        if len(owner) == <Py_ssize_t>each.size:
+            pieces.append(owner)
+        else:
+            offset = each.data - first_byte(owner)
+            pieces.append(memoryview(owner)[offset : offset + each.size])
+    if wire.bytes.size() > position:
+        pieces.append(
+            PyBytes_FromStringAndSize(
+                wire.bytes.data() + position, wire.bytes.size() - position
+            )
+        )
+    return pieces
