@@ -3,8 +3,11 @@
     connection ─► engine ─► method of a service (bytes in, bytes out) ─► core.server
 
 frontend.py          GrpcFrontend: start, stop
-engine_grpcio.py     the transport; the only file here that knows grpcio
-                     (transport.py: its options as grpcio takes them)
+engine.py            which engine serves: engine_native.py on libnghttp2, where that was built, or
+                     engine_grpcio.py; no other file knows a transport
+                     (transport.py: address, certificates and limits, for both)
+native/              the compiled engine: HTTP/2 session in C++, connection in Cython
+compression.py       compressed messages of the native engine
 table.py             every method with its path, its category and its function
 method.py restricted.py   what a method is · methods that need a secret in their metadata
 services/            the methods, one file for each area

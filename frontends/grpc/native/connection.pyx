@@ -24,6 +24,7 @@ from frontends.grpc.native.exchange cimport (
     flat,
     metadata_of,
     now_ns,
+    set_times,
     wire_pieces,
 )
 from frontends.grpc.native.session cimport (
@@ -56,10 +57,6 @@ cdef enum:
     LINGER_S = 5  # for the last bytes of a connection that ends
 
 cdef PythonMemory memory
-
-
-cdef inline int64_t from_ms(value):
-    return <int64_t>value * 1000000
 
 
 cdef class Route:
@@ -103,18 +100,7 @@ cdef class Port:
         self.view = memoryview(self.buffer)
         self.most_message_bytes = most_message_bytes
         self.settings.most_message_bytes = most_message_bytes
-        self.settings.times.keepalive_ns = from_ms(options.grpc_keepalive_time)
-        self.settings.times.keepalive_timeout_ns = from_ms(options.grpc_keepalive_timeout)
-        self.settings.times.keepalive_without_calls = options.grpc_keepalive_permit_without_calls
-        self.settings.times.most_pings_without_data = options.grpc_http2_max_pings_without_data
-        self.settings.times.least_ping_interval_ns = from_ms(
-            options.grpc_http2_min_recv_ping_interval_without_data
-        )
-        self.settings.times.most_ping_strikes = options.grpc_http2_max_ping_strikes
-        self.settings.times.age_ns = NEVER
-        self.settings.times.age_grace_ns = (
-            from_ms(options.grpc_max_connection_age_grace) or NEVER
-        )
+        set_times(self.settings.times, options)
         self.age_ms = options.grpc_max_connection_age
 
     cdef Session* session(self) except NULL:

@@ -1,11 +1,11 @@
-"""Between Python's objects and the session: buffers, metadata, the time."""
+"""Between Python's objects and the session: options, buffers, metadata, the time."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_GET_BUFFER
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 
-from frontends.grpc.native.session cimport External, RequestHead, Wire
+from frontends.grpc.native.session cimport NEVER, External, RequestHead, Times, Wire
 
 cdef extern from "<time.h>" nogil:
     ctypedef long time_t
@@ -21,6 +21,22 @@ cdef inline int64_t now_ns() noexcept nogil:
     cdef timespec found
     clock_gettime(CLOCK_MONOTONIC, &found)
     return <int64_t>found.tv_sec * 1000000000 + found.tv_nsec
+
+
+cdef inline int64_t from_ms(value):
+    return <int64_t>value * 1000000
+
+
+cdef inline set_times(Times& times, options):
+    """The times of connections as the options have them; their age is each connection's own."""
+    times.keepalive_ns = from_ms(options.grpc_keepalive_time)
+    times.keepalive_timeout_ns = from_ms(options.grpc_keepalive_timeout)
+    times.keepalive_without_calls = options.grpc_keepalive_permit_without_calls
+    times.most_pings_without_data = options.grpc_http2_max_pings_without_data
+    times.least_ping_interval_ns = from_ms(options.grpc_http2_min_recv_ping_interval_without_data)
+    times.most_ping_strikes = options.grpc_http2_max_ping_strikes
+    times.age_ns = NEVER
+    times.age_grace_ns = from_ms(options.grpc_max_connection_age_grace) or NEVER
 
 
 cdef inline tuple metadata_of(const RequestHead* head):

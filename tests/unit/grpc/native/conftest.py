@@ -204,9 +204,7 @@ class Peer:
 
     def send_bytes(self, number, data, end=False):
         while True:
-            room = min(
-                self.h2.local_flow_control_window(number), self.h2.max_outbound_frame_size
-            )
+            room = min(self.h2.local_flow_control_window(number), self.h2.max_outbound_frame_size)
             piece, data = data[:room], data[room:]
             self.h2.send_data(number, piece, end_stream=end and not data)
             self.exchange()

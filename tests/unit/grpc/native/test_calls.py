@@ -352,9 +352,7 @@ class TestCompression:
     @pytest.mark.parametrize("method", ["Echo", "Task", "Chat"])
     @pytest.mark.parametrize("name", ["gzip", "deflate"])
     @pytest.mark.parametrize("size", [1000, 1_000_000])
-    async def test_responses_are_packed_as_the_client_takes_them(
-        self, connect, method, name, size
-    ):
+    async def test_responses_are_packed_as_the_client_takes_them(self, connect, method, name, size):
         peer = connect(level=6)
 
         answer = await peer.ended(

@@ -318,5 +318,3 @@ async def test_unary_and_streams_share_a_connection(peer):
 
     answer = await peer.ended(peer.answers[number])
     assert [data for _, data in answer.messages] == [b"s%d" % each for each in range(50)]
-
-
