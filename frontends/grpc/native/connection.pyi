@@ -3,7 +3,7 @@ from collections.abc import Callable, Mapping
 
 from core.errors import CoreError
 from core.options import Options
-from frontends.grpc.call import Call, Metadata
+from frontends.grpc.call import Metadata
 from frontends.grpc.method import Message, Method
 
 class Port:
@@ -55,13 +55,11 @@ class Connection:
 class Handle:
     """The engine's side of one call. Made by the connection; loop thread only.
 
-    call                what the method sees
     over                whether the call has its status, or nobody waits for one
     request_encoding    how compressed messages of the client are packed: 1 gzip, 2 deflate, else 0
     response_encoding   how responses should be packed, 0 for not at all
     """
 
-    call: Call
     over: bool
     @property
     def port(self) -> Port: ...

@@ -11,21 +11,13 @@ while the loop handles one piece of input, or within one turn of the loop, leave
 import random
 
 from cpython.bytes cimport (
-    PyBytes_AS_STRING,
-    PyBytes_CheckExact,
-    PyBytes_FromStringAndSize,
-    PyBytes_GET_SIZE,
+    PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE,
 )
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t
 
 from frontends.grpc.native.exchange cimport (
-    first_byte,
-    flat,
-    metadata_of,
-    now_ns,
-    set_times,
-    wire_pieces,
+    first_byte, flat, metadata_of, now_ns, set_times, wire_pieces,
 )
 from frontends.grpc.native.session cimport (
     DEFLATE,
@@ -301,7 +293,7 @@ cdef class Connection:
         handle = self.handle(event)
         if handle.route.begin is None or event.compressed:
             handle.worker = self.port.loop.create_task(
-                run_unary(handle.route.method, message, event.compressed, handle)
+                run_unary(handle.route.method, message, event.compressed, handle.call, handle)
             )
         else:
             try:
@@ -315,7 +307,7 @@ cdef class Connection:
         cdef Handle handle
         if self.session.is_open(event.id):
             handle = self.handle(event)
-            handle.worker = StreamRun(handle, handle.route.method, self.port.loop)
+            handle.worker = StreamRun(handle, handle.call, handle.route.method, self.port.loop)
             self.keep(handle)
 
     cdef on_stream_event(self, Event& event):
@@ -354,9 +346,10 @@ cdef class Handle:
     cdef Connection connection
     cdef int32_t id
     cdef Route route
-    cdef object worker  # the task or the StreamRun that answers; None without one
+    # call: what the method sees; worker: the task or the StreamRun that answers, None without one.
+    # Both lead back here and are forgotten with the end, so that no call waits for a collection.
+    cdef object call, worker
     cdef readonly bint over
-    cdef readonly object call
 
     def __call__(self, result):
         if self.over or self.connection.session == NULL:
@@ -402,6 +395,7 @@ cdef class Handle:
         if self.over or session == NULL:
             return
         self.over = True
+        self.call = self.worker = None
         tag = session.untag(self.id)
         encoded = text.encode()
         session.finish(self.id, code, PyBytes_AS_STRING(encoded), PyBytes_GET_SIZE(encoded))
@@ -443,7 +437,11 @@ cdef class Handle:
         return self.connection.port
 
     cdef gone(self):
+        call, worker = self.call, self.worker
+        if self.over:
+            return
         self.over = True
-        self.call.cancel()
-        if self.worker is not None:
-            self.worker.cancel()
+        self.call = self.worker = None
+        call.cancel()
+        if worker is not None:
+            worker.cancel()

@@ -8,6 +8,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from core.errors import CoreError
+from frontends.grpc.call import Call
 from frontends.grpc.compression import Unreadable, pack, unpack
 from frontends.grpc.method import Message, Stream, Unary
 from frontends.grpc.status import CODES, Code, details, unforeseen
@@ -16,21 +17,23 @@ if TYPE_CHECKING:
     from frontends.grpc.native.connection import Handle
 
 
-async def run_unary(method: Unary, request: bytes, compressed: bool, handle: Handle) -> None:
+async def run_unary(
+    method: Unary, request: bytes, compressed: bool, call: Call, handle: Handle
+) -> None:
     """Answer `handle` with what the method makes of `request`."""
     try:
         if compressed:
             request = await unpack(request, handle.request_encoding, handle.port.most_message_bytes)
         if method.begin is not None:
-            method.begin(request, handle.call, handle)
+            method.begin(request, call, handle)
         else:
-            handle(await method.function(request, handle.call))
+            handle(await method.function(request, call))
     except Unreadable as error:
         handle.finish(error.code, str(error))
     except CoreError as error:
         handle(error)
     except asyncio.CancelledError:
-        handle.call.cancel()
+        call.cancel()
         raise
     except Exception as error:
         handle(unforeseen(method.path, error))
@@ -47,8 +50,9 @@ class StreamRun:
     Iterating over it gives the messages of the client; what is not taken is, beyond a bound, not sent.
     """
 
-    def __init__(self, handle: Handle, method: Stream, loop: asyncio.AbstractEventLoop):
+    def __init__(self, handle: Handle, call: Call, method: Stream, loop: asyncio.AbstractEventLoop):
         self._handle = handle
+        self._call = call
         self._method = method
         self._loop = loop
         self._messages: deque[tuple[bytes, bool]] = deque()
@@ -101,13 +105,13 @@ class StreamRun:
     async def _run(self) -> None:
         handle, method = self._handle, self._method
         try:
-            async with contextlib.aclosing(method.function(self, handle.call)) as responses:
+            async with contextlib.aclosing(method.function(self, self._call)) as responses:
                 async for response in responses:
                     await self._send(response)
         except CoreError as error:
             handle.finish(CODES[error.kind], details(error.message))
         except asyncio.CancelledError:
-            handle.call.cancel()
+            self._call.cancel()
             raise
         except Exception as error:
             refusal = unforeseen(method.path, error)

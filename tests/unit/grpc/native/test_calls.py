@@ -1,8 +1,10 @@
 """Calls of the native engine: what a request is, what is refused, what is answered."""
 
+import asyncio
 import base64
 import gzip
 import struct
+import sys
 import time
 import urllib.parse
 import zlib
@@ -127,6 +129,16 @@ class TestUnary:
         await peer.ended(answer)
         assert all(" " <= letter <= "~" for letter in answer.text)
         assert urllib.parse.unquote(answer.text) == text
+
+    @pytest.mark.parametrize("method", ["Echo", "Task", "Chat"])
+    async def test_a_call_leaves_nothing_for_the_garbage_collector(self, peer, service, method):
+        await peer.ended(peer.call(method, b"x"))
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+        # This name and the argument of getrefcount: the engine has forgotten it, and no circle holds it.
+        call = service.calls.pop()
+        assert sys.getrefcount(call) == 2
 
 
 class TestWhatIsNoCall:
