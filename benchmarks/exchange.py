@@ -42,11 +42,13 @@ class Exchange:
     """What is asked again and again.
 
     form       "http-json", "http-binary" or "grpc"
-    requests   sent in turn; one for each model
+    models     that are asked in turn
+    requests   one for each model
     sample     the tensors in them, with the right answer
     """
 
     form: str
+    models: Sequence[str]
     requests: Sequence[Request]
     sample: Sample
 
@@ -71,7 +73,7 @@ class Exchange:
 
 def exchange(form: str, models: Sequence[str], sample: Sample) -> Exchange:
     make = {"http-json": http_json, "http-binary": http_binary, "grpc": grpc_message}[form]
-    return Exchange(form, [make(model, sample) for model in models], sample)
+    return Exchange(form, models, [make(model, sample) for model in models], sample)
 
 
 def _entry(name: str, array: np.ndarray[Any, Any], **others: object) -> dict[str, object]:

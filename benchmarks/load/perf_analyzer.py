@@ -37,12 +37,11 @@ class PerfAnalyzer:
     def run(
         self, target: Target, exchange: Exchange, connections: int, seconds: float, folder: Path
     ) -> Load:
-        model = exchange.requests[0].path.split("/")[3] if self._transport == "http" else ""
-        model = model or _model_of(exchange)
+        model = exchange.models[0]
         port = target.http_port if self._transport == "http" else target.grpc_port
         table = folder / "perf_analyzer.csv"
         shapes = [
-            f"--shape={name}:{','.join(map(str, _dims(exchange, array.shape)))}"
+            f"--shape={name}:{','.join(map(str, _dims(array.shape)))}"
             for name, array in exchange.sample.inputs.items()
         ]
         command = [self._program, "-m", model, "-i", self._transport, "-u", f"127.0.0.1:{port}"]
@@ -60,14 +59,7 @@ class PerfAnalyzer:
         return os.pathsep.join(filter(None, [str(beside), os.environ.get("LD_LIBRARY_PATH")]))
 
 
-def _model_of(exchange: Exchange) -> str:
-    from frontends.grpc.protocol.messages import ModelInferRequest
-
-    message = ModelInferRequest.FromString(exchange.requests[0].body)
-    return str(message.model_name)
-
-
-def _dims(exchange: Exchange, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _dims(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Without the batch dimension; samples with two dimensions have one."""
     return shape[1:] if len(shape) > 1 else shape
 

@@ -1,0 +1,85 @@
+"""python -m benchmarks: options → servers → cells → table, JSON. README.md says what is measured."""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import machine
+from benchmarks.footprint import footprints
+from benchmarks.measure import Measure
+from benchmarks.missing import Missing
+from benchmarks.models import repository
+from benchmarks.options import Options, parse
+from benchmarks.report import table
+from benchmarks.report.result import Result, Row
+from benchmarks.servers import KINDS
+from benchmarks.servers.kind import Kind
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = parse(arguments)
+    start = time.monotonic()
+    result = Result(
+        datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        shlex.join(["python", "-m", "benchmarks", *arguments]),
+        machine.describe(),
+    )
+    if options.server_core == options.load_core:
+        print(f"servers and load share core {options.load_core}: rates are of both together")
+    with tempfile.TemporaryDirectory(prefix="benchmarks-") as name:
+        run(options, result, Path(name))
+    result.write(options.output)
+    print(f"\n{options.output}, after {(time.monotonic() - start) / 60:.1f} minutes")
+    return 0 if result.rows or result.footprints else 1
+
+
+def run(options: Options, result: Result, folder: Path) -> None:
+    """Install, measure, and write what is found into `result`; `folder` is emptied by the caller."""
+
+    def leave_out(name: str, why: Exception) -> None:
+        result.missing[name] = str(why)
+        print(f"left out: {name}: {why}", flush=True)
+
+    repositories = folder / "repositories"
+    for name in repository.REPOSITORIES:
+        repository.write(repositories, name)
+    kinds = list(installed(options, repositories, result, leave_out))
+    print(f"\n{table.HEAD}", flush=True)
+
+    def cell_done(rows: list[Row]) -> None:
+        print("\n".join(table.lines(rows)), flush=True)
+        result.write(options.output)  # what is measured is kept, whatever comes
+
+    def tell(line: str) -> None:
+        print(line, flush=True)
+
+    Measure(options, kinds, result, tell, cell_done).run(folder / "servers")
+    if options.starts:
+        print(f"\n{table.FOOTPRINT_HEAD}", flush=True)
+        result.footprints = footprints(
+            kinds, options.starts, folder / "starts", options.server_core, leave_out
+        )
+        for found in result.footprints:
+            print(table.footprint_line(found), flush=True)
+
+
+def installed(options: Options, repositories: Path, result: Result, leave_out):
+    """The servers that can be started here, installed; the others are left out."""
+    for name in options.server:
+        kind: Kind = KINDS[name](options.cache.resolve(), repositories)
+        try:
+            result.versions[name] = kind.install()
+        except Missing as missing:
+            leave_out(name, missing)
+            continue
+        yield kind
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
