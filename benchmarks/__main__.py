@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import datetime
 import shlex
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.footprint import footprints
-from benchmarks.measure import Measure
+from benchmarks import footprint
+from benchmarks.measure import LeaveOut, Measure
 from benchmarks.missing import Missing
 from benchmarks.models import repository
 from benchmarks.options import Options, parse
 from benchmarks.report import table
 from benchmarks.report.result import Result, Row
+from benchmarks.scenarios import SCENARIOS
 from benchmarks.servers import KINDS
-from benchmarks.servers.kind import Kind
+from benchmarks.servers.kind import FLEETS, Kind
 
 
 def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
+    # Whoever ends this benchmark ends the servers too.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     start = time.monotonic()
     result = Result(
         datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
@@ -47,7 +51,7 @@ def run(options: Options, result: Result, folder: Path) -> None:
         print(f"left out: {name}: {why}", flush=True)
 
     repositories = folder / "repositories"
-    for name in repository.REPOSITORIES:
+    for name in needed(options):
         repository.write(repositories, name)
     kinds = list(installed(options, repositories, result, leave_out))
     print(f"\n{table.HEAD}", flush=True)
@@ -56,20 +60,27 @@ def run(options: Options, result: Result, folder: Path) -> None:
         print("\n".join(table.lines(rows)), flush=True)
         result.write(options.output)  # what is measured is kept, whatever comes
 
-    def tell(line: str) -> None:
-        print(line, flush=True)
-
-    Measure(options, kinds, result, tell, cell_done).run(folder / "servers")
+    Measure(options, kinds, result, leave_out, cell_done).run(folder / "servers")
     if options.starts:
         print(f"\n{table.FOOTPRINT_HEAD}", flush=True)
-        result.footprints = footprints(
+        result.footprints = footprint.footprints(
             kinds, options.starts, folder / "starts", options.server_core, leave_out
         )
         for found in result.footprints:
             print(table.footprint_line(found), flush=True)
 
 
-def installed(options: Options, repositories: Path, result: Result, leave_out):
+def needed(options: Options) -> list[str]:
+    """The repositories of all fleets that are to be started."""
+    fleets = [SCENARIOS[name].fleet for name in options.scenario]
+    if options.starts:
+        fleets += footprint.FLEETS
+    return list(dict.fromkeys(name for fleet in fleets for name in FLEETS[fleet]))
+
+
+def installed(
+    options: Options, repositories: Path, result: Result, leave_out: LeaveOut
+) -> Iterator[Kind]:
     """The servers that can be started here, installed; the others are left out."""
     for name in options.server:
         kind: Kind = KINDS[name](options.cache.resolve(), repositories)

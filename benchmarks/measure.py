@@ -23,7 +23,7 @@ from benchmarks.scenarios import SCENARIOS, Scenario
 from benchmarks.servers.kind import Kind
 from benchmarks.servers.running import NotStarted, Running, running
 
-Tell = Callable[[str], None]
+LeaveOut = Callable[[str, Exception], None]
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Contender:
 class Measure:
     """One run's cells.
 
-    tell        is called with each line for people that is no row
-    cell_done   with the rows of each cell
+    leave_out   is called with what could not be measured and why
+    cell_done   with the rows of each cell, when they are in `result`
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class Measure:
         options: Options,
         kinds: Sequence[Kind],
         result: Result,
-        tell: Tell,
+        leave_out: LeaveOut,
         cell_done: Callable[[list[Row]], None],
     ):
         self._options = options
         self._kinds = kinds
         self._result = result
-        self._tell = tell
+        self._leave_out = leave_out
         self._cell_done = cell_done
         self._generators = self._find_generators()
 
@@ -66,10 +66,6 @@ class Measure:
             except Missing as missing:
                 self._leave_out(protocol, missing)
         return found
-
-    def _leave_out(self, name: str, why: Exception) -> None:
-        self._result.missing[name] = str(why)
-        self._tell(f"left out: {name}: {why}")
 
     def run(self, folder: Path) -> None:
         """Measure all scenarios; `folder` is for the servers' files."""

@@ -13,7 +13,7 @@ from benchmarks.models.repository import many_names
 from benchmarks.models.sample import SAMPLES, Sample
 
 SMALL = ("http-json", "http-binary", "grpc", "grpc-h2load", "perf-http", "perf-grpc")
-LARGE = ("http-binary", "grpc", "perf-http", "perf-grpc")
+LARGE = ("http-binary", "grpc")
 EVERYBODY = ("core", "triton", "mlserver", "fastapi")
 
 
