@@ -11,8 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import machine
-from benchmarks import footprint
+from benchmarks import footprint, machine
 from benchmarks.measure import LeaveOut, Measure
 from benchmarks.missing import Missing
 from benchmarks.models import repository

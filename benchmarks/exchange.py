@@ -130,14 +130,16 @@ def _post(port: int, request: Request) -> tuple[bytes, int | None]:
     finally:
         connection.close()
     if answer.status != 200:
-        raise Wrong(f"{request.path}: status {answer.status}: {body[:300].decode(errors='replace')}")
+        raise Wrong(
+            f"{request.path}: status {answer.status}: {body[:300].decode(errors='replace')}"
+        )
     return body, None if size is None else int(size)
 
 
 def _call(port: int, request: Request) -> bytes:
     options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
     with grpc.insecure_channel(f"127.0.0.1:{port}", options) as channel:
-        call = channel.unary_unary(request.path)
+        call: Any = channel.unary_unary(request.path)
         try:
             answer: bytes = call(request.body, timeout=PATIENCE_S, wait_for_ready=True)
         except grpc.RpcError as error:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.exchange import Exchange, Wrong, exchange
-from benchmarks.load import form, generator
+from benchmarks.load import form, generator_of
 from benchmarks.load.generator import Failed, Generator, Target
 from benchmarks.missing import Missing
 from benchmarks.options import Options
@@ -62,7 +62,7 @@ class Measure:
         found = {}
         for protocol in self._options.protocol:
             try:
-                found[protocol] = generator(protocol, self._options.cache, self._options.load_core)
+                found[protocol] = generator_of(protocol, self._options.cache, self._options.load_core)
             except Missing as missing:
                 self._leave_out(protocol, missing)
         return found
@@ -152,16 +152,12 @@ class Measure:
         self._cell_done(rows)
 
 
-def one_round(
-    load: Generator, contender: Contender, connections: int, seconds: float
-) -> Round:
+def one_round(load: Generator, contender: Contender, connections: int, seconds: float) -> Round:
     """Send for `seconds`. Raises Failed, also when the server has ended or answers nothing."""
     server = contender.server
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
         before = server.cpu_seconds()
-        found = load.run(
-            contender.target, contender.exchange, connections, seconds, Path(folder)
-        )
+        found = load.run(contender.target, contender.exchange, connections, seconds, Path(folder))
         used_s = server.cpu_seconds() - before
     if not server.alive():
         raise Failed(f"{server.name} has ended; its log is {server.log}")

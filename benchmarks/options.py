@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import machine
+from benchmarks.cache import CACHE, default_cache
 from benchmarks.load import PROTOCOLS
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.servers import KINDS
-
-CACHE = "BENCHMARK_CACHE"
 
 # What is not given on the command line; the short form takes under ten minutes.
 SHORT = {
@@ -49,11 +48,6 @@ class Options:
     load_core: int
     cache: Path
     output: Path
-
-
-def default_cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get(CACHE) or Path(base) / "core-benchmarks")
 
 
 def parse(arguments: Sequence[str]) -> Options:

@@ -1,1 +1,1 @@
-"""Instructions that one request costs in the process, counted by valgrind; no clock, no other program's noise."""
+"""Instructions that one request costs in the process, counted by valgrind: no clock, no noise of others."""

@@ -1,8 +1,8 @@
 """Compare instruction counts with the committed ones: python -m benchmarks.guard [--write] [--lane NAME…]
 
-Each lane runs twice under callgrind, with few and with many requests; the difference over the number
-of requests between them is what one request costs, start-up left out. Counts depend on interpreter, libraries and
-compiler, so the baseline says which it was made with, and counts of others are only shown.
+Each lane runs under callgrind, which counts while the requests run and not while the server starts. Counts
+depend on interpreter, libraries and compiler, so the baseline says which it was made with, and counts of
+others are only shown.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.cache import CACHE, default_cache
+from benchmarks.compiled import compiled
 from benchmarks.guard.lane import LANES
 from benchmarks.missing import Missing, program
 
 ROOT = Path(__file__).parents[2]
 BASELINE = Path(__file__).with_name("baseline.json")
-FEW, MANY = 200, 1200
+REQUESTS = 1000
+SOURCE = Path(__file__).with_name("collect.cc")
 TOLERANCE = 0.03  # the same code differs by less from run to run
 LIMIT_S = 900.0
 
@@ -39,12 +42,14 @@ def made_with() -> dict[str, str]:
     }
 
 
-def instructions(lane: str, count: int) -> int:
-    """Of the whole process that asks `count` times. Raises Missing without valgrind."""
+def per_request(lane: str, cache: Path) -> int:
+    """Instructions of one request. Raises Missing without valgrind or a compiler."""
     valgrind = program("valgrind", "valgrind")
+    library = compiled(SOURCE, cache, ["-shared", "-fPIC"])
     with tempfile.TemporaryDirectory(prefix="guard-") as folder:
-        command = [valgrind, "--tool=callgrind", f"--callgrind-out-file={folder}/out"]
-        command += [sys.executable, "-m", "benchmarks.guard.lane", lane, str(count)]
+        command = [valgrind, "--tool=callgrind", "--instr-atstart=no"]
+        command += [f"--callgrind-out-file={folder}/out", sys.executable]
+        command += ["-m", "benchmarks.guard.lane", lane, str(REQUESTS), str(library)]
         done = subprocess.run(
             command,
             cwd=ROOT,
@@ -57,11 +62,7 @@ def instructions(lane: str, count: int) -> int:
     found = re.search(r"Collected : (\d+)", done.stderr)
     if done.returncode or found is None:
         raise RuntimeError(f"lane {lane} ended with {done.returncode}: {done.stderr[-800:]}")
-    return int(found[1])
-
-
-def per_request(lane: str) -> int:
-    return round((instructions(lane, MANY) - instructions(lane, FEW)) / (MANY - FEW))
+    return round(int(found[1]) / REQUESTS)
 
 
 def verdict(found: int, expected: int | None) -> tuple[str, bool]:
@@ -80,6 +81,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.guard")
     parser.add_argument("--lane", nargs="+", choices=LANES, default=list(LANES))
     parser.add_argument("--write", action="store_true", help="make the counts the baseline")
+    parser.add_argument("--cache", type=Path, default=default_cache(), help=f"${CACHE}")
     chosen = parser.parse_args(arguments)
     baseline: dict[str, Any] = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
     same = baseline.get("made with") == made_with()
@@ -89,7 +91,7 @@ def main(arguments: Sequence[str]) -> int:
     counts, good = dict(known) if same else {}, True
     try:
         for lane in chosen.lane:
-            counts[lane] = per_request(lane)
+            counts[lane] = per_request(lane, chosen.cache)
             text, fine = verdict(counts[lane], known.get(lane))
             print(f"{lane:12} {counts[lane]:9,} instructions a request  {text}", flush=True)
             good = good and fine

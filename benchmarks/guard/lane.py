@@ -1,11 +1,14 @@
-"""The requests whose instructions are counted: python -m benchmarks.guard.lane LANE COUNT
+"""The requests whose instructions are counted: python -m benchmarks.guard.lane LANE COUNT [LIBRARY]
 
 A Server with one identity model, no sockets: parse → infer → render, COUNT times, one at a time.
+LIBRARY is what collect.cc compiles to.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import gc
 import importlib.util
 import sys
 import tempfile
@@ -29,8 +32,11 @@ from frontends.grpc.table import methods
 from frontends.http.codec.parse import parse
 from frontends.http.codec.render import write
 
+Tell = Callable[[], object]
+
 LANES = ("http-json", "http-binary", "grpc")
 MODEL = "identity"
+WARM = 50
 BACKEND = Path(__file__).parents[1] / "identity_backend" / "backend_identity" / "__init__.py"
 
 
@@ -45,8 +51,8 @@ def backend() -> Backend:
     return found
 
 
-async def ask(lane: str, count: int) -> None:
-    """Serve, check one answer, then ask `count` times."""
+async def ask(lane: str, count: int, begin: Tell, end: Tell) -> None:
+    """Serve, check one answer, warm up, then ask `count` times between `begin` and `end`."""
     with tempfile.TemporaryDirectory(prefix="guard-") as folder:
         models = repository.write(Path(folder), "one")
         identity = backend()
@@ -57,8 +63,14 @@ async def ask(lane: str, count: int) -> None:
         try:
             one = http(server, lane) if lane.startswith("http") else grpc(server)
             await one(check=True)
+            for _ in range(WARM):
+                await one()
+            gc.collect()
+            gc.disable()  # when it comes depends on all that was before
+            begin()
             for _ in range(count):
                 await one()
+            end()
         finally:
             await server.stop(10)
 
@@ -107,4 +119,6 @@ def grpc(server: Server) -> Callable[..., Awaitable[None]]:
 
 
 if __name__ == "__main__":
-    asyncio.run(ask(sys.argv[1], int(sys.argv[2])))
+    collect = ctypes.CDLL(sys.argv[3]) if len(sys.argv) > 3 else None
+    ends: tuple[Tell, Tell] = (collect.begin, collect.end) if collect else (int, int)
+    asyncio.run(ask(sys.argv[1], int(sys.argv[2]), *ends))

@@ -21,7 +21,7 @@ from benchmarks.load.wrk import Wrk
 PROTOCOLS = ("http-json", "http-binary", "grpc", "grpc-h2load", "perf-http", "perf-grpc")
 
 
-def generator(protocol: str, cache: Path, core: int) -> Generator:
+def generator_of(protocol: str, cache: Path, core: int) -> Generator:
     """The load generator of a protocol, pinned to `core`. Raises Missing if it is not installed."""
     if protocol in ("http-json", "http-binary"):
         return Wrk(core)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def layers() -> list[tuple[Array, Array]]:
             (random.standard_normal((n, m), np.float32) / np.float32(np.sqrt(n))),
             random.standard_normal(m, np.float32),
         )
-        for n, m in zip(SIZES, SIZES[1:], strict=False)
+        for n, m in pairwise(SIZES)
     ]
 
 

@@ -1,15 +1,16 @@
 """Model repositories: folders of models that Triton and core read alike.
 
-    shared        every model of the scenarios but the ONNX one
-    onnx          the MLP, which the Triton at hand has no backend for
-    many          200 models model_000 … model_199, all identity
-    one, python   what memory and start-up are measured with: one identity; two Python models
+shared        every model of the scenarios but the ONNX one
+onnx          the MLP, which the Triton at hand has no backend for
+many          200 models model_000 … model_199, all identity
+one, python   what memory and start-up are measured with: one identity; two Python models
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.models import mlp
@@ -73,7 +74,7 @@ def ensemble(folder: Path, step: str, steps: int) -> None:
         f'{{ model_name: "{step}" model_version: -1 '
         f'input_map {{ key: "INPUT0" value: "{before}" }} '
         f'output_map {{ key: "OUTPUT0" value: "{after}" }} }}'
-        for before, after in zip(names, names[1:], strict=False)
+        for before, after in pairwise(names)
     )
     _config(
         folder,

@@ -60,7 +60,7 @@ def _scenario_table(rows: Sequence[Row]) -> str:
     head = ["protocol", "connections"]
     for server in servers:
         head += [server, "p99"]
-    head += ["infer/s ×", "CPU ×"] if compared else []
+    head += ["infer/s, of Triton's", "CPU, of Triton's"] if compared else []
     lines = [_cells(head), "|---|" + "---:|" * (len(head) - 1)]
     cells: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
@@ -78,7 +78,7 @@ def _scenario_table(rows: Sequence[Row]) -> str:
 
 def _figures(row: Row | None) -> list[str]:
     if row is None:
-        return ["–", "–"]
+        return ["-", "-"]
     note = f" ({row.errors} errors)" if row.errors else ""
     rate, cpu = row.median("rate"), row.median("cpu_us")
     return [f"{rate:,.0f} · {cpu:,.1f}{note}", f"{row.median('p99_us'):,.0f}"]
@@ -86,7 +86,7 @@ def _figures(row: Row | None) -> list[str]:
 
 def _ratios(cell: Sequence[Row], ours: Row | None) -> list[str]:
     found = [ours and against(cell, ours, REFERENCE, each) for each in ("rate", "cpu_us")]
-    return ["–" if each is None else f"{each:.2f}" for each in found]
+    return ["-" if each is None else f"{each:.2f}" for each in found]
 
 
 def _footprint_table(footprints: Sequence[Footprint]) -> str:

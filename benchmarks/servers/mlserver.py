@@ -29,9 +29,7 @@ class MlServer(Kind):
     fleets = tuple(OF_FLEET)
 
     def install(self) -> Mapping[str, str]:
-        self._environment = Environment(
-            self.cache / "mlserver", ["mlserver==1.7.1", "onnxruntime"]
-        )
+        self._environment = Environment(self.cache / "mlserver", ["mlserver==1.7.1", "onnxruntime"])
         return self._environment.ensure()
 
     def launch(self, fleet: str, ports: Ports, folder: Path) -> Launch:
