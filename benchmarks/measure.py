@@ -62,7 +62,9 @@ class Measure:
         found = {}
         for protocol in self._options.protocol:
             try:
-                found[protocol] = generator_of(protocol, self._options.cache, self._options.load_core)
+                found[protocol] = generator_of(
+                    protocol, self._options.cache, self._options.load_core
+                )
             except Missing as missing:
                 self._leave_out(protocol, missing)
         return found
