@@ -83,6 +83,7 @@ def installed(
     """The servers that can be started here, installed; the others are left out."""
     for name in options.server:
         kind: Kind = KINDS[name](options.cache.resolve(), repositories)
+        print(f"preparing {name}", flush=True)  # the first time this takes a minute
         try:
             result.versions[name] = kind.install()
         except Missing as missing:

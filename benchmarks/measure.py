@@ -102,6 +102,8 @@ class Measure:
             if not contenders:
                 continue
             for connections in self._options.connections:
+                if connections > scenario.most:
+                    continue
                 self._cell(scenario, protocol, connections, load, contenders)
 
     def _contenders(

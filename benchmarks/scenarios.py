@@ -27,6 +27,7 @@ class Scenario:
     servers     that can answer it
     protocols   in which it makes sense
     fleet       which models the servers run: "all" or "many"
+    most        connections that make sense: more would only wait for each other
     instead     server → (model, sample) that it is asked in place of the scenario's
     """
 
@@ -37,6 +38,7 @@ class Scenario:
     servers: tuple[str, ...] = ("core", "triton")
     protocols: tuple[str, ...] = SMALL
     fleet: str = "all"
+    most: int = 1000
     instead: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def asked_of(self, server: str) -> tuple[tuple[str, ...], Sample]:
@@ -66,7 +68,7 @@ SCENARIOS = {
             instead={"triton": ("identity_64", "identity_64")},
         ),
         _of("identity_1mb", "identity, 1 MB", protocols=LARGE),
-        _of("identity_16mb", "identity, 16 MB", protocols=LARGE),
+        _of("identity_16mb", "identity, 16 MB", protocols=LARGE, most=4),
         _of("three_steps", "ensemble of three identities, FP32[16]"),
         Scenario(
             "many",

@@ -39,11 +39,12 @@ def _circumstances(result: Result) -> Iterator[str]:
     for server, versions in result.versions.items():
         yield f"- {server}: " + ", ".join(f"{name} {each}" for name, each in versions.items())
     for name, why in result.missing.items():
-        yield f"- left out: {name} ({why.replace('|', '/')})"
+        yield f"- left out: {name} ({' '.join(why.split())})"
     yield ""
     yield (
-        "Each cell: infer/s · CPU µs a request, medians of the rounds. p99 in µs. The last columns are "
-        f"core over {REFERENCE}, the median of the ratios of each round."
+        "Of each server: infer/s, CPU µs a request, and p50 / p99 in µs; medians of the rounds, with the "
+        "distance between the outer rounds. The last columns are core over "
+        f"{REFERENCE}, the median of the ratios of each round."
     )
 
 
@@ -59,7 +60,7 @@ def _scenario_table(rows: Sequence[Row]) -> str:
     compared = {"core", REFERENCE} <= set(servers)
     head = ["protocol", "connections"]
     for server in servers:
-        head += [server, "p99"]
+        head += [f"{server}: infer/s", "CPU µs", "p50 / p99 µs"]
     head += ["infer/s, of Triton's", "CPU, of Triton's"] if compared else []
     lines = [_cells(head), "|---|" + "---:|" * (len(head) - 1)]
     cells: dict[tuple[str, str, int], list[Row]] = {}
@@ -78,10 +79,13 @@ def _scenario_table(rows: Sequence[Row]) -> str:
 
 def _figures(row: Row | None) -> list[str]:
     if row is None:
-        return ["-", "-"]
+        return ["-", "-", "-"]
     note = f" ({row.errors} errors)" if row.errors else ""
-    rate, cpu = row.median("rate"), row.median("cpu_us")
-    return [f"{rate:,.0f} · {cpu:,.1f}{note}", f"{row.median('p99_us'):,.0f}"]
+    return [
+        f"{row.median('rate'):,.0f} ± {row.spread('rate'):.0%}{note}",
+        f"{row.median('cpu_us'):,.1f} ± {row.spread('cpu_us'):.0%}",
+        f"{row.median('p50_us'):,.0f} / {row.median('p99_us'):,.0f}",
+    ]
 
 
 def _ratios(cell: Sequence[Row], ours: Row | None) -> list[str]:

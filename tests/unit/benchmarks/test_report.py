@@ -69,7 +69,10 @@ def test_the_page_tells_machine_versions_command_date_and_what_is_missing():
 def test_the_page_has_a_table_of_each_scenario_and_of_starts():
     text = page.markdown(RESULT)
 
-    assert "| grpc | 4 | 200 · 5.0 | 9 | 100 · 10.0 | 9 | 2.00 | 0.50 |" in text
+    assert (
+        "| grpc | 4 | 200 ± 100% | 5.0 ± 0% | 5 / 9 | 100 ± 50% | 10.0 ± 0% | 5 / 9 | 2.00 | 0.50 |"
+        in (text)
+    )
     assert "| one identity model | core | 0.60" in text
 
 
