@@ -9,7 +9,7 @@ SOURCES := .ci/install pyproject.toml CMakeLists.txt $(addsuffix /pyproject.toml
   $(shell find core frontends backends -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.hpp' \
     -o -name CMakeLists.txt) $(patsubst %.pxd,%.py,$(shell find core -path core/native -prune -o -name '*.pxd' -print))
 
-.PHONY: serve test lint dev bench wheels new-backend docs proto clean
+.PHONY: serve test lint dev bench bench-full bench-guard wheels new-backend docs proto clean
 
 serve: .venv/.models  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -26,8 +26,14 @@ lint: .venv/.test  ## style, then types
 dev: .venv/.test  ## everything that work on the code needs; builds the compiled modules again
 	$(PIP) install --no-build-isolation --no-deps --editable .
 
-bench: .venv/.test .venv/.models  ## rate and CPU time of requests on this machine
-	$(BIN)/python benchmarks/infer.py $(ARGS)
+bench: .venv/.test  ## this server beside Triton, MLServer and FastAPI, in under ten minutes
+	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-full: .venv/.test  ## the same, everything; over an hour
+	$(BIN)/python -m benchmarks --full $(ARGS)
+
+bench-guard: .venv/.test  ## instructions of a request, compared with those that were committed
+	$(BIN)/python -m benchmarks.guard $(ARGS)
 
 wheels: .venv/.installed  ## wheels of all distributions, in wheels/
 	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir wheels . $(addprefix ./,$(BACKENDS))

@@ -1,0 +1,1 @@
+"""This server beside others, in one run on one machine. README.md says how it is used."""

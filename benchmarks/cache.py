@@ -1,0 +1,13 @@
+"""The folder for what is installed and compiled for benchmarks: other servers, clients, backends."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+CACHE = "BENCHMARK_CACHE"
+
+
+def default_cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get(CACHE) or Path(base) / "core-benchmarks")

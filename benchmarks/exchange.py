@@ -1,0 +1,181 @@
+"""Exchange: the bytes of a request, and whether an answer to it is right.
+
+Sample ─► [Exchange] ─► load generators.  Every server is asked the same bytes; each must give the right
+answer once before it is measured.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import numpy as np
+
+from benchmarks.models.sample import Arrays, Sample
+from frontends.grpc.protocol.messages import ModelInferRequest, ModelInferResponse
+
+JSON_SIZE = "Inference-Header-Content-Length"
+GRPC_PATH = "/inference.GRPCInferenceService/ModelInfer"
+PATIENCE_S = 60.0
+
+
+class Wrong(Exception):
+    """A server's answer that is not the right one, or none; says which."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request on the wire; of gRPC the message, without its frame."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What is asked again and again.
+
+    form       "http-json", "http-binary" or "grpc"
+    models     that are asked in turn
+    requests   one for each model
+    sample     the tensors in them, with the right answer
+    """
+
+    form: str
+    models: Sequence[str]
+    requests: Sequence[Request]
+    sample: Sample
+
+    def check(self, http_port: int, grpc_port: int) -> int:
+        """Ask each request once; returns the bytes of the first answer's body.
+
+        Raises Wrong for any answer but the right one.
+        """
+        sizes = []
+        for request in self.requests:
+            if self.form == "grpc":
+                answer = _call(grpc_port, request)
+                found = read_grpc(answer)
+            else:
+                answer, json_size = _post(http_port, request)
+                found = read_http(answer, json_size)
+            if difference := self.sample.difference(found):
+                raise Wrong(f"{request.path}: {difference}")
+            sizes.append(len(answer))
+        return sizes[0]
+
+
+def exchange(form: str, models: Sequence[str], sample: Sample) -> Exchange:
+    make = {"http-json": http_json, "http-binary": http_binary, "grpc": grpc_message}[form]
+    return Exchange(form, models, [make(model, sample) for model in models], sample)
+
+
+def _entry(name: str, array: np.ndarray[Any, Any], **others: object) -> dict[str, object]:
+    return {"name": name, "datatype": "FP32", "shape": list(array.shape), **others}
+
+
+def http_json(model: str, sample: Sample) -> Request:
+    inputs = [_entry(n, a, data=a.ravel().tolist()) for n, a in sample.inputs.items()]
+    body = json.dumps({"inputs": inputs}, separators=(",", ":")).encode()
+    return Request(f"/v2/models/{model}/infer", {"Content-Type": "application/json"}, body)
+
+
+def http_binary(model: str, sample: Sample) -> Request:
+    """Inputs and outputs in the binary form, as clients of Triton send them."""
+    document = {
+        "parameters": {"binary_data_output": True},
+        "inputs": [
+            _entry(name, array, parameters={"binary_data_size": array.nbytes})
+            for name, array in sample.inputs.items()
+        ],
+    }
+    head = json.dumps(document, separators=(",", ":")).encode()
+    headers = {"Content-Type": "application/octet-stream", JSON_SIZE: str(len(head))}
+    body = b"".join([head, *(array.tobytes() for array in sample.inputs.values())])
+    return Request(f"/v2/models/{model}/infer", headers, body)
+
+
+def grpc_message(model: str, sample: Sample) -> Request:
+    message = ModelInferRequest(model_name=model)
+    for name, array in sample.inputs.items():
+        message.inputs.add(name=name, datatype="FP32", shape=array.shape)
+        message.raw_input_contents.append(array.tobytes())
+    return Request(GRPC_PATH, {}, message.SerializeToString())
+
+
+def grpc_frame(body: bytes) -> bytes:
+    """A message as gRPC sends it: not compressed, its length, the message."""
+    return struct.pack(">BI", 0, len(body)) + body
+
+
+# answers ------------------------------------------------------------------------------
+
+
+def _post(port: int, request: Request) -> tuple[bytes, int | None]:
+    """Body of the answer and the size of the JSON in front of it, None for JSON alone."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    try:
+        connection.request("POST", request.path, request.body, dict(request.headers))
+        answer = connection.getresponse()
+        body = answer.read()
+        size = answer.getheader(JSON_SIZE)
+    except (OSError, http.client.HTTPException) as error:
+        raise Wrong(f"{request.path}: {type(error).__name__}: {error}") from error
+    finally:
+        connection.close()
+    if answer.status != 200:
+        raise Wrong(
+            f"{request.path}: status {answer.status}: {body[:300].decode(errors='replace')}"
+        )
+    return body, None if size is None else int(size)
+
+
+def _call(port: int, request: Request) -> bytes:
+    options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+    with grpc.insecure_channel(f"127.0.0.1:{port}", options) as channel:
+        call: Any = channel.unary_unary(request.path)
+        try:
+            answer: bytes = call(request.body, timeout=PATIENCE_S, wait_for_ready=True)
+        except grpc.RpcError as error:
+            raise Wrong(f"{request.path}: {error.code().name}: {error.details()}") from error
+    return answer
+
+
+def read_http(body: bytes, json_size: int | None) -> Arrays:
+    document = json.loads(body[:json_size])
+    found, at = {}, json_size or 0
+    for entry in document["outputs"]:
+        size = entry.get("parameters", {}).get("binary_data_size")
+        if size is None:
+            array = np.array(entry["data"], _dtype(entry["datatype"]))
+        else:
+            array = np.frombuffer(body[at : at + size], _dtype(entry["datatype"]))
+            at += size
+        found[entry["name"]] = array.reshape(entry["shape"])
+    return found
+
+
+def read_grpc(data: bytes) -> Arrays:
+    """Outputs as raw contents or, where a server answers so, as typed ones."""
+    message = ModelInferResponse.FromString(data)
+    found = {}
+    for index, output in enumerate(message.outputs):
+        if message.raw_output_contents:
+            array = np.frombuffer(message.raw_output_contents[index], _dtype(output.datatype))
+        else:
+            array = np.array(output.contents.fp32_contents, np.float32)
+        found[output.name] = array.reshape(list(output.shape))
+    return found
+
+
+def _dtype(datatype: str) -> type[Any]:
+    known: dict[str, type[Any]] = {"FP32": np.float32, "FP64": np.float64}
+    if datatype not in known:
+        raise Wrong(f"an output is {datatype}, expected FP32")
+    return known[datatype]

@@ -1,0 +1,57 @@
+"""HTTP by wrk. Its script counts statuses; the bytes that came show whether answers were whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.exchange import Exchange, Request
+from benchmarks.load.generator import Failed, Load, Target, output_of
+from benchmarks.missing import program
+
+SCRIPT = Path(__file__).with_suffix(".lua")
+
+
+class Wrk:
+    """Raises Missing when made, if wrk is not installed."""
+
+    def __init__(self, core: int):
+        self._core = core
+        self._program = program("wrk", "wrk")
+
+    def run(
+        self, target: Target, exchange: Exchange, connections: int, seconds: float, folder: Path
+    ) -> Load:
+        manifest = write_manifest(exchange.requests, folder)
+        # wrk takes whole seconds only; a shorter time is one second.
+        command = [self._program, "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}"]
+        command += ["--timeout", "30", "-s", str(SCRIPT), f"http://127.0.0.1:{target.http_port}/"]
+        text = output_of([*command, "--", str(manifest)], self._core, seconds)
+        return read(text, target.answer_bytes)
+
+
+def write_manifest(requests: Sequence[Request], folder: Path) -> Path:
+    """A line for each request: path, file with the body, then header and value in turn; tabs between."""
+    lines = []
+    for index, request in enumerate(requests):
+        body = folder / f"{index}.body"
+        body.write_bytes(request.body)
+        headers = [word for pair in request.headers.items() for word in pair]
+        lines.append("\t".join([request.path, str(body), *headers]))
+    manifest = folder / "requests.txt"
+    manifest.write_text("\n".join(lines) + "\n")
+    return manifest
+
+
+def read(text: str, answer_bytes: int) -> Load:
+    """The script's last line: requests, µs, errors, bytes, p50 and p99 in µs."""
+    found = re.search(r"^result (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)$", text, re.MULTILINE)
+    if found is None:
+        raise Failed(f"wrk gave no result: {text[-400:]}")
+    requests, duration, errors, size, p50, p99 = map(int, found.groups())
+    if requests and size < requests * answer_bytes:
+        raise Failed(
+            f"{requests} answers had {size} bytes, expected at least {requests * answer_bytes}"
+        )
+    return Load(requests - min(errors, requests), errors, duration / 1e6, p50, p99)

@@ -1,0 +1,173 @@
+"""Cells and rounds: every server in turn, with the same bytes.
+
+options ─► [measure] ─► Result.  All servers of a fleet run at once, idle but for the one whose turn it
+is; the rounds A B A B … show both sides of a comparison the same machine.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.exchange import Exchange, Wrong, exchange
+from benchmarks.load import form, generator_of
+from benchmarks.load.generator import Failed, Generator, Target
+from benchmarks.missing import Missing
+from benchmarks.options import Options
+from benchmarks.report.result import Result, Round, Row
+from benchmarks.scenarios import SCENARIOS, Scenario
+from benchmarks.servers.kind import Kind
+from benchmarks.servers.running import NotStarted, Running, running
+
+LeaveOut = Callable[[str, Exception], None]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A server in a cell: what it is asked, and what its answer has been found to be."""
+
+    server: Running
+    exchange: Exchange
+    target: Target
+
+
+class Measure:
+    """One run's cells.
+
+    leave_out   is called with what could not be measured and why
+    cell_done   with the rows of each cell, when they are in `result`
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        kinds: Sequence[Kind],
+        result: Result,
+        leave_out: LeaveOut,
+        cell_done: Callable[[list[Row]], None],
+    ):
+        self._options = options
+        self._kinds = kinds
+        self._result = result
+        self._leave_out = leave_out
+        self._cell_done = cell_done
+        self._generators = self._find_generators()
+
+    def _find_generators(self) -> dict[str, Generator]:
+        """By protocol; those that are not installed are noted as missing."""
+        found = {}
+        for protocol in self._options.protocol:
+            try:
+                found[protocol] = generator_of(
+                    protocol, self._options.cache, self._options.load_core
+                )
+            except Missing as missing:
+                self._leave_out(protocol, missing)
+        return found
+
+    def run(self, folder: Path) -> None:
+        """Measure all scenarios; `folder` is for the servers' files."""
+        scenarios = [SCENARIOS[name] for name in self._options.scenario]
+        for fleet in dict.fromkeys(each.fleet for each in scenarios):
+            of_fleet = [each for each in scenarios if each.fleet == fleet]
+            with ExitStack() as stack:
+                servers = dict(self._started(stack, fleet, folder / fleet, of_fleet))
+                for scenario in of_fleet:
+                    self._scenario(scenario, servers)
+
+    def _started(
+        self, stack: ExitStack, fleet: str, folder: Path, scenarios: Sequence[Scenario]
+    ) -> Iterator[tuple[Kind, Running]]:
+        wanted = {name for each in scenarios for name in each.servers}
+        for kind in self._kinds:
+            if kind.name not in wanted or fleet not in kind.fleets:
+                continue
+            try:
+                server = stack.enter_context(
+                    running(kind, fleet, folder / kind.name, self._options.server_core)
+                )
+                yield kind, server
+            except NotStarted as error:
+                self._leave_out(f"{kind.name} with the models of '{fleet}'", error)
+
+    def _scenario(self, scenario: Scenario, servers: dict[Kind, Running]) -> None:
+        for protocol, load in self._generators.items():
+            if protocol not in scenario.protocols:
+                continue
+            contenders = list(self._contenders(scenario, protocol, servers))
+            if not contenders:
+                continue
+            for connections in self._options.connections:
+                if connections > scenario.most:
+                    continue
+                self._cell(scenario, protocol, connections, load, contenders)
+
+    def _contenders(
+        self, scenario: Scenario, protocol: str, servers: dict[Kind, Running]
+    ) -> Iterator[Contender]:
+        """Those that can be asked so and have given the right answer."""
+        for kind, server in servers.items():
+            able = form(protocol) in kind.forms and (kind.counts or "perf" not in protocol)
+            if kind.name not in scenario.servers or not able:
+                continue
+            asked = exchange(form(protocol), *scenario.asked_of(kind.name))
+            http_port, grpc_port = server.ports.http, server.ports.grpc
+            try:
+                size = asked.check(http_port, grpc_port)
+            except Wrong as wrong:
+                self._leave_out(f"{kind.name} in {scenario.name} by {protocol}", wrong)
+                continue
+            yield Contender(server, asked, Target(http_port, grpc_port, size))
+
+    def _cell(
+        self,
+        scenario: Scenario,
+        protocol: str,
+        connections: int,
+        load: Generator,
+        contenders: Sequence[Contender],
+    ) -> None:
+        rounds: dict[str, list[Round]] = {each.server.name: [] for each in contenders}
+        failed: set[str] = set()
+        # Round 0 warms up and is not kept.
+        for number, each in itertools.product(range(self._options.rounds + 1), contenders):
+            name = each.server.name
+            if name in failed:
+                continue
+            try:
+                found = one_round(load, each, connections, self._options.seconds if number else 1.0)
+            except Failed as error:
+                failed.add(name)
+                where = f"{scenario.name} by {protocol} over {connections} connections"
+                self._leave_out(f"{name} in {where}", error)
+                continue
+            if number:
+                rounds[name].append(found)
+        rows = [
+            Row(scenario.name, protocol, connections, name, found)
+            for name, found in rounds.items()
+            if found and name not in failed
+        ]
+        self._result.rows += rows
+        self._cell_done(rows)
+
+
+def one_round(load: Generator, contender: Contender, connections: int, seconds: float) -> Round:
+    """Send for `seconds`. Raises Failed, also when the server has ended or answers nothing."""
+    server = contender.server
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
+        before = server.cpu_seconds()
+        found = load.run(contender.target, contender.exchange, connections, seconds, Path(folder))
+        used_s = server.cpu_seconds() - before
+    if not server.alive():
+        raise Failed(f"{server.name} has ended; its log is {server.log}")
+    if not found.requests:
+        raise Failed(f"no right answer, {found.errors} errors")
+    cpu_us = used_s / found.requests * 1e6
+    return Round(
+        found.requests, found.errors, found.seconds, found.p50_us, found.p99_us, round(cpu_us, 3)
+    )

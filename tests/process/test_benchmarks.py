@@ -1,0 +1,49 @@
+"""The benchmark against this server alone, for a second: that its pieces fit together."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.load import generator_of
+from benchmarks.missing import Missing
+from benchmarks.report.page import markdown
+from benchmarks.report.result import read
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.mark.parametrize("protocol", ["http-json", "http-binary", "grpc", "grpc-h2load"])
+def test_a_second_of_load_gives_a_row_without_errors(protocol, cache, tmp_path):
+    try:
+        generator_of(protocol, cache, core=0)
+    except Missing as missing:
+        pytest.skip(str(missing))
+    output = tmp_path / "result.json"
+
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "benchmarks", "--server", "core", "--scenario", "identity"),
+            *("--protocol", protocol, "--connections", "2", "--rounds", "1", "--seconds", "1"),
+            *("--starts", "0", "--cache", str(cache), "--output", str(output)),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = read(output)
+    (row,) = result.rows
+    (found,) = row.rounds
+    assert (row.server, row.protocol, row.errors) == ("core", protocol, 0)
+    assert found.requests > 0 and found.cpu_us > 0 and found.p99_us >= found.p50_us > 0
+    assert result.missing == {}
+    assert f"| {protocol} | 2 |" in markdown(result)

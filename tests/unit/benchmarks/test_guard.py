@@ -1,0 +1,33 @@
+"""Counting instructions: the lanes that are counted, and what is said about a count."""
+
+import pytest
+
+from benchmarks.guard import lane
+from benchmarks.guard.__main__ import verdict
+
+
+@pytest.mark.parametrize("name", lane.LANES)
+async def test_a_lane_answers_rightly_and_asks_between_begin_and_end(name):
+    told = []
+
+    await lane.ask(name, 2, lambda: told.append("begin"), lambda: told.append("end"))
+
+    assert told == ["begin", "end"]
+
+
+def test_a_count_within_the_tolerance_is_fine():
+    assert verdict(1010, 1000) == ("+1.0%", True)
+
+
+def test_a_count_above_it_is_told_with_the_baseline():
+    assert verdict(1100, 1000) == ("+10.0%: more than the baseline's 1,000", False)
+
+
+def test_a_count_below_it_is_to_be_kept():
+    text, good = verdict(900, 1000)
+
+    assert good and "keep it with --write" in text
+
+
+def test_a_lane_without_baseline_is_fine():
+    assert verdict(900, None) == ("no baseline", True)
