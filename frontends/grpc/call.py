@@ -16,8 +16,6 @@ class Call:
     cancelled     whether the client is gone, or its deadline has passed
     """
 
-    __slots__ = ("_listeners", "_metadata", "cancelled", "deadline_ns")
-
     def __init__(self, metadata: Metadata | Callable[[], Metadata] = (), deadline_ns: int = 0):
         self._metadata = metadata
         self.deadline_ns = deadline_ns

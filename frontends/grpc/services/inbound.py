@@ -56,7 +56,7 @@ class Inbound:
     def request(self, asked: Asked, signature: Signature, call: Call) -> InferenceRequest:
         """The request that the call makes of it; raises CoreError for a message that is none."""
         if isinstance(asked, InferenceRequest):
-            request = asked
+            request: InferenceRequest = asked
         else:
             version = parse_version(asked.model_version)
             request = parse(asked, version, signature, self._server.shared_memory)

@@ -60,9 +60,12 @@ class InferService:
             self._intake.leave()
             done(_told(error))
             return
-        reply = answer.reply  # the answer lets it go if the call is cancelled already
-        call.on_cancel(answer.cancel)
-        reply.listen(answer.arrive)
+        if call.cancelled:
+            answer.cancel()
+            return
+        answer.reply.listen(answer.arrive)
+        if answer.waits():
+            call.on_cancel(answer.cancel)
 
     def _ask(self, data: bytes, call: Call, done: Done) -> Answer:
         """Hand the request to its model; who waits for the answer. Raises CoreError for refusals."""
@@ -88,13 +91,15 @@ class Answer:
     reply   the answer comes from there; gone when it was passed on, as is all that holds memory
     """
 
-    __slots__ = ("_done", "_earlier", "_intake", "reply")
-
     def __init__(self, reply: Reply, intake: Intake, done: Done):
         self.reply = reply
         self._intake = intake
         self._done: Done | None = done
-        self._earlier: list[InferenceResponse] = []  # those that came before the end
+        self._earlier: list[InferenceResponse] | None = None  # those that came before the end
+
+    def waits(self) -> bool:
+        """Whether the answer has not been passed on."""
+        return self._done is not None
 
     def arrive(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
         """The listener of the reply."""
@@ -102,13 +107,15 @@ class Answer:
             return
         if isinstance(item, CoreError):
             self._pass(item)
-        elif final and item is not None and not self._earlier:
+        elif final and item is not None and self._earlier is None:
             self._pass(self._rendered(item))
         else:
+            if self._earlier is None:
+                self._earlier = []
             if item is not None:
                 self._earlier.append(item)
             if final:
-                self._pass(self._only(self._earlier))
+                self._pass(self._only())
 
     def cancel(self) -> None:
         """Nobody waits any more."""
@@ -116,7 +123,8 @@ class Answer:
             self.reply.cancel()
             self._pass(cancelled())
 
-    def _only(self, answers: list[InferenceResponse]) -> Message | CoreError:
+    def _only(self) -> Message | CoreError:
+        answers = self._earlier or []
         if len(answers) == 1:
             return self._rendered(answers[0])
         return internal(f"expected a single response, got {len(answers)}")
@@ -132,16 +140,14 @@ class Answer:
         if (done := self._done) is None:
             return
         self._done = None
-        self._earlier = []
-        del self.reply
+        self._earlier = None
+        self.reply = None  # type: ignore[assignment]
         self._intake.leave()
         done(outcome)
 
 
 class TracedAnswer(Answer):
     """The same; the trace learns when the response was made for sending. The engine sends it."""
-
-    __slots__ = ("_trace",)
 
     def __init__(self, reply: Reply, intake: Intake, done: Done, trace: Trace):
         super().__init__(reply, intake, done)
@@ -150,13 +156,13 @@ class TracedAnswer(Answer):
 
     def _rendered(self, response: InferenceResponse) -> Message | CoreError:
         self._trace.stamp("GRPC_SEND_START")
-        outcome = super()._rendered(response)
+        outcome = Answer._rendered(self, response)
         self._trace.stamp("GRPC_SEND_END")
         return outcome
 
     def _pass(self, outcome: Message | CoreError) -> None:
         waiting = self._done is not None
-        super()._pass(outcome)
+        Answer._pass(self, outcome)
         if waiting:
             self._trace.release()
 

@@ -1,0 +1,8 @@
+cdef class Intake:
+    cdef public Py_ssize_t in_flight
+    cdef bint _stopping
+    cdef object _drained
+    cdef set _listeners
+
+    cpdef enter(self)
+    cpdef leave(self)

@@ -1,0 +1,36 @@
+import cython
+
+from core.request cimport InferenceRequest
+from core.response cimport Reply
+from frontends.grpc.call cimport Call
+from frontends.grpc.intake cimport Intake
+from frontends.grpc.services.inbound cimport Inbound
+
+
+cdef class InferService:
+    cdef object _server
+    cdef Inbound _inbound
+    cdef Intake _intake
+
+    @cython.locals(answer=Answer, reply=Reply)
+    cpdef begin(self, data, Call call, done)
+    @cython.locals(request=InferenceRequest, start_ns=cython.longlong)
+    cdef Answer _ask(self, data, Call call, done)
+
+
+cdef class Answer:
+    cdef public Reply reply
+    cdef Intake _intake
+    cdef object _done
+    cdef list _earlier
+
+    cpdef bint waits(self)
+    cpdef arrive(self, item, bint final)
+    cpdef cancel(self)
+    cdef _only(self)
+    cpdef _rendered(self, response)
+    cpdef _pass(self, outcome)
+
+
+cdef class TracedAnswer(Answer):
+    cdef object _trace
