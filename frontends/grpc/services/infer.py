@@ -63,7 +63,8 @@ class InferService:
         if call.cancelled:
             answer.cancel()
             return
-        answer.reply.listen(answer.arrive)
+        reply = answer.reply  # an answer that comes at once parts from it while it is listened to
+        reply.listen(answer.arrive)
         if answer.waits():
             call.on_cancel(answer.cancel)
 
