@@ -17,10 +17,11 @@ from core.errors import CoreError, invalid
 from core.request import InferenceRequest
 from core.response import InferenceResponse
 from core.tensor import Buffer, Tensor
-from frontends.http.codec.json_tensor import read_tensor, write_data
+from frontends.http.codec.json_tensor import read_tensor
 from frontends.http.codec.json_text import read_json
 from frontends.http.codec.limits import check_entries
 from frontends.http.codec.parameters import custom, typed
+from frontends.http.native.infer_response import write_data
 
 _NESTED = "parameters"  # its members count like those beside it
 

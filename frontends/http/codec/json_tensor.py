@@ -1,18 +1,16 @@
-"""The `data` of a JSON tensor ↔ Tensor.
+"""The `data` of a JSON tensor → Tensor.
 
 Each number must be of its datatype and within its range; nothing is rounded to fit an integer.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from array import array
 from itertools import chain
 from typing import Any
 
 import numpy as np
-import orjson
 
 from core import dtypes
 from core.dtypes import DataType
@@ -173,47 +171,3 @@ def _pack_strings(name: str, flat: list[Any], types: set[type]) -> bytes:
 
 def _wrong(name: str, reason: str) -> CoreError:
     return invalid(f"Unable to parse 'data': {reason} (input '{name}')")
-
-
-# Tensor → JSON --------------------------------------------------------------------
-
-
-def write_data(tensor: Tensor) -> bytes:
-    """The elements as a flat JSON array in row-major order.
-
-    Floats have the fewest digits that give the same value back; NaN, Infinity and -Infinity are
-    written as such. BYTES are strings; bytes that are no UTF-8 are written as they are.
-    Raises CoreError(INVALID) for FP16 and BF16.
-    """
-    if tensor.dtype in _HALVES:
-        raise invalid(
-            f"sending {tensor.dtype} data via JSON is not supported. Please use the binary data "
-            "format for output"
-        )
-    if tensor.dtype is dtypes.BYTES:
-        return _write_strings(tensor.array.reshape(-1).tolist())
-    flat = np.ascontiguousarray(tensor.array, tensor.dtype.numpy).reshape(-1)
-    text = orjson.dumps(flat, option=orjson.OPT_SERIALIZE_NUMPY)
-    # orjson writes null for what is not finite; a search is cheaper than a look at each number.
-    return _with_infinities(text, flat) if b"null" in text else text
-
-
-def _with_infinities(text: bytes, flat: np.ndarray) -> bytes:
-    parts = text.split(b"null")
-    for i, value in enumerate(flat[~np.isfinite(flat)].tolist()):
-        parts[i] += b"NaN" if value != value else b"Infinity" if value > 0 else b"-Infinity"
-    return b"".join(parts)
-
-
-def _write_strings(items: list[Any]) -> bytes:
-    try:
-        return orjson.dumps([_text(item, "strict") for item in items])
-    except (UnicodeDecodeError, TypeError):
-        texts = [_text(item, "surrogateescape") for item in items]
-        written = json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
-        return written.encode("utf-8", "surrogateescape")
-
-
-def _text(item: Any, errors: str) -> str:
-    """An element of BYTES as text; backends may give str, and objects that are neither."""
-    return item.decode("utf-8", errors) if type(item) is bytes else str(item)

@@ -1,13 +1,12 @@
 """Bytes and headers → InferenceRequest.
 
-[parse] ─► admit.  Tensors in binary are views into the body; nothing of it is copied here. Whether
-inputs and outputs are those of the model is not asked here: admit does.
+[parse] ─► admit.  The compiled reader takes what is right; what it leaves is read here, which knows the
+text of every refusal. Whether inputs and outputs are those of the model is not asked here: admit does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from core import dtypes
@@ -21,25 +20,10 @@ from frontends.http.codec.json_tensor import LARGEST, read_tensor
 from frontends.http.codec.json_text import read_json
 from frontends.http.codec.limits import MOST_DIMENSIONS, check_entries, json_size, too_large
 from frontends.http.codec.parameters import natural, read_parameters, truth, typed
+from frontends.http.native import infer_request
+from frontends.http.native.infer_request import OutputForm as OutputForm
 
 _SOURCES = ("data", "binary_data_size", "shared_memory_region")
-
-
-@dataclass
-class OutputForm:
-    """How outputs leave: after the JSON in binary, in it, or not at all.
-
-    default   whether outputs that the request does not list are binary
-    listed    output → whether it is binary
-    placed    outputs that are in shared memory, so that the answer only describes them
-    """
-
-    default: bool = False
-    listed: dict[str, bool] = field(default_factory=dict)
-    placed: set[str] = field(default_factory=set)
-
-    def binary(self, output: str) -> bool:
-        return self.listed.get(output, self.default)
 
 
 def parse(
@@ -57,17 +41,35 @@ def parse(
     version      as the path has it, -1 for the newest
     signature    of the model; only a request without JSON needs it
     headers      ignore the case of their keys
-    body         not compressed; the request's tensors view it and keep it alive
+    body         not compressed; large binary tensors view it and keep it alive
     most_bytes   --http-max-input-size: of the JSON, of each tensor in JSON, of a raw input
     regions      shared memory that inputs and outputs may be in
     Raises CoreError(INVALID) for a malformed request, CoreError(NOT_FOUND) for a shared memory region.
     """
-    view = memoryview(body).toreadonly()
-    size = json_size(headers, len(view))
+    body_size = len(body) if type(body) is bytes else memoryview(body).nbytes
+    size = json_size(headers, body_size)
     if size == 0:
+        view = memoryview(body).toreadonly()
         return raw.parse(model, version, signature, view, most_bytes), OutputForm(default=True)
     if size > most_bytes:
         raise too_large(size, most_bytes)
+    found = infer_request.read(model, version, body, size, most_bytes, regions)
+    return found or parse_document(model, version, body, size, most_bytes, regions)
+
+
+def parse_document(
+    model: str,
+    version: int,
+    body: Buffer,
+    size: int,
+    most_bytes: int,
+    regions: SharedMemoryRegions,
+) -> tuple[InferenceRequest, OutputForm]:
+    """`parse` of a body that begins with `size` bytes of JSON, in plain Python.
+
+    The reference for the compiled reader; raises what `parse` raises.
+    """
+    view = memoryview(body).toreadonly()
     document = read_json(view[:size])
     if type(document) is not dict:
         raise _missing("inputs")
@@ -80,7 +82,7 @@ def parse(
         form.default = read_parameters(document["parameters"], request)
     _read_inputs(document, request, view[size:], most_bytes, regions)
     if "outputs" in document:
-        request.outputs = _read_outputs(document["outputs"], form, regions)
+        request.outputs, form.listed, form.placed = _read_outputs(document["outputs"], regions)
         request.shared = request.shared or bool(form.placed)
     return request, form
 
@@ -199,13 +201,15 @@ def _place(options: dict[str, Any], where: str) -> tuple[str, int, int]:
 
 
 def _read_outputs(
-    entries: Any, form: OutputForm, regions: SharedMemoryRegions
-) -> tuple[RequestedOutput, ...]:
-    """The wanted outputs, each once, also if it is named again; writes `form`."""
+    entries: Any, regions: SharedMemoryRegions
+) -> tuple[tuple[RequestedOutput, ...], dict[str, bool], set[str]]:
+    """The wanted outputs, each once, also if it is named again; which are binary, which are placed."""
     if type(entries) is not list:
         raise typed("outputs", "array")
     check_entries("outputs", entries)
     wanted: dict[str, RequestedOutput] = {}
+    listed: dict[str, bool] = {}
+    placed: set[str] = set()
     for entry in entries:
         if type(entry) is not dict:
             raise _missing("name", " in an element of 'outputs'")
@@ -226,7 +230,7 @@ def _read_outputs(
             memory = regions.view(*_place(options, where))
         if name not in wanted:
             wanted[name] = RequestedOutput(name, classes, memory)
-            form.listed[name] = binary
+            listed[name] = binary
             if memory is not None:
-                form.placed.add(name)
-    return tuple(wanted.values())
+                placed.add(name)
+    return tuple(wanted.values()), listed, placed

@@ -12,8 +12,9 @@ from hypothesis.extra import numpy as hnp
 from core import dtypes
 from core.errors import CoreError, Kind
 from core.tensor import Tensor
-from frontends.http.codec.json_tensor import read_tensor, write_data
+from frontends.http.codec.json_tensor import read_tensor
 from frontends.http.codec.json_text import read_json
+from frontends.http.native.infer_response import write_data
 
 MOST = 2**30
 INTEGERS = [

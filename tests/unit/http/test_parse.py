@@ -12,7 +12,10 @@ from hypothesis.extra import numpy as hnp
 from core import dtypes
 from core.config import InputSpec, Signature
 from core.errors import CoreError, Kind
+from core.memory import SharedMemoryRegions
 from core.tensor import Tensor
+from frontends.http.codec.parse import parse
+from frontends.http.native.infer_request import COPIED_BYTES
 
 TWO = np.array([1, 2], "<f4").tobytes()
 LENGTH = "Inference-Header-Content-Length"
@@ -141,7 +144,7 @@ def test_parameters_of_a_tensor_that_are_no_object_are_ignored(parsed, tensor, v
     )
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_binary_tensors_of_any_shape_are_views_into_the_body(parsed, arrays):
+def test_binary_tensors_of_any_shape_are_the_bytes_of_the_body(parsed, arrays):
     parts = [array.tobytes() for _, array in arrays]
     entries = [
         binary(len(part), list(array.shape), dtype.name, f"x{i}")
@@ -153,9 +156,26 @@ def test_binary_tensors_of_any_shape_are_views_into_the_body(parsed, arrays):
     assert list(request.inputs) == [f"x{i}" for i in range(len(arrays))]
     for tensor, part, (dtype, array) in zip(request.inputs.values(), parts, arrays, strict=True):
         assert (tensor.dtype, tensor.shape, bytes(tensor.raw)) == (dtype, array.shape, part)
-        assert type(tensor.raw) is memoryview and tensor.raw.readonly
-        assert type(tensor.raw.obj) is bytes and len(tensor.raw.obj) >= sum(map(len, parts))
+        assert memoryview(tensor.raw).readonly
         assert tensor.array.tobytes() == part
+
+
+@pytest.mark.parametrize("convert", [bytes, bytearray, lambda data: memoryview(bytearray(data))])
+@pytest.mark.parametrize("size,viewed", [(COPIED_BYTES, False), (COPIED_BYTES + 1, True)])
+def test_a_binary_tensor_is_a_view_unless_it_is_small(convert, size, viewed):
+    head = json.dumps({"inputs": [binary(size, [size], "UINT8")]}).encode()
+    body = convert(head + bytes(range(256)) * 2 + b"x" * (size - 512))
+
+    request, _ = parse(
+        "m", -1, model(), {LENGTH: str(len(head))}, body, 2**20, SharedMemoryRegions(False)
+    )
+
+    raw = request.inputs["x"].raw
+    assert bytes(raw) == bytes(body)[len(head) :]
+    assert (type(raw) is memoryview) == viewed
+    assert memoryview(raw).readonly
+    if viewed:
+        assert raw.obj is (body.obj if type(body) is memoryview else body)
 
 
 @given(st.lists(st.binary(max_size=9), max_size=6))

@@ -1,0 +1,351 @@
+# cython: boundscheck=False, wraparound=False
+"""v2 JSON and binary tensors → InferenceRequest; see infer_request.pyi.
+
+bytes ─► infer_request.hpp ─► [read] ─► InferenceRequest
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.long cimport PyLong_FromLongLong
+from cpython.memoryview cimport PyMemoryView_FromObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcmp
+from libcpp cimport bool as boolean
+from libcpp.vector cimport vector
+
+from core.dtypes cimport DataType
+from core.request cimport InferenceRequest, RequestedOutput
+from core.tensor cimport Tensor
+
+from core import dtypes
+from core.errors import CoreError, invalid
+from core.request import SEQUENCE_END, SEQUENCE_START
+
+cdef extern from "Python.h":
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+    object PySequence_GetSlice(object sequence, Py_ssize_t start, Py_ssize_t end)
+
+cdef extern from "lease.hpp" namespace "http_json" nogil:
+    cdef cppclass Lease[Scratch]:
+        Lease() except +
+        Scratch* get()
+
+cdef extern from "infer_request.hpp" namespace "http_json" nogil:
+    ctypedef int NativeDataType "http_json::DataType"
+    const NativeDataType kBytes "http_json::DataType::kBytes"
+
+    ctypedef int Source
+    const Source kData "http_json::Source::kData"
+    const Source kBinary "http_json::Source::kBinary"
+
+    ctypedef int Kind
+    const Kind kText "http_json::Kind::kText"
+    const Kind kInteger "http_json::Kind::kInteger"
+    const Kind kReal "http_json::Kind::kReal"
+
+    cdef cppclass Text:
+        const char* data
+        size_t size
+
+    cdef cppclass Place:
+        Text region
+        uint64_t offset
+        uint64_t byte_size
+
+    cdef cppclass Input:
+        Text name
+        NativeDataType type
+        size_t first_dimension
+        size_t dimension_count
+        Source source
+        uint64_t size
+        void* memory
+        Place place
+
+    cdef cppclass Output:
+        Text name
+        boolean binary
+        uint64_t class_count
+        boolean shared
+        Place place
+
+    cdef cppclass Parameter:
+        Text key
+        Kind kind
+        Text text
+        int64_t integer
+        double real
+
+    cdef cppclass Request:
+        Text id
+        Text sequence_name
+        uint64_t sequence_id
+        boolean sequence_start
+        boolean sequence_end
+        uint64_t priority
+        uint64_t timeout_us
+        boolean binary_output
+        vector[Parameter] parameters
+        vector[Input] inputs
+        vector[int64_t] dimensions
+        vector[Output] outputs
+
+    ctypedef char* (*Take)(void*, size_t, void**) noexcept nogil
+
+    cdef cppclass Memory:
+        Take take
+        void* context
+
+    cdef cppclass RequestReader:
+        RequestReader(const char*, size_t, uint64_t, Memory, Request&)
+        boolean read() except +
+
+    uint64_t word_key(Text)
+
+cdef enum:
+    LARGE = 65536  # bytes of JSON that take longer than handing the GIL over and back
+    # A view costs more than a copy of so few bytes, and would keep the whole body in memory.
+    COPIED_UP_TO = 512
+    NAMES = 256  # a power of two
+    LONGEST_NAME = 64  # that is remembered
+
+COPIED_BYTES = COPIED_UP_TO
+cdef tuple _DATATYPES = dtypes.ALL  # the order is that of http_json::DataType
+cdef int _START = SEQUENCE_START
+cdef int _END = SEQUENCE_END
+cdef frozenset _NONE = frozenset()
+cdef list _names = [None] * NAMES  # str or None at each place
+
+
+cdef class OutputForm:
+    """See infer_codec.pyi."""
+
+    def __init__(self, default=False, listed=None, placed=None):
+        self.default = default
+        self.listed = {} if listed is None else listed
+        self.placed = set() if placed is None else placed
+
+    cpdef bint binary(self, str output):
+        """Whether an output leaves in binary; see infer_request.pyi."""
+        if self.listed:
+            return self.listed.get(output, self.default)
+        return self.default
+
+
+# Shared by all requests that ask for nothing else; nobody writes to a form that was read.
+cdef OutputForm _IN_JSON = OutputForm(False, {}, _NONE)
+cdef OutputForm _IN_BINARY = OutputForm(True, {}, _NONE)
+
+
+# Requests ---------------------------------------------------------------------------------
+
+
+def read(str model not None, version, body, Py_ssize_t json_size, most_bytes, regions):
+    """The request in a body, or None; see infer_request.pyi."""
+    cdef Py_buffer view
+    cdef Lease[Request] lease
+    PyObject_GetBuffer(body, &view, PyBUF_SIMPLE)
+    try:
+        return _read(model, version, body, &view, json_size, most_bytes, regions, lease.get())
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef object _read(
+    str model, object version, object body, Py_buffer* view, Py_ssize_t json_size, uint64_t most_bytes,
+    object regions, Request* found,
+):
+    cdef list taken = []  # keeps the elements of JSON tensors alive
+    cdef Memory memory
+    cdef boolean understood
+    cdef const char* json = <const char*>view.buf
+    if json_size < 0 or json_size > view.len:
+        raise ValueError(f"JSON of {json_size} bytes in a body of {view.len}")
+    memory.context = <void*>taken
+    memory.take = _take
+    if json_size >= LARGE:
+        with nogil:
+            understood = RequestReader(json, json_size, most_bytes, memory, found[0]).read()
+    else:
+        understood = RequestReader(json, json_size, most_bytes, memory, found[0]).read()
+    if not understood:
+        return None
+    cdef InferenceRequest request = InferenceRequest.__new__(InferenceRequest)
+    request.model_name = model
+    request.model_version = version
+    request.id = _text(found.id)
+    request.parameters = {}
+    request.correlation_id = 0
+    request.priority = found.priority
+    request.timeout_us = found.timeout_us
+    request.rows = 1
+    request.outputs = ()
+    _set_sequence(request, found)
+    if found.parameters.size():
+        _set_parameters(request, found)
+    cdef OutputForm form = _IN_BINARY if found.binary_output else _IN_JSON
+    try:
+        if not _set_inputs(request, body, view, json_size, regions, found):
+            return None
+        if found.outputs.size():
+            form = _set_outputs(request, regions, found)
+            if form is None:
+                return None
+    except CoreError:  # of shared memory; another member may be wrong before it
+        return None
+    return request, form
+
+
+cdef char* _take(void* context, size_t size, void** memory) noexcept with gil:
+    """Memory for the elements of a JSON tensor: a bytes object, kept by the list `context`."""
+    try:
+        elements = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
+        (<list>context).append(elements)
+    except MemoryError:
+        return NULL
+    memory[0] = <void*>elements
+    return PyBytes_AS_STRING(elements)
+
+
+cdef inline str _text(Text text):
+    if text.size == 0:
+        return ""
+    return PyUnicode_DecodeUTF8(text.data, <Py_ssize_t>text.size, NULL)
+
+
+cdef str _name(Text text):
+    """The text of a name, the same object as last time if possible."""
+    cdef Py_ssize_t size = 0
+    cdef const char* known
+    if text.size == 0 or text.size > LONGEST_NAME:
+        return _text(text)
+    cdef Text ending
+    ending.data = text.data + (text.size - 8 if text.size > 8 else 0)
+    ending.size = text.size if text.size < 8 else 8
+    cdef uint64_t key = (word_key(ending) ^ text.size) * <uint64_t>0x9E3779B97F4A7C15
+    cdef Py_ssize_t place = <Py_ssize_t>(key >> 56)
+    cdef object name = _names[place]
+    if name is not None:
+        known = PyUnicode_AsUTF8AndSize(name, &size)
+        if <size_t>size == text.size and memcmp(known, text.data, text.size) == 0:
+            return <str>name
+    name = _text(text)
+    _names[place] = name
+    return <str>name
+
+
+cdef void _set_sequence(InferenceRequest request, Request* found):
+    if found.sequence_name.size:
+        request.correlation_id = _text(found.sequence_name)
+    elif found.sequence_id:
+        request.correlation_id = found.sequence_id
+    request.flags = (_START if found.sequence_start else 0) | (_END if found.sequence_end else 0)
+
+
+cdef int _set_parameters(InferenceRequest request, Request* found) except -1:
+    cdef size_t i
+    cdef Parameter* one
+    for i in range(found.parameters.size()):
+        one = &found.parameters[i]
+        if one.kind == kText:
+            value = _text(one.text)
+        elif one.kind == kInteger:
+            value = one.integer
+        elif one.kind == kReal:
+            value = one.real
+        else:
+            value = one.integer != 0
+        request.parameters[_name(one.key)] = value
+    return 0
+
+
+cdef tuple _shape(Request* found, Input* one):
+    cdef tuple shape = PyTuple_New(<Py_ssize_t>one.dimension_count)
+    cdef size_t i
+    for i in range(one.dimension_count):
+        size = PyLong_FromLongLong(found.dimensions[one.first_dimension + i])
+        Py_INCREF(size)  # PyTuple_SET_ITEM takes a reference
+        PyTuple_SET_ITEM(shape, <Py_ssize_t>i, size)
+    return shape
+
+
+cdef bint _set_inputs(
+    InferenceRequest request, object body, Py_buffer* view, Py_ssize_t at, object regions,
+    Request* found,
+) except -1:
+    """Whether all is right: names come once, and binary tensors take all of the body from `at` on."""
+    cdef dict inputs = {}
+    cdef Tensor tensor
+    cdef Input* one
+    cdef size_t i
+    cdef object views = None
+    for i in range(found.inputs.size()):
+        one = &found.inputs[i]
+        tensor = Tensor.__new__(Tensor)
+        tensor.name = _name(one.name)
+        tensor.dtype = <DataType>_DATATYPES[<Py_ssize_t>one.type]
+        tensor.shape = _shape(found, one)
+        if one.source == kData:
+            tensor._raw = <object>one.memory if one.memory != NULL else b""
+        elif one.source == kBinary:
+            if one.size > <uint64_t>(view.len - at):
+                return False
+            if one.size <= COPIED_UP_TO:
+                tensor._raw = PyBytes_FromStringAndSize(
+                    <const char*>view.buf + at, <Py_ssize_t>one.size
+                )
+            else:
+                if views is None:
+                    views = PyMemoryView_FromObject(body)
+                    views = views if views.readonly else views.toreadonly()
+                tensor._raw = PySequence_GetSlice(views, at, at + <Py_ssize_t>one.size)
+            at += <Py_ssize_t>one.size
+        else:
+            tensor._raw = regions.read(
+                _text(one.place.region), one.place.offset, one.place.byte_size, tensor.dtype
+            )
+            request.shared = True
+        inputs[tensor.name] = tensor
+    request.inputs = inputs
+    return at == view.len and <size_t>len(inputs) == found.inputs.size()
+
+
+cdef OutputForm _set_outputs(InferenceRequest request, object regions, Request* found):
+    """The form of the wanted outputs; None if one is named twice."""
+    cdef size_t i, count = found.outputs.size(), binary = 0
+    cdef Output* one
+    cdef RequestedOutput output
+    cdef tuple outputs = PyTuple_New(<Py_ssize_t>count)
+    cdef dict listed = {}
+    cdef set placed = None
+    for i in range(count):
+        one = &found.outputs[i]
+        output = RequestedOutput.__new__(RequestedOutput)
+        output.name = _name(one.name)
+        output.class_count = one.class_count
+        output.memory = None
+        if one.shared:
+            output.memory = regions.view(
+                _text(one.place.region), one.place.offset, one.place.byte_size
+            )
+            placed = set() if placed is None else placed
+            placed.add(output.name)
+            request.shared = True
+        binary += one.binary
+        listed[output.name] = bool(one.binary)
+        Py_INCREF(output)  # PyTuple_SET_ITEM takes a reference
+        PyTuple_SET_ITEM(outputs, <Py_ssize_t>i, output)
+    if <size_t>len(listed) != count:
+        return None
+    request.outputs = outputs
+    if placed is not None:
+        return OutputForm(found.binary_output, listed, placed)
+    # The answer has these outputs and no others.
+    if binary == count:
+        return _IN_BINARY
+    if binary == 0:
+        return _IN_JSON
+    return OutputForm(found.binary_output, listed, _NONE)

@@ -1,0 +1,238 @@
+# cython: boundscheck=False, wraparound=False
+"""InferenceResponse → v2 JSON and binary outputs; see infer_response.pyi.
+
+split ─► [write] ─► json_writer.hpp ─► parts.  The bytes of a binary output are not touched.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+from libc.stdint cimport int64_t
+
+from core.response cimport InferenceResponse
+from core.tensor cimport Tensor
+from frontends.http.native.infer_request cimport OutputForm
+
+import orjson
+
+from core import dtypes
+from core.errors import invalid
+
+cdef extern from "Python.h":
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+    PyObject* new_bytes "PyBytes_FromStringAndSize"(const char*, Py_ssize_t) except NULL
+    char* bytes_start "PyBytes_AS_STRING"(PyObject*)
+    int _PyBytes_Resize(PyObject** data, Py_ssize_t size) except -1
+
+cdef extern from "lease.hpp" namespace "http_json" nogil:
+    cdef cppclass Lease[Scratch]:
+        Lease() except +
+        Scratch* get()
+
+    cdef cppclass Growth:
+        const char* data()
+        size_t size()
+        char* room(size_t) except +
+        void end_at(char*)
+        void clear()
+
+cdef extern from "json_writer.hpp" namespace "http_json" nogil:
+    ctypedef int NativeDataType "http_json::DataType"
+    const NativeDataType kBytes "http_json::DataType::kBytes"
+
+    size_t room_for_numbers(NativeDataType, size_t)
+    char* write_array(char*, NativeDataType, const char*, size_t)
+    size_t room_for_strings(const char*, size_t, size_t)
+    char* write_strings(char*, const char*, size_t, size_t)
+    char* write_string(char*, const char*, size_t)
+    char* write_word(char*, const char*, size_t)
+    char* write_integer(char*, int64_t)
+
+
+cdef enum:
+    LARGE = 65536  # bytes of a tensor that take longer than handing the GIL over and back
+
+# The order is that of http_json::DataType.
+cdef dict _NUMBERS = {dtype: number for number, dtype in enumerate(dtypes.ALL)}
+
+
+def write(InferenceResponse response not None, OutputForm form not None):
+    """The body of an answer as parts; see infer_response.pyi."""
+    cdef Lease[Growth] lease
+    cdef Growth* text = lease.get()
+    cdef Tensor tensor
+    cdef list parts = [], tail = []
+    cdef Py_ssize_t json_size = 0
+    cdef const char* comma = "["
+    _put(text, "{", 1)
+    if response.id:
+        _put(text, '"id":', 5)
+        _put_text(text, response.id)
+        _put(text, ",", 1)
+    _put(text, '"model_name":', 13)
+    _put_text(text, response.model_name)
+    _put(text, ',"model_version":"', 18)
+    _put_integer(text, response.model_version)
+    _put(text, '"', 1)
+    if response.parameters:
+        _put(text, ',"parameters":', 14)
+        _put_bytes(text, orjson.dumps(response.parameters))
+    _put(text, ',"outputs":', 11)
+    for item in response.outputs:
+        tensor = item
+        _put(text, comma, 1)
+        comma = ","
+        _put_description(text, tensor)
+        if form.placed and tensor.name in form.placed:
+            _put(text, "}", 1)
+        elif form.binary(tensor.name):
+            _put(text, ',"parameters":{"binary_data_size":', 34)
+            raw = tensor.raw
+            size = _size(raw)
+            _put_integer(text, size)
+            _put(text, "}}", 2)
+            if size:
+                tail.append(raw)
+        else:
+            _put(text, ',"data":', 8)
+            json_size += _put_data(text, tensor, parts)
+            _put(text, "}", 1)
+    if comma[0] == c"[":
+        _put(text, "[", 1)
+    _put(text, "]}", 2)
+    json_size += <Py_ssize_t>text.size()
+    parts.append(PyBytes_FromStringAndSize(text.data(), <Py_ssize_t>text.size()))
+    if not tail:
+        return 0, parts
+    parts += tail
+    return json_size, parts
+
+
+def write_data(Tensor tensor not None):
+    """The elements of a tensor as a flat JSON array; see infer_response.pyi."""
+    cdef Lease[Growth] lease
+    cdef Growth* text = lease.get()
+    cdef list parts = []
+    _put_data(text, tensor, parts)
+    if parts:
+        return parts[1]
+    return PyBytes_FromStringAndSize(text.data(), <Py_ssize_t>text.size())
+
+
+cdef int _put(Growth* text, const char* word, size_t size) except -1:
+    text.end_at(write_word(text.room(size), word, size))
+    return 0
+
+
+cdef int _put_bytes(Growth* text, bytes data) except -1:
+    return _put(text, PyBytes_AS_STRING(data), <size_t>PyBytes_GET_SIZE(data))
+
+
+cdef int _put_text(Growth* text, str value) except -1:
+    cdef Py_ssize_t size = 0
+    cdef const char* data = PyUnicode_AsUTF8AndSize(value, &size)
+    text.end_at(write_string(text.room(<size_t>size * 6 + 2), data, <size_t>size))
+    return 0
+
+
+cdef int _put_integer(Growth* text, int64_t value) except -1:
+    text.end_at(write_integer(text.room(20), value))
+    return 0
+
+
+cdef int _put_description(Growth* text, Tensor tensor) except -1:
+    """The members of an output that each has; its object stays open."""
+    cdef const char* comma = "["
+    cdef tuple shape = tensor.shape
+    _put(text, '{"name":', 8)
+    _put_text(text, tensor.name)
+    _put(text, ',"datatype":', 12)
+    _put_text(text, tensor.dtype.name)
+    _put(text, ',"shape":', 9)
+    for size in shape:
+        _put(text, comma, 1)
+        _put_integer(text, size)
+        comma = ","
+    if not shape:
+        _put(text, "[", 1)
+    return _put(text, "]", 1)
+
+
+cdef Py_ssize_t _size(object raw) except -1:
+    """Bytes of a buffer."""
+    cdef Py_buffer view
+    cdef Py_ssize_t size
+    if type(raw) is bytes:
+        return PyBytes_GET_SIZE(raw)
+    PyObject_GetBuffer(raw, &view, PyBUF_SIMPLE)
+    size = view.len
+    PyBuffer_Release(&view)
+    return size
+
+
+cdef Py_ssize_t _put_data(Growth* text, Tensor tensor, list parts) except -1:
+    """The elements as a JSON array: at the end of the text, or a large one as a part of its own.
+
+    Then the text is moved to the parts before it. Returns the bytes that the parts got.
+    """
+    cdef NativeDataType type = <NativeDataType><int>_NUMBERS[tensor.dtype]
+    cdef Py_buffer view
+    cdef size_t count = tensor.count, room
+    cdef Py_ssize_t size
+    if tensor.dtype is dtypes.FP16 or tensor.dtype is dtypes.BF16:
+        raise invalid(
+            f"sending {tensor.dtype} data via JSON is not supported. Please use the binary data "
+            "format for output"
+        )
+    PyObject_GetBuffer(tensor.raw, &view, PyBUF_SIMPLE)
+    try:
+        if view.len > LARGE:
+            data = _large(tensor, type, &view, count)
+            size = <Py_ssize_t>text.size()
+            parts.append(PyBytes_FromStringAndSize(text.data(), size))
+            parts.append(data)
+            text.clear()
+            return size + PyBytes_GET_SIZE(data)
+        room = _room(tensor, type, &view, count)
+        text.end_at(_write(text.room(room), type, &view, count))
+        return 0
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef bytes _large(Tensor tensor, NativeDataType type, Py_buffer* view, size_t count):
+    """The elements as a JSON array, written without the GIL."""
+    cdef size_t room = _room(tensor, type, view, count)
+    # Most of what is too much of it is never touched, and given back.
+    cdef PyObject* data = new_bytes(NULL, <Py_ssize_t>room)
+    cdef char* begin = bytes_start(data)
+    cdef char* end
+    with nogil:
+        end = _write(begin, type, view, count)
+    _PyBytes_Resize(&data, end - begin)
+    found = <bytes>data
+    Py_DECREF(found)  # the reference that `data` was
+    return found
+
+
+cdef size_t _room(Tensor tensor, NativeDataType type, Py_buffer* view, size_t count) except 0:
+    """Bytes that the array takes at most. ValueError if the buffer has not `count` elements."""
+    cdef size_t room
+    cdef bint right
+    if type == kBytes:
+        with nogil:
+            room = room_for_strings(<const char*>view.buf, <size_t>view.len, count)
+        right = room != 0
+    else:
+        room = room_for_numbers(type, count)
+        right = <size_t>view.len == count * <size_t>tensor.dtype.byte_size
+    if not right:
+        raise ValueError(f"{tensor} has {view.len} bytes, which are not {count} elements")
+    return room
+
+
+cdef inline char* _write(char* to, NativeDataType type, Py_buffer* view, size_t count) noexcept nogil:
+    if type == kBytes:
+        return write_strings(to, <const char*>view.buf, <size_t>view.len, count)
+    return write_array(to, type, <const char*>view.buf, count)

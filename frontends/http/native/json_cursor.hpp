@@ -1,0 +1,303 @@
+// Strict reading of JSON tokens: whitespace, strings, and values that nobody wants.
+//
+// bytes ─► [Cursor] ─► json_number, tensor_data, infer_request.  Every function returns whether what it
+// found is right; after a false the place is not defined. Nothing is read at or behind `end`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <string>
+
+#include "json_number.hpp"
+
+namespace http_json {
+
+// Deeper documents are left to Python; tensors may not be deeper in any case.
+constexpr int kMostDepth = 100;
+
+// Bytes of somebody else: of the body, or of Cursor's unescaped strings.
+struct Text {
+  const char* data = "";
+  size_t size = 0;
+
+  bool starts_with(const char* word, size_t length) const {
+    return size >= length && std::memcmp(data, word, length) == 0;
+  }
+};
+
+// A word of up to eight bytes as a number, so that words can be told apart by one comparison.
+constexpr uint64_t word_key(const char* word, size_t size) {
+  uint64_t key = 0;
+  for (size_t i = 0; i < size; ++i) key |= uint64_t{static_cast<unsigned char>(word[i])} << (8 * i);
+  return key;
+}
+
+template <size_t N>
+constexpr uint64_t word_key(const char (&word)[N]) {
+  static_assert(N - 1 <= 8, "the word is too long");
+  return word_key(word, N - 1);
+}
+
+// 0 for a longer text, which is no word; also for "", which is none either.
+inline uint64_t word_key(Text text) {
+  return text.size <= 8 ? word_key(text.data, text.size) : 0;
+}
+
+// A word of any length: equals(text, "parameters").
+template <size_t N>
+bool equals(Text text, const char (&word)[N]) {
+  return text.size == N - 1 && std::memcmp(text.data, word, N - 1) == 0;
+}
+
+// Bytes of the UTF-8 character at `at`, whose first byte is not ASCII; 0 if it is none.
+// Well-formed sequences are those of table 3-7 of the Unicode standard.
+inline size_t utf8_length(const char* at, const char* end) {
+  const auto byte = [at](int i) { return static_cast<unsigned char>(at[i]); };
+  const auto follows = [&](int i) { return (byte(i) & 0xC0) == 0x80; };
+  const ptrdiff_t left = end - at;
+  const unsigned char first = byte(0);
+  if (first >= 0xC2 && first <= 0xDF) return left >= 2 && follows(1) ? 2 : 0;
+  if ((first & 0xF0) == 0xE0) {
+    if (left < 3 || !follows(1) || !follows(2)) return 0;
+    const bool overlong = first == 0xE0 && byte(1) < 0xA0;
+    const bool surrogate = first == 0xED && byte(1) >= 0xA0;
+    return overlong || surrogate ? 0 : 3;
+  }
+  if (first >= 0xF0 && first <= 0xF4) {
+    if (left < 4 || !follows(1) || !follows(2) || !follows(3)) return 0;
+    const bool overlong = first == 0xF0 && byte(1) < 0x90;
+    const bool beyond = first == 0xF4 && byte(1) >= 0x90;
+    return overlong || beyond ? 0 : 4;
+  }
+  return 0;
+}
+
+class Cursor {
+ public:
+  Cursor(const char* begin, const char* end) : at_(begin), end_(end) {}
+
+  const char* at() const { return at_; }
+  const char* end() const { return end_; }
+  void move_to(const char* place) { at_ = place; }
+
+  void skip_space() {
+    while (at_ < end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
+  }
+
+  // The next byte that is no space, which stays; 0 at the end.
+  char peek() {
+    skip_space();
+    return at_ < end_ ? *at_ : '\0';
+  }
+
+  // Take `wanted` if it is next.
+  bool take(char wanted) {
+    if (peek() != wanted) return false;
+    ++at_;
+    return true;
+  }
+
+  template <size_t N>
+  bool take_word(const char (&word)[N]) {
+    if (static_cast<size_t>(end_ - at_) < N - 1 || std::memcmp(at_, word, N - 1) != 0) return false;
+    at_ += N - 1;
+    return true;
+  }
+
+  bool take_truth(bool& truth) {
+    skip_space();
+    if (take_word("true")) return truth = true;
+    truth = false;
+    return take_word("false");
+  }
+
+  template <class Integer>
+  bool take_integer(Integer& value) {
+    skip_space();
+    return read_integer(at_, end_, value);
+  }
+
+  bool take_real(double& value) {
+    skip_space();
+    return read_real(at_, end_, value);
+  }
+
+  // A string; with escapes it lies in `unescaped`, whose elements stay where they are.
+  bool take_text(Text& text, std::deque<std::string>& unescaped) {
+    if (!take('"')) return false;
+    const char* begin = at_;
+    if (!to_quote_or_escape()) return false;
+    if (*at_ == '"') {
+      text = {begin, static_cast<size_t>(at_++ - begin)};
+      return true;
+    }
+    unescaped.emplace_back(begin, at_);
+    if (!take_rest(unescaped.back())) return false;
+    text = {unescaped.back().data(), unescaped.back().size()};
+    return true;
+  }
+
+  // Append a string to `to`, which has `append(const char*, size_t)`.
+  template <class Buffer>
+  bool append_text(Buffer& to) {
+    return take('"') && take_rest(to);
+  }
+
+  // Any value, whose form is checked in full. `depth` is that of what it is in.
+  bool skip_value(int depth = 0) {
+    switch (peek()) {
+      case '{': return skip_object(depth + 1);
+      case '[': return skip_array(depth + 1);
+      case '"': {
+        Nowhere nowhere;
+        return append_text(nowhere);
+      }
+      case 't': return take_word("true");
+      case 'f': return take_word("false");
+      case 'n': return take_word("null");
+      default: {
+        double value;
+        return read_real(at_, end_, value);
+      }
+    }
+  }
+
+  // Call `member()` at the value of each member of the object at this place, with its key in `key`.
+  template <class Member>
+  bool each_member(Text& key, std::deque<std::string>& unescaped, Member member) {
+    if (!take('{')) return false;
+    if (take('}')) return true;
+    do {
+      if (!take_text(key, unescaped) || !take(':') || !member()) return false;
+    } while (take(','));
+    return take('}');
+  }
+
+  // Call `element()` at each element of the array at this place.
+  template <class Element>
+  bool each_element(Element element) {
+    if (!take('[')) return false;
+    if (take(']')) return true;
+    do {
+      if (!element()) return false;
+    } while (take(','));
+    return take(']');
+  }
+
+ private:
+  struct Nowhere {
+    void append(const char*, size_t) {}
+  };
+
+  // Over plain characters to a quote or backslash; false at the end and for what no string may have.
+  bool to_quote_or_escape() {
+    while (at_ < end_) {
+      const unsigned char c = static_cast<unsigned char>(*at_);
+      if (c == '"' || c == '\\') return true;
+      if (c < 0x20) return false;
+      if (c < 0x80) {
+        ++at_;
+      } else {
+        const size_t length = utf8_length(at_, end_);
+        if (length == 0) return false;
+        at_ += length;
+      }
+    }
+    return false;
+  }
+
+  // The rest of a string that has been opened.
+  template <class Buffer>
+  bool take_rest(Buffer& to) {
+    for (;;) {
+      const char* begin = at_;
+      if (!to_quote_or_escape()) return false;
+      to.append(begin, static_cast<size_t>(at_ - begin));
+      if (*at_ == '"') {
+        ++at_;
+        return true;
+      }
+      char character[4];
+      const size_t length = take_escape(character);
+      if (length == 0) return false;
+      to.append(character, length);
+    }
+  }
+
+  // The UTF-8 of an escape, and its length; 0 if it is none.
+  size_t take_escape(char* to) {
+    if (end_ - at_ < 2) return 0;
+    const char name = at_[1];
+    at_ += 2;
+    switch (name) {
+      case '"': case '\\': case '/': *to = name; return 1;
+      case 'b': *to = '\b'; return 1;
+      case 'f': *to = '\f'; return 1;
+      case 'n': *to = '\n'; return 1;
+      case 'r': *to = '\r'; return 1;
+      case 't': *to = '\t'; return 1;
+      case 'u': return take_code_point(to);
+      default: return 0;
+    }
+  }
+
+  size_t take_code_point(char* to) {
+    uint32_t code;
+    if (!take_hex(code)) return 0;
+    if (code >= 0xD800 && code < 0xE000) {
+      uint32_t low;
+      if (code >= 0xDC00 || !take_word("\\u") || !take_hex(low)) return 0;
+      if (low < 0xDC00 || low >= 0xE000) return 0;
+      code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+    }
+    return encode(code, to);
+  }
+
+  bool take_hex(uint32_t& code) {
+    if (end_ - at_ < 4) return false;
+    code = 0;
+    for (int i = 0; i < 4; ++i) {
+      const char c = *at_++;
+      const char letter = static_cast<char>(c | 0x20);
+      uint32_t digit;
+      if (c >= '0' && c <= '9') digit = static_cast<uint32_t>(c - '0');
+      else if (letter >= 'a' && letter <= 'f') digit = static_cast<uint32_t>(letter - 'a' + 10);
+      else return false;
+      code = code << 4 | digit;
+    }
+    return true;
+  }
+
+  static size_t encode(uint32_t code, char* to) {
+    const auto tail = [code](int shift) { return static_cast<char>(0x80 | (code >> shift & 0x3F)); };
+    if (code < 0x80) return to[0] = static_cast<char>(code), 1;
+    if (code < 0x800) return to[0] = static_cast<char>(0xC0 | code >> 6), to[1] = tail(0), 2;
+    if (code < 0x10000) {
+      return to[0] = static_cast<char>(0xE0 | code >> 12), to[1] = tail(6), to[2] = tail(0), 3;
+    }
+    to[0] = static_cast<char>(0xF0 | code >> 18);
+    return to[1] = tail(12), to[2] = tail(6), to[3] = tail(0), 4;
+  }
+
+  bool skip_object(int depth) {
+    if (depth > kMostDepth || !take('{')) return false;
+    if (take('}')) return true;
+    Nowhere nowhere;
+    do {
+      if (!append_text(nowhere) || !take(':') || !skip_value(depth)) return false;
+    } while (take(','));
+    return take('}');
+  }
+
+  bool skip_array(int depth) {
+    if (depth > kMostDepth) return false;
+    return each_element([this, depth] { return skip_value(depth); });
+  }
+
+  const char* at_;
+  const char* const end_;
+};
+
+}  // namespace http_json

@@ -1,0 +1,171 @@
+// JSON numbers → integers and doubles.
+//
+// A double is the one nearest to the text, ties to even; NaN, Infinity and Inf are numbers as in Triton.
+// Finite text beyond the range of a double is refused. "-0" is an integer, which has no sign.
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+namespace http_json {
+
+inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+
+// Powers of ten that a double holds exactly.
+constexpr double kExactPowers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+constexpr int kMostExactPower = 22;
+constexpr uint64_t kMostExactInteger = uint64_t{1} << 53;
+// So many decimal digits always fit into 64 bits.
+constexpr int kSafeDigits = 19;
+
+// Whether the eight bytes of `chunk` are digits; its first byte in memory is the lowest.
+inline bool eight_digits(uint64_t chunk) {
+  return ((chunk & 0xF0F0F0F0F0F0F0F0) |
+          (((chunk + 0x0606060606060606) & 0xF0F0F0F0F0F0F0F0) >> 4)) == 0x3333333333333333;
+}
+
+// Their value: pairs, then fours, then all of them, each by one multiplication.
+inline uint64_t value_of_eight(uint64_t chunk) {
+  chunk = (chunk & 0x0F0F0F0F0F0F0F0F) * 2561 >> 8;
+  chunk = (chunk & 0x00FF00FF00FF00FF) * 6553601 >> 16;
+  return (chunk & 0x0000FFFF0000FFFF) * 42949672960001 >> 32;
+}
+
+// Digits from `at` on, appended to `value`, which wraps around.
+inline void read_digits(const char*& at, const char* end, uint64_t& value) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+  while (end - at >= 8) {
+    uint64_t chunk;
+    std::memcpy(&chunk, at, 8);
+    if (!eight_digits(chunk)) break;
+    value = value * 100000000 + value_of_eight(chunk);
+    at += 8;
+  }
+#endif
+  while (at < end && is_digit(*at)) value = value * 10 + static_cast<uint64_t>(*at++ - '0');
+}
+
+// The double nearest to the number in [begin, end), which has the form that JSON wants.
+inline double nearest_double(const char* begin, const char* end) {
+#if defined(__cpp_lib_to_chars)
+  double value = 0;
+  // Whether an underflow is an error differs from library to library.
+  if (std::from_chars(begin, end, value).ec == std::errc()) return value;
+#endif
+  // Needs a NUL, and the locale "C" for numbers, which Python's processes have.
+  return std::strtod(std::string(begin, end).c_str(), nullptr);
+}
+
+template <size_t N>
+bool take_literal(const char*& at, const char* end, const char (&word)[N]) {
+  if (static_cast<size_t>(end - at) < N - 1 || std::memcmp(at, word, N - 1) != 0) return false;
+  at += N - 1;
+  return true;
+}
+
+inline bool read_not_finite(const char*& at, const char* end, bool negative, double& value) {
+  if (take_literal(at, end, "NaN")) {
+    value = std::numeric_limits<double>::quiet_NaN();
+    return true;
+  }
+  if (!take_literal(at, end, "Infinity") && !take_literal(at, end, "Inf")) return false;
+  value = negative ? -HUGE_VAL : HUGE_VAL;
+  return true;
+}
+
+// The exponent after its "e", bounded to what cannot matter any more; added to `exponent`.
+inline bool read_exponent(const char*& at, const char* end, int64_t& exponent) {
+  bool negative = false;
+  if (at < end && (*at == '-' || *at == '+')) negative = *at++ == '-';
+  const char* first = at;
+  int64_t value = 0;
+  for (; at < end && is_digit(*at); ++at) {
+    if (value < 1000000) value = value * 10 + (*at - '0');
+  }
+  exponent += negative ? -value : value;
+  return at != first;
+}
+
+// A number as double. The text must be of the form of JSON; whoever calls looks at what follows.
+inline bool read_real(const char*& at, const char* end, double& value) {
+  const char* const begin = at;
+  const bool negative = at < end && *at == '-';
+  at += negative;
+  if (at == end || !is_digit(*at)) return read_not_finite(at, end, negative, value);
+  const char* first = at;
+  uint64_t digits = 0;
+  read_digits(at, end, digits);
+  const ptrdiff_t whole = at - first;
+  if (*first == '0' && whole > 1) return false;
+  ptrdiff_t fraction = 0;
+  int64_t exponent = 0;
+  bool integral = true;
+  if (at < end && *at == '.') {
+    first = ++at;
+    read_digits(at, end, digits);
+    fraction = at - first;
+    if (fraction == 0) return false;
+    integral = false;
+  }
+  if (at < end && (*at == 'e' || *at == 'E')) {
+    ++at;
+    if (!read_exponent(at, end, exponent)) return false;
+    integral = false;
+  }
+  exponent -= fraction;
+  if (whole + fraction <= kSafeDigits) {
+    double found;
+    if (digits <= kMostExactInteger && exponent >= -kMostExactPower && exponent <= kMostExactPower) {
+      // One operation on exact operands is rounded once.
+      found = static_cast<double>(digits);
+      found = exponent < 0 ? found / kExactPowers[-exponent] : found * kExactPowers[exponent];
+    } else if (exponent == 0 || digits == 0) {
+      found = static_cast<double>(digits);
+    } else {
+      found = nearest_double(begin + negative, at);
+    }
+    value = negative && !(integral && digits == 0) ? -found : found;
+  } else {
+    value = nearest_double(begin, at);
+  }
+  return std::isfinite(value);
+}
+
+// An integer of the type of `value`, in its range and written as one.
+template <class Integer>
+bool read_integer(const char*& at, const char* end, Integer& value) {
+  const bool negative = at < end && *at == '-';
+  at += negative;
+  const char* first = at;
+  uint64_t digits = 0;
+  while (at < end && is_digit(*at)) {
+    const uint64_t digit = static_cast<uint64_t>(*at - '0');
+    if (at - first >= kSafeDigits &&
+        (digits > (std::numeric_limits<uint64_t>::max() - digit) / 10 || at - first > kSafeDigits)) {
+      return false;
+    }
+    digits = digits * 10 + digit;
+    ++at;
+  }
+  if (at == first || (*first == '0' && at - first > 1)) return false;
+  if (at < end && (*at == '.' || *at == 'e' || *at == 'E')) return false;
+  const uint64_t most = static_cast<uint64_t>(std::numeric_limits<Integer>::max());
+  if constexpr (std::is_signed_v<Integer>) {
+    if (digits > most + negative) return false;
+    value = static_cast<Integer>(negative ? ~digits + 1 : digits);
+    return true;
+  } else {
+    value = static_cast<Integer>(digits);
+    return digits <= most && !(negative && digits != 0);
+  }
+}
+
+}  // namespace http_json

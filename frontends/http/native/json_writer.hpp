@@ -1,0 +1,267 @@
+// Tensors and texts → JSON.
+//
+// Numbers are written as JSON has them, with NaN, Infinity and -Infinity as in Triton; a float has a
+// point or an exponent, so that readers take it for one. Nothing here allocates: who calls gives room.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "datatype.hpp"
+#include "shortest_decimal.hpp"
+
+namespace http_json {
+
+constexpr char kDigitPairs[] =
+    "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748"
+    "49505152535455565758596061626364656667686970717273747576777879808182838485868788899091929394959697"
+    "9899";
+
+inline int digit_count(uint64_t value) {
+  int count = 1;
+  for (; value >= 10000; value /= 10000) count += 4;
+  return count + (value >= 10) + (value >= 100) + (value >= 1000);
+}
+
+// `count` digits of `value`, with zeros in front.
+inline char* write_digits(char* to, uint64_t value, int count) {
+  char* at = to + count;
+  for (; at - to >= 2; value /= 100) std::memcpy(at -= 2, kDigitPairs + 2 * (value % 100), 2);
+  if (at > to) *to = static_cast<char>('0' + value % 10);
+  return to + count;
+}
+
+inline char* write_word(char* to, const char* word, size_t size) {
+  std::memcpy(to, word, size);
+  return to + size;
+}
+
+template <class Integer>
+char* write_integer(char* to, Integer value) {
+  uint64_t digits = static_cast<uint64_t>(value);
+  if constexpr (std::is_signed_v<Integer>) {
+    if (value < 0) {
+      *to++ = '-';
+      digits = ~digits + 1;
+    }
+  }
+  return write_digits(to, digits, digit_count(digits));
+}
+
+// Numbers from 10^(kLeastPoint) up to 10^kMostWhole are written without an exponent.
+template <class Float>
+struct FloatForm;
+template <>
+struct FloatForm<float> {
+  static constexpr int kLeastPoint = -6;
+  static constexpr int kMostWhole = 13;
+};
+template <>
+struct FloatForm<double> {
+  static constexpr int kLeastPoint = -5;
+  static constexpr int kMostWhole = 16;
+};
+
+// digits * 10^exponent; `point` is where the decimal point is, counted from the first digit.
+template <class Float>
+char* write_decimal(char* to, uint64_t digits, int exponent) {
+  using Form = FloatForm<Float>;
+  int count = digit_count(digits);
+  const int point = count + exponent;
+  if (exponent >= 0 && point <= Form::kMostWhole) {
+    to = write_digits(to, digits, count);
+    std::memset(to, '0', static_cast<size_t>(exponent));
+    return write_word(to + exponent, ".0", 2);
+  }
+  for (; digits % 10 == 0; digits /= 10) --count;
+  if (0 < point && point <= Form::kMostWhole) {
+    if (point >= count) {  // digits that ended in zeros
+      to = write_digits(to, digits, count);
+      std::memset(to, '0', static_cast<size_t>(point - count));
+      return write_word(to + point - count, ".0", 2);
+    }
+    write_digits(to + 1, digits, count);
+    std::memmove(to, to + 1, static_cast<size_t>(point));
+    to[point] = '.';
+    return to + count + 1;
+  }
+  if (Form::kLeastPoint < point && point <= 0) {
+    to = write_word(to, "0.", 2);
+    std::memset(to, '0', static_cast<size_t>(-point));
+    return write_digits(to - point, digits, count);
+  }
+  write_digits(to + 1, digits, count);
+  to[0] = to[1];
+  if (count > 1) {
+    to[1] = '.';
+    to += count;
+  }
+  to = write_word(to + 1, point > 0 ? "e+" : "e-", 2);
+  const uint64_t power = static_cast<uint64_t>(point > 0 ? point - 1 : 1 - point);
+  return write_digits(to, power, digit_count(power));
+}
+
+template <class Float>
+char* write_float(char* to, Float value) {
+  if (std::isnan(value)) return write_word(to, "NaN", 3);
+  if (std::signbit(value)) {
+    *to++ = '-';
+    value = -value;
+  }
+  if (std::isinf(value)) return write_word(to, "Infinity", 8);
+  if (value == 0) return write_word(to, "0.0", 3);
+  const Decimal decimal = shortest_decimal(value);
+  return write_decimal<Float>(to, decimal.digits, decimal.exponent);
+}
+
+inline char* write_number(char* to, float value) { return write_float(to, value); }
+inline char* write_number(char* to, double value) { return write_float(to, value); }
+template <class Integer>
+char* write_number(char* to, Integer value) {
+  return write_integer(to, value);
+}
+
+template <class Number>
+Number load(const char* from) {
+  char bytes[sizeof(Number)];
+  std::memcpy(bytes, from, sizeof bytes);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  std::reverse(bytes, bytes + sizeof bytes);
+#endif
+  Number value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+template <class Number>
+char* write_numbers(char* to, const char* from, size_t count) {
+  *to++ = '[';
+  for (size_t i = 0; i < count; ++i, from += sizeof(Number)) {
+    to = write_number(to, load<Number>(from));
+    *to++ = ',';
+  }
+  to -= count > 0;
+  *to++ = ']';
+  return to;
+}
+
+inline char* write_truths(char* to, const char* from, size_t count) {
+  *to++ = '[';
+  for (size_t i = 0; i < count; ++i) {
+    to = from[i] ? write_word(to, "true,", 5) : write_word(to, "false,", 6);
+  }
+  to -= count > 0;
+  *to++ = ']';
+  return to;
+}
+
+// Room for a flat array of `count` numbers, which is more than it takes.
+inline size_t room_for_numbers(DataType type, size_t count) {
+  // Of an element and its comma, in the order of DataType.
+  constexpr size_t kWidest[] = {6, 4, 6, 11, 21, 5, 7, 12, 21, 0, 18, 25, 0, 0, 0};
+  return 2 + count * kWidest[static_cast<int>(type)];
+}
+
+// A flat array of `count` numbers in wire form; of FP16, BF16 and BYTES nothing.
+inline char* write_array(char* to, DataType type, const char* from, size_t count) {
+  switch (type) {
+    case DataType::kBool: return write_truths(to, from, count);
+    case DataType::kUint8: return write_numbers<uint8_t>(to, from, count);
+    case DataType::kUint16: return write_numbers<uint16_t>(to, from, count);
+    case DataType::kUint32: return write_numbers<uint32_t>(to, from, count);
+    case DataType::kUint64: return write_numbers<uint64_t>(to, from, count);
+    case DataType::kInt8: return write_numbers<int8_t>(to, from, count);
+    case DataType::kInt16: return write_numbers<int16_t>(to, from, count);
+    case DataType::kInt32: return write_numbers<int32_t>(to, from, count);
+    case DataType::kInt64: return write_numbers<int64_t>(to, from, count);
+    case DataType::kFp32: return write_numbers<float>(to, from, count);
+    case DataType::kFp64: return write_numbers<double>(to, from, count);
+    default: return to;
+  }
+}
+
+// What stands for a byte in a string: 0 for itself, 'u' for \u00XX, else the letter after a backslash.
+constexpr std::array<char, 256> escapes() {
+  std::array<char, 256> table{};
+  for (size_t i = 0; i < 0x20; ++i) table[i] = 'u';
+  table['\b'] = 'b';
+  table['\f'] = 'f';
+  table['\n'] = 'n';
+  table['\r'] = 'r';
+  table['\t'] = 't';
+  table['"'] = '"';
+  table['\\'] = '\\';
+  return table;
+}
+inline constexpr std::array<char, 256> kEscapes = escapes();
+
+// Bytes of a string with its quotes.
+inline size_t string_size(const char* from, size_t size) {
+  size_t found = size + 2;
+  for (size_t i = 0; i < size; ++i) {
+    const char escape = kEscapes[static_cast<unsigned char>(from[i])];
+    found += escape == 0 ? 0 : escape == 'u' ? 5 : 1;
+  }
+  return found;
+}
+
+// A string with its quotes; bytes that are no UTF-8 stay as they are.
+inline char* write_string(char* to, const char* from, size_t size) {
+  *to++ = '"';
+  for (size_t i = 0; i < size; ++i) {
+    const unsigned char byte = static_cast<unsigned char>(from[i]);
+    const char escape = kEscapes[byte];
+    if (escape == 0) {
+      *to++ = static_cast<char>(byte);
+      continue;
+    }
+    *to++ = '\\';
+    *to++ = escape;
+    if (escape == 'u') {
+      to = write_word(to, "00", 2);
+      *to++ = static_cast<char>('0' + (byte >> 4));
+      *to++ = "0123456789abcdef"[byte & 15];
+    }
+  }
+  *to++ = '"';
+  return to;
+}
+
+// BYTES elements in wire form: `visit(data, size)` for each. False unless they are exactly `count`.
+template <class Visit>
+bool each_string(const char* from, size_t size, size_t count, Visit visit) {
+  for (; count > 0; --count) {
+    if (size < 4) return false;
+    const size_t length = load<uint32_t>(from);
+    if (length > size - 4) return false;
+    visit(from + 4, length);
+    from += 4 + length;
+    size -= 4 + length;
+  }
+  return size == 0;
+}
+
+// Room for the JSON array of BYTES elements; 0 if they are not exactly `count`.
+inline size_t room_for_strings(const char* from, size_t size, size_t count) {
+  size_t room = 2;
+  const auto add = [&room](const char* data, size_t length) { room += string_size(data, length) + 1; };
+  return each_string(from, size, count, add) ? room : 0;
+}
+
+inline char* write_strings(char* to, const char* from, size_t size, size_t count) {
+  *to++ = '[';
+  each_string(from, size, count, [&to](const char* data, size_t length) {
+    to = write_string(to, data, length);
+    *to++ = ',';
+  });
+  to -= count > 0;
+  *to++ = ']';
+  return to;
+}
+
+}  // namespace http_json

@@ -1,0 +1,131 @@
+// The `data` of a JSON input → the elements of a tensor in their wire form.
+//
+// Cursor ─► [read_numbers, read_strings] ─► memory of the caller.  How the lists are nested is not asked,
+// only how many elements there are, as in Triton.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "datatype.hpp"
+#include "json_cursor.hpp"
+
+namespace http_json {
+
+// Call `element()` at each element of lists in lists, `most` levels deep.
+template <class Element>
+bool each_leaf(Cursor& cursor, Element element) {
+  int depth = 0;
+  for (;;) {
+    // A value is due, or the end of a list that has just begun.
+    bool begun = false;
+    while (cursor.take('[')) {
+      if (++depth > kMostDepth) return false;
+      begun = true;
+    }
+    if (depth == 0) return false;
+    if (!begun || cursor.peek() != ']') {
+      if (!element()) return false;
+    }
+    while (cursor.take(']')) {
+      if (--depth == 0) return true;
+    }
+    if (!cursor.take(',')) return false;
+  }
+}
+
+template <class Number>
+void store(Number value, char* to) {
+  std::memcpy(to, &value, sizeof value);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  std::reverse(to, to + sizeof value);
+#endif
+}
+
+// One element; what is said of numbers in json_number.hpp holds.
+inline bool take_number(Cursor& cursor, bool& value) { return cursor.take_truth(value); }
+inline bool take_number(Cursor& cursor, double& value) { return cursor.take_real(value); }
+
+// Only what came as an infinity may be one.
+inline bool take_number(Cursor& cursor, float& value) {
+  double wide;
+  if (!cursor.take_real(wide)) return false;
+  value = static_cast<float>(wide);
+  return !std::isinf(value) || std::isinf(wide);
+}
+
+template <class Integer>
+bool take_number(Cursor& cursor, Integer& value) {
+  return cursor.take_integer(value);
+}
+
+// Exactly `count` numbers into `to`, count * sizeof(Number) bytes.
+template <class Number>
+bool read_numbers(Cursor& cursor, size_t count, char* to) {
+  const char* const end = to + count * sizeof(Number);
+  const bool form = each_leaf(cursor, [&] {
+    Number value;
+    if (to == end || !take_number(cursor, value)) return false;
+    store(value, to);
+    to += sizeof value;
+    return true;
+  });
+  return form && to == end;
+}
+
+inline bool read_numbers(Cursor& cursor, DataType type, size_t count, char* to) {
+  switch (type) {
+    case DataType::kBool: return read_numbers<bool>(cursor, count, to);
+    case DataType::kUint8: return read_numbers<uint8_t>(cursor, count, to);
+    case DataType::kUint16: return read_numbers<uint16_t>(cursor, count, to);
+    case DataType::kUint32: return read_numbers<uint32_t>(cursor, count, to);
+    case DataType::kUint64: return read_numbers<uint64_t>(cursor, count, to);
+    case DataType::kInt8: return read_numbers<int8_t>(cursor, count, to);
+    case DataType::kInt16: return read_numbers<int16_t>(cursor, count, to);
+    case DataType::kInt32: return read_numbers<int32_t>(cursor, count, to);
+    case DataType::kInt64: return read_numbers<int64_t>(cursor, count, to);
+    case DataType::kFp32: return read_numbers<float>(cursor, count, to);
+    case DataType::kFp64: return read_numbers<double>(cursor, count, to);
+    default: return false;
+  }
+}
+
+// Bytes that grow, up to a limit; what is over it is counted, not kept.
+class Growing {
+ public:
+  Growing(std::vector<char>& bytes, size_t most) : bytes_(bytes), most_(most) {}
+
+  void append(const char* data, size_t size) {
+    if (size > most_ - bytes_.size()) full_ = true;
+    if (!full_) bytes_.insert(bytes_.end(), data, data + size);
+  }
+
+  bool full() const { return full_; }
+
+ private:
+  std::vector<char>& bytes_;
+  const size_t most_;
+  bool full_ = false;
+};
+
+// Exactly `count` strings as lengths and bytes, at most `most` bytes, into `bytes`, which is cleared.
+inline bool read_strings(Cursor& cursor, size_t count, size_t most, std::vector<char>& bytes) {
+  bytes.clear();
+  Growing growing(bytes, most);
+  const bool form = each_leaf(cursor, [&] {
+    if (count-- == 0) return false;
+    const size_t start = bytes.size();
+    growing.append("\0\0\0\0", 4);
+    if (!cursor.append_text(growing) || growing.full()) return false;
+    const size_t length = bytes.size() - start - 4;
+    if (length > std::numeric_limits<uint32_t>::max()) return false;
+    store(static_cast<uint32_t>(length), bytes.data() + start);
+    return true;
+  });
+  return form && count == 0;
+}
+
+}  // namespace http_json
