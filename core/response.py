@@ -67,6 +67,11 @@ def made_response(
     return response
 
 
+def not_single(count: int) -> CoreError:
+    """The error of a model that gave `count` answers where one is wanted."""
+    return internal(f"expected a single response, got {count}")
+
+
 class Reply:
     """The answers to one request on their way back. Loop thread only.
 
@@ -145,7 +150,7 @@ class Reply:
             if final and len(answers) == 1:
                 future.set_result(answers[0])
             elif final:
-                future.set_exception(internal(f"expected a single response, got {len(answers)}"))
+                future.set_exception(not_single(len(answers)))
 
         self.listen(arrive)
         try:

@@ -132,6 +132,8 @@ class Options:
     http_header_forward_pattern: str = _http(PATTERN, "",
         "Headers whose names match this regular expression become parameters of the request.")
     http_thread_count: int = _http(integer(1), 8, "Threads that handle HTTP.", idle=_ONE_LOOP)
+    http_lane: str = _http(choice("auto", "aiohttp"), "auto",
+        "Which code reads requests: auto for the fastest that can, aiohttp for one that reads all.")
     http_max_input_size: int = _http(integer(1), 64 * 2**20,
         "Largest body of a request, in bytes, also after decompression.")
     http_restricted_api: dict[str, tuple[str, str]] = _http(restricted("api"), {},

@@ -1,5 +1,8 @@
 """The listening engine: aiohttp's low-level server, without its applications and routes.
 
+With a fast lane (native/lane.pyx) each connection is a Lane, and aiohttp is its guest for what the
+lane leaves to it; without one aiohttp has the connection for itself.
+
 Here and in frontend.py are the only imports of aiohttp.
 """
 
@@ -7,76 +10,144 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from typing import Any
 
+from core.server import Server
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
 from frontends.aiohttp_web import HttpVersion11, web
 from frontends.http.codec.limits import MOST_CHUNKS, too_large, too_many_chunks
 from frontends.http.errors import refusal
 from frontends.http.message import Answer, Parts
+from frontends.http.native.lane import Lane, Port
 
 logger = logging.getLogger("core")
+
+# Longer than proxies in front of a server keep theirs, so that it is they who close a connection.
+KEEP_ALIVE_S = 3630.0
+_NEVER_S = 1e9
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Connections(web.Server):
-    """Every connection of one port. A handler is cancelled when its client has gone."""
+    """Every connection of one port. A handler is cancelled when its client has gone.
 
-    def __init__(self, handler: Handler):
+    server   for the requests of fast lanes; None for no such lanes
+    """
+
+    def __init__(self, handler: Handler, server: Server | None = None):
         super().__init__(
-            self._handle, handler_cancellation=True, access_log=None, auto_decompress=False
+            self._handle,
+            handler_cancellation=True,
+            access_log=None,
+            auto_decompress=False,
+            # A lane sees both engines' requests, so it alone knows when a connection is idle.
+            keepalive_timeout=KEEP_ALIVE_S if server is None else _NEVER_S,
         )
         self._handler = handler
-        self._open: set[web.RequestHandler] = set()
-        self._busy: set[web.RequestHandler] = set()  # with a request that has no answer yet
+        self._open: set[_Connection | Lane] = set()  # no guests: their lanes are there
         self._all_closed = asyncio.Event()
+        self._port: Port | None = None
+        if server is not None:
+            self._port = Port(
+                server,
+                self._loop,
+                guest=self._guest,
+                opened=self._opened,
+                lost=self._lost,
+                keep_alive_s=KEEP_ALIVE_S,
+            )
 
-    def __call__(self) -> web.RequestHandler:
+    def __call__(self) -> asyncio.Protocol:  # type: ignore[override]
+        return self._guest() if self._port is None else Lane(self._port)
+
+    def _guest(self) -> _Connection:
         return _Connection(self, loop=self._loop, **self._kwargs)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
-        self._open.add(handler)
-        self._all_closed.clear()
+        if self._port is None:
+            assert isinstance(handler, _Connection)
+            self._opened(handler, transport)
 
     def connection_lost(
         self, handler: web.RequestHandler, exc: BaseException | None = None
     ) -> None:
         super().connection_lost(handler, exc)
-        self._open.discard(handler)
+        if self._port is None:
+            assert isinstance(handler, _Connection)
+            self._lost(handler)
+
+    def _opened(self, connection: _Connection | Lane, transport: asyncio.Transport) -> None:
+        # So that the system notices a client that vanished without a word.
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._open.add(connection)
+        self._all_closed.clear()
+
+    def _lost(self, connection: _Connection | Lane) -> None:
+        self._open.discard(connection)
         if not self._open:
             self._all_closed.set()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
-        self._busy.add(connection)
+        assert isinstance(connection, _Connection)
+        connection.busy = True
         try:
             return await self._handler(request)
         finally:
-            self._busy.discard(connection)
+            connection.busy = False
+            connection.used = time.monotonic()
 
     async def drain(self, timeout_s: float) -> None:
         """Close idle connections at once, the others after their answer, or when the time is over."""
         self.pre_shutdown()
-        for connection in self._open - self._busy:
-            # What is written already still leaves.
-            if connection.transport is not None:
-                connection.transport.close()
+        for connection in tuple(self._open):
+            connection.finish()
         if self._open:
             try:
                 await asyncio.wait_for(self._all_closed.wait(), timeout_s)
             except asyncio.TimeoutError:
                 logger.warning("HTTP: %d connections are cut", len(self._open))
         await self.shutdown(0.1)
+        for connection in tuple(self._open):
+            connection.cut()
 
 
 class _Connection(web.RequestHandler):
-    """One connection. What is no HTTP is refused in the form of the protocol's errors."""
+    """One connection. What is no HTTP is refused in the form of the protocol's errors.
 
-    __slots__ = ()
+    busy   it has a request without an answer
+    used   time.monotonic() when its last request was over; 0.0 before
+    """
+
+    __slots__ = ("busy", "used")
+
+    def __init__(self, manager: Connections, **options: Any):
+        super().__init__(manager, **options)
+        self.busy = False
+        self.used = 0.0
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has answered every request whose head it has seen and waits for the next."""
+        waiter = self._waiter
+        return waiter is not None and not waiter.done() and not self._messages
+
+    def finish(self) -> None:
+        """Close if there is no request; pre_shutdown has told it to close after its answer."""
+        # What is written already still leaves.
+        if not self.busy and self.transport is not None:
+            self.transport.close()
+
+    def cut(self) -> None:
+        """Close now, answered or not."""
+        self.force_close()
 
     def handle_error(
         self,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+
 import orjson
 
 from core.errors import CoreError, Kind
 from frontends.http.message import JSON_HEADERS, Answer
+
+logger = logging.getLogger("core")
 
 STATUS = {
     Kind.UNKNOWN: 400,
@@ -34,3 +38,12 @@ def refusal(status: int, text: str) -> Answer:
     except orjson.JSONEncodeError:
         body = orjson.dumps({"error": text.encode("utf-8", "backslashreplace").decode()})
     return Answer(status, JSON_HEADERS, body)
+
+
+def unexpected(what: str) -> Answer:
+    """The answer for the exception that is being handled and that no room expected; logs it.
+
+    what   was asked, for the log
+    """
+    logger.exception("HTTP: %s failed", what)
+    return refusal(500, "unexpected error in the server; its log has the details")

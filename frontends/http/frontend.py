@@ -1,6 +1,8 @@
 """HttpFrontend: listens, and leads each request through router, service and answer.
 
 aiohttp ─► [frontend] ─► router ─► service ─► parse ─► Server.infer ─► render ─► aiohttp
+
+Common requests for inference do not come here: native/lane.pyx takes them off the connection before.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from core.tensor import Buffer
 from frontends.aiohttp_web import web
 from frontends.http.codec.limits import largest_body
 from frontends.http.connections import Connections, read_body, response_of, send, send_traced
-from frontends.http.errors import error_answer, refusal
+from frontends.http.errors import error_answer, unexpected
 from frontends.http.message import Answer, Call
 from frontends.http.restricted import Restrictions
 from frontends.http.router import Router
@@ -56,7 +58,7 @@ class HttpFrontend:
     async def start(self) -> None:
         """Listen. Raises CoreError(UNAVAILABLE) when it cannot."""
         options = self._server.options
-        connections = Connections(self._handle)
+        connections = Connections(self._handle, self._server if self._has_lane() else None)
         try:
             self._listener = await asyncio.get_running_loop().create_server(
                 connections,
@@ -72,6 +74,15 @@ class HttpFrontend:
             raise unavailable(f"cannot listen at {where}: {error.strerror or error}") from None
         self._connections = connections
         logger.info("Started HTTPService at %s:%d", self._address, self.port)
+
+    def _has_lane(self) -> bool:
+        """Whether requests may go past aiohttp: not if their headers say more than the lane reads."""
+        options = self._server.options
+        return (
+            options.http_lane == "auto"
+            and not options.http_header_forward_pattern
+            and "inference" not in options.http_restricted_api
+        )
 
     async def stop(self, timeout_s: float) -> None:
         """Refuse new connections, finish what is in flight, at most `timeout_s`, close everything."""
@@ -113,8 +124,7 @@ class HttpFrontend:
         except Exception as error:
             if isinstance(error, ConnectionError) and request.transport is None:
                 raise  # the client has gone: nobody reads an answer
-            logger.exception("HTTP: %s %s failed", request.method, request.raw_path)
-            return refusal(500, "unexpected error in the server; its log has the details")
+            return unexpected(f"{request.method} {request.raw_path}")
 
 
 def _path(target: str) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 from core.errors import unsupported
 from core.response import Reply
@@ -28,7 +28,7 @@ async def infer(server: Server, call: Call) -> Answer:
     model, version = call.model, call.version
     signature = server.signature(model, version)
     if signature.decoupled:
-        raise unsupported("HTTP end point doesn't support models with decoupled transaction policy")
+        refuse_decoupled()
     encoding = call.headers.get("Content-Encoding")
     if not compression.known(encoding):
         refused = refusal(501, "Unsupported compression type")
@@ -48,6 +48,11 @@ async def infer(server: Server, call: Call) -> Answer:
     if request.trace is not None:
         return await _traced(request.trace, reply, form, call)
     return await _answered(reply, form, call)
+
+
+def refuse_decoupled() -> NoReturn:
+    """Raises CoreError(UNSUPPORTED): one request has one answer here."""
+    raise unsupported("HTTP end point doesn't support models with decoupled transaction policy")
 
 
 async def _answered(reply: Reply, form: OutputForm, call: Call) -> Answer:

@@ -1,0 +1,99 @@
+// The head of an answer, in the order of fields in which the other engine writes it.
+//
+// status line, own fields ─► [write_head] ─► bytes.  No Python type, no allocation; one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+
+namespace answer {
+
+// Bytes that `write_head` adds to `start`, at most.
+constexpr size_t kMostBytes = 160;
+constexpr size_t kDateSize = 29;
+
+namespace detail {
+
+inline char* put(char* at, const char* text, size_t size) {
+  std::memcpy(at, text, size);
+  return at + size;
+}
+
+inline char* put_number(char* at, uint64_t value) {
+  char digits[20];
+  size_t count = 0;
+  do {
+    digits[count++] = static_cast<char>('0' + value % 10);
+    value /= 10;
+  } while (value);
+  while (count) *at++ = digits[--count];
+  return at;
+}
+
+inline char* put_two(char* at, int value) {
+  *at++ = static_cast<char>('0' + value / 10 % 10);
+  *at++ = static_cast<char>('0' + value % 10);
+  return at;
+}
+
+}  // namespace detail
+
+// The time as the field Date has it, in kDateSize bytes: Sun, 06 Nov 1994 08:49:37 GMT.
+inline void write_date(char* at, std::time_t seconds) {
+  static const char kDays[] = "SunMonTueWedThuFriSat";
+  static const char kMonths[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  std::tm now{};
+  gmtime_r(&seconds, &now);
+  at = detail::put(at, kDays + 3 * now.tm_wday, 3);
+  at = detail::put(at, ", ", 2);
+  at = detail::put_two(at, now.tm_mday);
+  *at++ = ' ';
+  at = detail::put(at, kMonths + 3 * now.tm_mon, 3);
+  *at++ = ' ';
+  const int year = now.tm_year + 1900;
+  at = detail::put_two(at, year / 100);
+  at = detail::put_two(at, year % 100);
+  *at++ = ' ';
+  at = detail::put_two(at, now.tm_hour);
+  *at++ = ':';
+  at = detail::put_two(at, now.tm_min);
+  *at++ = ':';
+  at = detail::put_two(at, now.tm_sec);
+  detail::put(at, " GMT", 4);
+}
+
+// The date of now; written anew once a second. Good until the next call.
+inline const char* date() {
+  static std::time_t written = -1;
+  static char text[kDateSize];
+  const std::time_t now = std::time(nullptr);
+  if (now != written) {
+    write_date(text, now);
+    written = now;
+  }
+  return text;
+}
+
+// A whole head; returns its end.
+//
+// at          room for start_size + kMostBytes
+// start       status line and first fields, without the last line's end
+// json_size   appended to `start` if it is not negative: the value of its last field
+// body_size   bytes that follow the head
+inline char* write_head(char* at, const char* start, size_t start_size, int64_t json_size,
+                        uint64_t body_size, const char* date) {
+  using detail::put;
+  static const char kServer[] = "\r\nServer: core\r\nContent-Length: ";
+  static const char kDate[] = "\r\nDate: ";
+  at = put(at, start, start_size);
+  if (json_size >= 0) at = detail::put_number(at, static_cast<uint64_t>(json_size));
+  at = put(at, kServer, sizeof kServer - 1);
+  at = detail::put_number(at, body_size);
+  at = put(at, kDate, sizeof kDate - 1);
+  at = put(at, date, kDateSize);
+  return put(at, "\r\n\r\n", 4);
+}
+
+}  // namespace answer

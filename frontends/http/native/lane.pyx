@@ -1,0 +1,576 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+"""The fast lane of a connection; see lane.pyi.
+
+bytes ─► head.hpp ─► [Lane] ─► parse ─► Server.infer ─► Reply ─► [Flight] ─► write ─► answer.hpp ─► bytes
+
+No task, coroutine or future is made for a request. `Lane._process` is the one place where bytes that
+came are given on; all else asks it to go on.
+"""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.unicode cimport PyUnicode_DecodeLatin1
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcmp, memcpy
+from libcpp cimport bool as boolean
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+
+from core.response cimport InferenceResponse, Reply
+
+import sys
+from http import HTTPStatus
+
+from core.errors import CoreError
+from core.response import not_single
+from frontends.http.codec.limits import JSON_SIZE
+from frontends.http.codec.parse import parse
+from frontends.http.codec.render import write
+from frontends.http.errors import error_answer, unexpected
+from frontends.http.services.infer import refuse_decoupled
+
+cdef extern from "head.hpp" namespace "head" nogil:
+    cdef cppclass Span:
+        const char* data
+        size_t size
+
+    enum Verdict:
+        More
+        Infer
+        Regular
+        Foreign
+
+    cdef cppclass Head:
+        Head()
+        Verdict verdict
+        size_t size
+        int64_t body_size
+        Span model
+        int64_t version
+        boolean has_json_size
+        Span json_size
+
+    Head read(const char*, size_t)
+
+cdef extern from "answer.hpp" namespace "answer" nogil:
+    const char* date()
+    char* write_head(char*, const char*, size_t, int64_t, uint64_t, const char*)
+
+cdef enum:
+    MOST_FLIGHTS = 64  # requests of one connection without an answer
+    FEWER_FLIGHTS = 32  # reading goes on when there are no more than that
+    SMALL = 8 * 1024  # a body up to this is copied rather than viewed: the read's other bytes go
+    FIRST_ROOM = 64 * 1024  # taken for a body at once, if it says that it is larger
+    JOINED = 64 * 1024  # an answer up to this is one object; of a larger one the tensors are not copied
+    MOST_HEAD = 512  # bytes of an answer's head, whose texts are all known here
+    UNKNOWN = -1
+
+cdef bytes _JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json"
+cdef bytes _BINARY = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n" + JSON_SIZE.encode() + b": "
+)
+cdef dict _NO_JSON_SIZE = {}
+# asyncio's writelines of these versions never asks the writer to pause.
+cdef bint _CAN_GATHER = not (
+    (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
+)
+
+
+cdef double _now() noexcept:
+    """time.monotonic()"""
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return <double>now.tv_sec + <double>now.tv_nsec * 1e-9
+
+
+@cython.final
+cdef class Port:
+    """What all lanes of one port share; see lane.pyi."""
+
+    cdef object _infer, _signature, _regions, _tracing, _loop, _guest, _opened, _lost
+    cdef object _most_bytes
+    cdef int64_t _most
+    cdef double _keep_alive_s
+
+    def __init__(self, server, loop, *, guest, opened, lost, double keep_alive_s):
+        self._infer = server.infer
+        self._signature = server.signature
+        self._regions = server.shared_memory
+        self._tracing = server.tracing
+        self._most_bytes = self._most = server.options.http_max_input_size
+        self._loop = loop
+        self._guest = guest
+        self._opened = opened
+        self._lost = lost
+        self._keep_alive_s = keep_alive_s
+
+    cdef bint takes(self, const Head* head):
+        """Whether a request with that head is for the lane: others are refused, or traced, elsewhere."""
+        if head.body_size > self._most and (
+            not head.has_json_size or head.json_size.size == 1 and head.json_size.data[0] == c"0"
+        ):
+            return False
+        return not self._tracing.on
+
+
+@cython.final
+cdef class Flight:
+    """One request in flight, and the listener of its Reply. Written once, in the order of its fields.
+
+    reply    None before the server took the request, and after its end
+    answer   bytes, or a list of buffers; None before the end
+    """
+
+    cdef Lane lane
+    cdef Flight next
+    cdef Reply reply
+    cdef object form
+    cdef InferenceResponse response
+    cdef Py_ssize_t count
+    cdef object answer
+
+    def __call__(self, item, bint final):
+        if self.answer is not None or self.lane is None:
+            return
+        if isinstance(item, InferenceResponse):
+            self.response = item
+            self.count += 1
+        elif item is not None:
+            self.fail(item)
+            return
+        if not final:
+            return
+        if self.count != 1:
+            self.fail(not_single(self.count))
+            return
+        try:
+            json_size, parts = write(self.response, self.form)
+            self.end(_answer(
+                _BINARY if json_size else _JSON,
+                json_size if json_size else UNKNOWN,
+                parts,
+                self.reply is None or self.reply.request.shared,
+            ))
+        except CoreError as error:
+            self.fail(error)
+        except Exception:
+            self.fail(None)
+
+    cdef fail(self, error):
+        """End with a CoreError; None for the exception that is being handled, which is nobody's fault."""
+        self.refuse(error_answer(error) if error is not None else unexpected("an inference"))
+
+    cdef refuse(self, refusal):
+        fields = "".join(f"\r\n{name}: {value}" for name, value in refusal.headers.items())
+        status = HTTPStatus(refusal.status)
+        start = f"HTTP/1.1 {status.value} {status.phrase}{fields}".encode()
+        self.end(_answer(start, UNKNOWN, [refusal.body], True))
+
+    cdef end(self, answer):
+        self.answer = answer
+        # The reply holds the request and its body, which nobody needs while the answer waits its turn.
+        self.reply = None
+        self.response = None
+        self.lane.answered(self)
+
+
+@cython.final
+cdef class Lane:
+    """One connection; see lane.pyi.
+
+    Bytes are in one place at a time: `_pending` (not looked at, or the beginning of a head), `_body`
+    (of the request that is being received), with the guest, or in a flight.
+    """
+
+    cdef Port _port
+    cdef object _transport
+    cdef object _timer
+    cdef double _used  # when the last answer was given
+
+    # in
+    cdef bytes _pending
+    cdef bytearray _body  # with room for what may come; None between requests
+    cdef Py_ssize_t _body_size, _received
+    cdef str _model
+    cdef object _version
+    cdef dict _headers
+    cdef bint _working  # within _process
+    cdef int _going_on  # _pending waits until there are no more flights than this; UNKNOWN: it does not
+    cdef bint _reading_paused
+
+    # the other lane
+    cdef object _guest
+    cdef bint _with_guest
+    cdef int64_t _owed  # bytes of the request that the guest is being given; UNKNOWN: it alone knows
+    cdef bint _at_blank_line  # the last bytes that the guest was given end with one
+
+    # out
+    cdef Flight _first, _last
+    cdef int _flights
+    cdef list _ready  # buffers to be written
+    cdef bint _turn_is_planned
+    cdef bint _writing_paused
+    cdef bint _finishing
+
+    def __init__(self, Port port):
+        self._port = port
+        self._going_on = UNKNOWN
+        self._ready = []
+
+    # what the transport calls ------------------------------------------------
+
+    def connection_made(self, transport):
+        self._transport = transport
+        self._used = _now()
+        self._watch(self._port._keep_alive_s)
+        self._port._opened(self, transport)
+
+    def connection_lost(self, exc):
+        cdef Flight flight = self._first, after
+        self._transport = None
+        self._pending = self._body = None
+        self._first = self._last = None
+        self._flights = 0
+        self._timer.cancel()
+        while flight is not None:
+            after, flight.next, flight.lane = flight.next, None, None
+            if flight.reply is not None:
+                flight.reply.cancel()
+            flight = after
+        if self._guest is not None:
+            self._guest.connection_lost(exc)
+            self._guest = None
+        self._port._lost(self)
+
+    def eof_received(self):
+        # As the other lane: the transport closes, who only half closed gets no answer.
+        return None
+
+    def pause_writing(self):
+        self._writing_paused = True
+        if self._guest is not None:
+            self._guest.pause_writing()
+        self._set_reading()
+
+    def resume_writing(self):
+        self._writing_paused = False
+        if self._guest is not None:
+            self._guest.resume_writing()
+        self._go_on()
+
+    def data_received(self, data):
+        if self._transport is None:
+            return
+        cdef bytes found = data if type(data) is bytes else bytes(data)
+        if self._pending is not None:
+            found = self._pending + found
+            self._pending = None
+            if self._going_on != UNKNOWN:
+                self._pending = found  # came in spite of the pause
+                return
+        self._process(found)
+        self._flush()
+
+    # in --------------------------------------------------------------------------
+
+    cdef _process(self, bytes data):
+        """Give on what can be given on; the rest is `_pending` then."""
+        cdef const char* start = PyBytes_AS_STRING(data)
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(data), at = 0
+        cdef Head head
+        self._working = True
+        self._going_on = UNKNOWN
+        try:
+            while at < size and self._transport is not None:
+                if self._with_guest:
+                    if self._guest_is_done():
+                        self._with_guest = False
+                    else:
+                        at = self._give_guest(data, at)
+                elif self._body is not None:
+                    at = self._receive(data, at)
+                elif self._finishing:
+                    at = size  # a request that came too late
+                elif self._writing_paused or self._flights == MOST_FLIGHTS:
+                    self._going_on = FEWER_FLIGHTS
+                    break
+                else:
+                    head = read(start + at, size - at)
+                    if head.verdict == More:
+                        break
+                    if head.verdict == Infer and self._port.takes(&head):
+                        at = self._begin(data, at, &head)
+                    elif self._flights:
+                        self._going_on = 0  # the answers are in order: the guest comes after these
+                        break
+                    else:
+                        self._invite_guest()
+                        at = self._give_guest(data, at)
+        finally:
+            self._working = False
+        if at < size and self._transport is not None:
+            self._pending = data if at == 0 else data[at:]
+        self._advance()
+        self._set_reading()
+
+    cdef Py_ssize_t _begin(self, bytes data, Py_ssize_t at, const Head* head) except -1:
+        """A request whose head is at `at`; returns what comes behind all that is there of it."""
+        cdef Py_ssize_t begin = at + <Py_ssize_t>head.size, there = PyBytes_GET_SIZE(data) - begin
+        cdef Py_ssize_t size = head.body_size
+        cdef str model = PyUnicode_DecodeLatin1(head.model.data, head.model.size, NULL)
+        cdef dict headers = _NO_JSON_SIZE
+        if head.has_json_size:
+            # The one field that `parse` asks for, under the one name that it asks with.
+            headers = {JSON_SIZE: PyUnicode_DecodeLatin1(head.json_size.data, head.json_size.size, NULL)}
+        if size <= there:
+            if size <= SMALL:
+                body = PyBytes_FromStringAndSize(PyBytes_AS_STRING(data) + begin, size)
+            else:
+                body = memoryview(data)[begin : begin + size]
+            self._admit(model, head.version, headers, body)
+            return begin + size
+        self._model, self._version, self._headers = model, head.version, headers
+        self._body_size = size
+        self._received = 0
+        self._body = bytearray()
+        return self._receive(data, begin)
+
+    cdef Py_ssize_t _receive(self, bytes data, Py_ssize_t at) except -1:
+        """More of the body; returns what comes behind it."""
+        cdef Py_ssize_t more = min(self._body_size - self._received, PyBytes_GET_SIZE(data) - at)
+        cdef Py_ssize_t end = self._received + more
+        if end > PyByteArray_GET_SIZE(self._body):
+            # Grows with what has come: a length that is only claimed takes no memory.
+            PyByteArray_Resize(self._body, min(self._body_size, max(2 * end, <Py_ssize_t>FIRST_ROOM)))
+        memcpy(PyByteArray_AS_STRING(self._body) + self._received, PyBytes_AS_STRING(data) + at, more)
+        self._received = end
+        if end == self._body_size:
+            body, self._body = self._body, None
+            self._admit(self._model, self._version, self._headers, body)
+        return at + more
+
+    cdef _admit(self, str model, version, dict headers, body):
+        """Hand a complete request to its model."""
+        cdef Flight flight = Flight.__new__(Flight)
+        cdef Port port = self._port
+        flight.lane = self
+        if self._last is None:
+            self._first = flight
+        else:
+            self._last.next = flight
+        self._last = flight
+        self._flights += 1
+        try:
+            signature = port._signature(model, version)
+            if signature.decoupled:
+                refuse_decoupled()
+            request, flight.form = parse(
+                model, version, signature, headers, body, port._most_bytes, port._regions
+            )
+            flight.reply = port._infer(request)
+            flight.reply.listen(flight)
+        except CoreError as error:
+            flight.fail(error)
+        except Exception:
+            flight.fail(None)
+
+    # the other lane ------------------------------------------------------------------
+
+    cdef _invite_guest(self):
+        """From here on all bytes are the guest's, until it has answered what they ask."""
+        if self._guest is None:
+            self._guest = self._port._guest()
+            self._guest.connection_made(self._transport)
+        self._with_guest = True
+        self._owed = 0
+        if self._reading_paused:
+            self._reading_paused = False
+            self._transport.resume_reading()
+
+    cdef bint _guest_is_done(self) except -1:
+        """Whether the next byte is the first of a request, and all requests before it are answered.
+
+        After a request whose end was not known, a blank line is one: while the guest is idle, every
+        request of which it has seen the head is over, and no beginning of a head ends with that.
+        """
+        return (
+            self._owed == 0 or self._owed == UNKNOWN and self._at_blank_line
+        ) and self._guest.idle
+
+    cdef Py_ssize_t _give_guest(self, bytes data, Py_ssize_t at) except -1:
+        """Bytes that belong together; returns what comes behind them."""
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(data), end = size
+        cdef Head head
+        if self._owed == 0:
+            head = read(PyBytes_AS_STRING(data) + at, size - at)
+            self._owed = UNKNOWN
+            if head.verdict == Regular or head.verdict == Infer:
+                self._owed = <int64_t>head.size + head.body_size
+        if self._owed != UNKNOWN:
+            end = min(size, at + <Py_ssize_t>self._owed)
+            self._owed -= end - at
+        self._at_blank_line = end - at >= 4 and not memcmp(
+            PyBytes_AS_STRING(data) + end - 4, b"\r\n\r\n", 4
+        )
+        self._guest.data_received(data if end - at == size else data[at:end])
+        return end
+
+    # out ---------------------------------------------------------------------------
+
+    cdef answered(self, Flight flight):
+        """A flight of this lane has its answer."""
+        if self._working or flight is not self._first:
+            return
+        if flight.next is None:
+            self._go_on()
+        elif not self._turn_is_planned:
+            # Others of this connection may end in this turn: one write for all.
+            self._turn_is_planned = True
+            self._port._loop.call_soon(self.turn)
+
+    def turn(self):
+        """The end of a turn of the loop in which answers came."""
+        self._turn_is_planned = False
+        self._go_on()
+
+    cdef _go_on(self):
+        """Give what there is and, if that made room, go on with what waits."""
+        if self._transport is None or self._working:
+            return
+        self._advance()
+        while (
+            self._pending is not None
+            and 0 <= self._flights <= self._going_on
+            and not self._writing_paused
+            and self._transport is not None
+        ):
+            data, self._pending = self._pending, None
+            self._process(data)
+        self._flush()
+        self._set_reading()
+        if self._finishing:
+            self._end_if_idle()
+
+    cdef _advance(self):
+        """Move the answers whose turn it is out of their flights."""
+        cdef Flight flight = self._first
+        while flight is not None and flight.answer is not None and not self._writing_paused:
+            if type(flight.answer) is list:
+                self._ready += <list>flight.answer
+            else:
+                self._ready.append(flight.answer)
+            self._first, flight.next, flight.lane = flight.next, None, None
+            self._flights -= 1
+            flight = self._first
+        if flight is None:
+            self._last = None
+
+    cdef _flush(self):
+        """Write what is ready, in one go."""
+        cdef list ready = self._ready
+        if not ready or self._transport is None:
+            return
+        self._ready = []
+        self._used = _now()
+        if len(ready) == 1:
+            self._transport.write(ready[0])
+        elif _CAN_GATHER:
+            self._transport.writelines(ready)
+        else:
+            for buffer in ready:
+                self._transport.write(buffer)
+        if self._finishing:
+            self._end_if_idle()
+
+    cdef _set_reading(self):
+        cdef bint pause = self._going_on != UNKNOWN or self._writing_paused
+        if self._with_guest or self._transport is None or pause == self._reading_paused:
+            return  # the guest itself says when it wants to read
+        self._reading_paused = pause
+        if pause:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    # the end --------------------------------------------------------------------------
+
+    def finish(self):
+        """Close when the last request that has begun is answered; now, if there is none."""
+        self._finishing = True
+        if self._body is None and not self._with_guest:
+            self._pending = None
+            self._going_on = UNKNOWN
+        self._end_if_idle()
+
+    def cut(self):
+        """Close now; requests in flight are cancelled."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    cdef _end_if_idle(self):
+        if self._transport is None or self._flights or self._ready or self._body is not None:
+            return
+        # A busy guest closes the transport itself, for it was told too.
+        if not self._with_guest or not self._guest.busy:
+            self._transport.close()
+
+    cdef _watch(self, double seconds):
+        self._timer = self._port._loop.call_later(seconds, self.look)
+
+    def look(self):
+        """Close a connection on which nothing was answered for as long as the port keeps it."""
+        if self._transport is None:
+            return
+        cdef double limit = self._port._keep_alive_s, used = self._used
+        if self._flights or self._body is not None or self._with_guest and not self._guest.idle:
+            self._watch(limit)
+            return
+        if self._guest is not None:
+            used = max(used, self._guest.used)
+        used += limit - _now()
+        if used > 0:
+            self._watch(used)
+        else:
+            self._transport.close()
+
+
+cdef _answer(bytes start, int64_t json_size, list parts, bint join):
+    """Head and body: one object, or buffers of which the large ones are the parts themselves.
+
+    join   the parts may change before they are sent
+    """
+    cdef char head[MOST_HEAD]
+    cdef Py_ssize_t size = 0, head_size
+    cdef char* at
+    cdef bytes joined
+    for part in parts:
+        size += PyBytes_GET_SIZE(part) if type(part) is bytes else memoryview(part).nbytes
+    head_size = write_head(
+        head, PyBytes_AS_STRING(start), PyBytes_GET_SIZE(start), json_size, size, date()
+    ) - head
+    if size > JOINED and not join:
+        return [PyBytes_FromStringAndSize(head, head_size), *map(_flat, parts)]
+    joined = PyBytes_FromStringAndSize(NULL, head_size + size)
+    at = PyBytes_AS_STRING(joined)
+    memcpy(at, head, head_size)
+    at += head_size
+    for part in parts:
+        at = _copy(at, part)
+    return joined
+
+
+def _flat(part):
+    return part if type(part) is bytes else memoryview(part).cast("B")
+
+
+cdef char* _copy(char* at, part) except NULL:
+    cdef Py_buffer view
+    if type(part) is bytes:
+        memcpy(at, PyBytes_AS_STRING(part), PyBytes_GET_SIZE(part))
+        return at + PyBytes_GET_SIZE(part)
+    PyObject_GetBuffer(part, &view, PyBUF_SIMPLE)
+    memcpy(at, view.buf, view.len)
+    at += view.len
+    PyBuffer_Release(&view)
+    return at
