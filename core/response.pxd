@@ -27,5 +27,6 @@ cdef class Reply:
 
     cpdef send(self, item, bint final=*)
     cpdef fail(self, error)
+    @cython.locals(reply=Reply)
     cpdef listen(self, listener)
     cpdef cancel(self)

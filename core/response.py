@@ -123,10 +123,12 @@ class Reply:
         """Call `listener(item, final)` for each item, those that wait first. Only one listener."""
         if self._listener is not None:
             raise RuntimeError("a Reply has one listener")
-        while self._items:
-            item, final = self._items.popleft()
+        # Compiled callers may hold the only reference in an attribute that the listener clears.
+        reply = self
+        while reply._items:
+            item, final = reply._items.popleft()
             listener(item, final)
-        self._listener = _all_told if self._finished else listener
+        reply._listener = _all_told if reply._finished else listener
 
     def cancel(self) -> None:
         """Nobody waits any more; the request leaves the queue or the model is told."""
