@@ -67,6 +67,7 @@ struct Parameter {
 // Texts view the body or `unescaped`: they are good until the body goes or `clear` is called.
 struct Request {
   Text id;
+  bool sequence_named = false;  // by sequence_name, else by sequence_id
   Text sequence_name;
   uint64_t sequence_id = 0;
   bool sequence_start = false;
@@ -84,7 +85,7 @@ struct Request {
   void clear() {
     id = sequence_name = Text{};
     sequence_id = priority = timeout_us = 0;
-    sequence_start = sequence_end = binary_output = false;
+    sequence_named = sequence_start = sequence_end = binary_output = false;
     parameters.clear();
     inputs.clear();
     dimensions.clear();
@@ -165,8 +166,9 @@ class RequestReader {
   }
 
   bool read_sequence_id() {
-    if (cursor_.peek() == '"') return take_text(request_.sequence_name);
-    return cursor_.take_integer(request_.sequence_id);
+    request_.sequence_named = cursor_.peek() == '"';
+    return request_.sequence_named ? take_text(request_.sequence_name)
+                                   : cursor_.take_integer(request_.sequence_id);
   }
 
   bool read_own() {

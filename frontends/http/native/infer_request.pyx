@@ -81,6 +81,7 @@ cdef extern from "infer_request.hpp" namespace "http_json" nogil:
 
     cdef cppclass Request:
         Text id
+        boolean sequence_named
         Text sequence_name
         uint64_t sequence_id
         boolean sequence_start
@@ -237,12 +238,13 @@ cdef str _name(Text text):
     return <str>name
 
 
-cdef void _set_sequence(InferenceRequest request, Request* found):
-    if found.sequence_name.size:
+cdef int _set_sequence(InferenceRequest request, Request* found) except -1:
+    if found.sequence_named:
         request.correlation_id = _text(found.sequence_name)
     elif found.sequence_id:
         request.correlation_id = found.sequence_id
     request.flags = (_START if found.sequence_start else 0) | (_END if found.sequence_end else 0)
+    return 0
 
 
 cdef int _set_parameters(InferenceRequest request, Request* found) except -1:

@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -103,9 +104,9 @@ inline bool read_real(const char*& at, const char* end, double& value) {
   const char* first = at;
   uint64_t digits = 0;
   read_digits(at, end, digits);
-  const ptrdiff_t whole = at - first;
+  const std::ptrdiff_t whole = at - first;
   if (*first == '0' && whole > 1) return false;
-  ptrdiff_t fraction = 0;
+  std::ptrdiff_t fraction = 0;
   int64_t exponent = 0;
   bool integral = true;
   if (at < end && *at == '.') {

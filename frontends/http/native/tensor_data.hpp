@@ -4,6 +4,7 @@
 // only how many elements there are, as in Triton.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
