@@ -283,6 +283,7 @@ cdef class Lane:
         self._going_on = UNKNOWN
         try:
             while at < size and self._transport is not None:
+                self._advance()
                 if self._with_guest:
                     if self._guest_is_done():
                         self._with_guest = False

@@ -140,7 +140,7 @@ class Site:
 
 
 @asynccontextmanager
-async def open_site(folder, **options):
+async def open_site(folder, lane="auto", **options):
     """Serve MODELS from `folder`."""
     for name, config in MODELS.items():
         (folder / name / "1").mkdir(parents=True)
@@ -152,6 +152,7 @@ async def open_site(folder, **options):
         "http_address": "127.0.0.1",
         "http_port": 0,
         "disable_auto_complete_config": True,
+        "http_lane": lane,
         **options,
     }
     server = Server(Options.defaults(**chosen), find_backend=lambda name: backend)
@@ -169,16 +170,28 @@ async def open_site(folder, **options):
         await server.stop(5)
 
 
+@pytest.fixture(params=["auto", "aiohttp"])
+def lane(request):
+    """--http-lane: every test runs with the fast lane, and with aiohttp alone."""
+    return request.param
+
+
 @pytest.fixture
-async def site(tmp_path):
-    async with open_site(tmp_path / "models") as found:
+async def site(tmp_path, lane):
+    async with open_site(tmp_path / "models", lane) as found:
         yield found
 
 
 @pytest.fixture
-def open_with(tmp_path):
+def open_with(tmp_path, lane):
     """Serve with options: `async with open_with(...) as site`."""
-    return lambda **options: open_site(tmp_path / "models", **options)
+    return lambda **options: open_site(tmp_path / "models", **{"lane": lane, **options})
+
+
+@pytest.fixture
+def open_anew(tmp_path_factory, lane):
+    """The same from another folder each time, for a test that serves many times."""
+    return lambda: open_site(tmp_path_factory.mktemp("site") / "models", lane)
 
 
 @pytest.fixture(name="document")

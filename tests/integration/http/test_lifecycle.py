@@ -15,7 +15,12 @@ GATED = "/v2/models/gated/infer"
 
 def second(site, **options):
     """Another frontend of the same server, on the same port if the options name no other."""
-    options = {"http_address": "127.0.0.1", "http_port": site.frontend.port, **options}
+    options = {
+        "http_address": "127.0.0.1",
+        "http_port": site.frontend.port,
+        "http_lane": site.server.options.http_lane,
+        **options,
+    }
 
     class View:
         def __init__(self, server):

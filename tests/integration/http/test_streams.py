@@ -9,6 +9,7 @@ import pytest
 from core import dtypes
 from core.config import InputSpec, Signature
 from core.errors import invalid
+from core.memory import SharedMemoryRegions
 from core.options import Options
 from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Tracer
@@ -23,8 +24,9 @@ PATIENCE_S = 20
 class ScriptedServer:
     """One model `m` with the text `x`; gives each test the Reply of its request."""
 
-    def __init__(self):
-        self.options = Options.defaults(http_address="127.0.0.1", http_port=0)
+    def __init__(self, lane):
+        self.options = Options.defaults(http_address="127.0.0.1", http_port=0, http_lane=lane)
+        self.shared_memory = SharedMemoryRegions(False)
         self.tracing = Tracer(self.options)
         self.replies = asyncio.Queue()
 
@@ -89,8 +91,8 @@ async def until(condition):
 
 
 @pytest.fixture
-async def server():
-    return ScriptedServer()
+async def server(lane):
+    return ScriptedServer(lane)
 
 
 @pytest.fixture
