@@ -211,7 +211,7 @@ async def test_a_client_cannot_tell_the_lanes_apart(ports, what):
 async def test_nor_if_its_bytes_come_one_by_one(ports, what):
     data = ODD[what]
     expected = await told(ports[1], data)
-    if b"Connection: close" in expected[-1][0]:
+    if b"Connection: close" in expected[-1][0] or b"Not Found" in expected[0][1]:
         return  # the server may close while there is more to send
 
     assert await told(ports[0], *(data[at : at + 1] for at in range(len(data)))) == expected
@@ -393,8 +393,7 @@ async def test_no_more_than_64_of_one_connection_are_in_flight(site):
     connection = await site.connect()
     connection.send(infer_of(0, "gated") + b"".join(infer_of(n) for n in range(1, 200)))
     await asyncio.wait_for(site.backend.running.wait(), 10)
-    await site.ask("GET", "/v2/health/live")
-    assert len(site.backend.requests) == 64
+    assert await taken(site) == 64
 
     site.backend.gate.set()
 
@@ -412,6 +411,16 @@ async def test_answers_of_one_turn_leave_in_one_write(site, monkeypatch):
     first = await connection.reader.readuntil(b'"id":"19"')
 
     assert first.count(b"HTTP/1.1 200") == 20
+
+
+async def taken(site):
+    """How many requests came to models when no more do."""
+    before = -1
+    while before != len(site.backend.requests):
+        before = len(site.backend.requests)
+        for _ in range(20):
+            await site.ask("GET", "/v2/health/live")
+    return before
 
 
 # Clients that go, or do not read ---------------------------------------------------------------
@@ -442,13 +451,7 @@ async def test_a_client_that_does_not_read_is_not_read_either(site):
     for _ in range(60):
         connection.send(large)
 
-    await site.ask("GET", "/v2/health/live")
-    taken = -1
-    while taken != len(site.backend.requests):  # as long as the server takes more
-        taken = len(site.backend.requests)
-        for _ in range(20):
-            await site.ask("GET", "/v2/health/live")
-    assert taken < 60
+    assert await taken(site) < 60
 
     for _ in range(60):
         reply = await connection.reply()
@@ -485,6 +488,7 @@ async def test_a_connection_with_a_request_is_not_idle(monkeypatch, open_with):
         assert await connection.rest() == b""
 
 
+@pytest.mark.parametrize("lane", ["auto"])
 async def test_stopping_waits_for_a_body_that_is_still_coming(site):
     connection = await site.connect()
     data = infer_of(0)

@@ -1,0 +1,407 @@
+"""The fast lane between a transport, a server and a guest that the tests play."""
+
+import gc
+import json
+import time
+import tracemalloc
+import weakref
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from core import dtypes
+from core.config import InputSpec, OutputSpec, Signature
+from core.errors import invalid
+from core.memory import SharedMemoryRegions
+from core.response import InferenceResponse, Reply
+from core.tensor import Tensor
+from frontends.http.native.lane import Lane, Port
+
+CORPUS = Path(__file__).parents[2] / "fuzz/corpus/http_head"
+
+
+class Transport:
+    """What a lane does to its connection."""
+
+    def __init__(self):
+        self.written = []  # one list of buffers for each write
+        self.reading = True
+        self.closed = False
+
+    def write(self, data):
+        self.written.append([data])
+
+    def writelines(self, buffers):
+        self.written.append(list(buffers))
+
+    def pause_reading(self):
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self):
+        assert not self.reading
+        self.reading = True
+
+    def close(self):
+        self.closed = True
+
+    abort = close
+
+    @property
+    def sent(self):
+        return b"".join(bytes(buffer) for buffers in self.written for buffer in buffers)
+
+
+class Guest:
+    """The other engine, which answers when a test says so."""
+
+    def __init__(self):
+        self.data = b""
+        self.idle = True
+        self.busy = False
+        self.used = 0.0
+
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def connection_lost(self, exc):
+        self.transport = None
+
+    def data_received(self, data):
+        self.data += data
+        self.idle = False
+
+    def pause_writing(self):
+        pass
+
+    resume_writing = pause_writing
+
+
+class Connection:
+    """A lane, and everything around it."""
+
+    def __init__(self):
+        self.transport = Transport()
+        self.guests = []
+        self.turns = []  # what waits for the end of the turn
+        self.replies = []
+        self.open = set()
+        tensors = (
+            {"x": InputSpec("x", dtypes.FP32, (-1,))},
+            {"y": OutputSpec("y", dtypes.FP32, (-1,))},
+        )
+        self.signature = Signature("m", 1, *tensors, 0, False)
+        server = SimpleNamespace(
+            infer=self.infer,
+            signature=lambda name, version: self.signature,
+            shared_memory=SharedMemoryRegions(False),
+            tracing=SimpleNamespace(on=False),
+            options=SimpleNamespace(http_max_input_size=1 << 20),
+        )
+        loop = SimpleNamespace(
+            call_later=lambda seconds, call: SimpleNamespace(cancel=lambda: None),
+            call_soon=self.turns.append,
+        )
+        self.port = Port(
+            server,
+            loop,
+            guest=self.guest,
+            opened=lambda lane, transport: self.open.add(lane),
+            lost=self.open.discard,
+            keep_alive_s=10.0,
+        )
+        self.lane = Lane(self.port)
+        self.lane.connection_made(self.transport)
+        self.receive = self.lane.data_received
+
+    def guest(self):
+        self.guests.append(Guest())
+        return self.guests[-1]
+
+    def infer(self, request):
+        self.replies.append(Reply(request))
+        return self.replies[-1]
+
+    def answer(self, which, values=(1.0,)):
+        reply = self.replies[which]
+        output = Tensor.of("y", np.array(values, np.float32))
+        reply.send(InferenceResponse("m", 1, [output], id=reply.request.id))
+
+    def ids(self):
+        """The ids of the answers that were sent, in order."""
+        parts = self.transport.sent.split(b'{"id":"')[1:]
+        return [part[: part.index(b'"')].decode() for part in parts]
+
+
+@pytest.fixture
+def connection():
+    return Connection()
+
+
+def request(id="a", values=(1.0,), **more):
+    document = {"id": id, "inputs": [
+        {"name": "x", "datatype": "FP32", "shape": [len(values)], "data": list(values)}
+    ], **more}  # fmt: skip
+    body = json.dumps(document).encode()
+    return b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (
+        len(body),
+        body,
+    )
+
+
+def binary(size):
+    head = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n" % size
+    return head + b"Inference-Header-Content-Length: 0\r\n\r\n"
+
+
+OTHER = b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def test_an_answer_has_the_fields_of_every_answer(connection):
+    connection.receive(request())
+    connection.answer(0)
+
+    head, body = connection.transport.sent.split(b"\r\n\r\n")
+    first, *fields = head.decode().split("\r\n")
+    assert first == "HTTP/1.1 200 OK"
+    assert [field.split(": ")[0] for field in fields] == [
+        "Content-Type",
+        "Server",
+        "Content-Length",
+        "Date",
+    ]
+    assert fields[2] == f"Content-Length: {len(body)}"
+    assert abs(parsedate_to_datetime(fields[3][6:]).timestamp() - time.time()) < 60
+
+
+def test_a_request_may_be_cut_at_every_byte(connection):
+    data = request("cut", (1.0, 2.0))
+    for at in range(1, len(data)):
+        connection.receive(data[:at])
+        assert len(connection.replies) == at - 1
+        connection.receive(data[at:])
+        assert list(connection.replies[-1].request.inputs["x"].array) == [1.0, 2.0]
+        connection.answer(-1)
+    assert connection.ids() == ["cut"] * (len(data) - 1)
+    assert connection.guests == []
+
+
+def test_a_body_in_many_pieces_is_put_together(connection):
+    body = np.arange(200_000, dtype=np.float32).tobytes()
+    connection.receive(binary(len(body)))
+    for at in range(0, len(body), 60_000):
+        connection.receive(body[at : at + 60_000])
+
+    found = connection.replies[0].request.inputs["x"]
+    assert bytes(found.raw) == body
+
+
+def test_a_length_that_is_only_claimed_takes_no_memory(connection):
+    head = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000000\r\n"
+    tracemalloc.start()
+    try:
+        connection.receive(head + b"Inference-Header-Content-Length: 10\r\n\r\n" + bytes(1000))
+        assert tracemalloc.get_traced_memory()[0] < 500_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_body_beyond_the_limit_is_the_guests(connection):
+    connection.receive(binary((1 << 20) + 1))
+    assert connection.guests[0].data == binary((1 << 20) + 1)
+
+
+def test_answers_leave_in_the_order_of_requests(connection):
+    connection.receive(request("a") + request("b") + request("c"))
+
+    connection.answer(2)
+    connection.answer(1)
+    assert connection.transport.written == []
+    connection.answer(0)
+    connection.turns.pop()()
+
+    assert connection.ids() == ["a", "b", "c"]
+    assert len(connection.transport.written) == 1
+
+
+def test_answers_of_one_turn_are_one_write(connection):
+    connection.receive(request("a") + request("b") + request("c"))
+
+    for which in range(3):
+        connection.answer(which)
+    for turn in connection.turns:
+        turn()
+
+    assert connection.ids() == ["a", "b", "c"]
+    assert len(connection.transport.written) <= 2
+
+
+def test_large_outputs_are_written_as_they_are(connection):
+    connection.receive(request("a", parameters={"binary_data_output": True}))
+    values = np.arange(100_000, dtype=np.float32)
+    reply = connection.replies[0]
+    reply.send(InferenceResponse("m", 1, [Tensor.of("y", values)]))
+
+    ((*_, last),) = connection.transport.written
+    assert np.shares_memory(np.frombuffer(last, np.float32), values)
+    assert connection.transport.sent.endswith(values.tobytes())
+
+
+def test_outputs_that_a_client_could_change_are_copied(connection):
+    connection.receive(request("a", parameters={"binary_data_output": True}))
+    values = np.arange(100_000, dtype=np.float32)
+    reply = connection.replies[0]
+    reply.request.shared = True
+    reply.send(InferenceResponse("m", 1, [Tensor.of("y", values)]))
+
+    ((whole,),) = connection.transport.written
+    assert whole.endswith(values.tobytes())
+
+
+def test_errors_of_all_kinds_are_answers(connection, caplog):
+    connection.receive(request("a") + request("b") + request("c"))
+    connection.replies[0].fail(invalid("wrong: a"))
+    connection.replies[1].send(None)
+    connection.replies[2].send(InferenceResponse("m", 1, [SimpleNamespace(name="y")]))
+    connection.turns.pop()()
+
+    sent = connection.transport.sent
+    assert sent.count(b"HTTP/1.1 400 Bad Request\r\n") == 1
+    assert sent.count(b"HTTP/1.1 500 Internal Server Error\r\n") == 2
+    assert b'{"error":"wrong: a"}' in sent
+    assert b'{"error":"expected a single response, got 0"}' in sent
+    assert b"unexpected error in the server; its log has the details" in sent
+    assert "HTTP: an inference failed" in caplog.text
+
+
+# The guest -----------------------------------------------------------------------------------
+
+
+def test_the_guest_waits_for_the_answers_before_it(connection):
+    connection.receive(request("a") + OTHER)
+    assert connection.guests == [] and not connection.transport.reading
+
+    connection.answer(0)
+
+    assert connection.guests[0].data == OTHER
+    assert connection.ids() == ["a"] and connection.transport.reading
+
+
+def test_the_guest_keeps_the_connection_until_it_has_answered(connection):
+    connection.receive(OTHER)
+    connection.receive(request("a"))
+    (guest,) = connection.guests
+    assert guest.data == OTHER + request("a")
+
+    guest.idle = True
+    connection.receive(request("b"))
+
+    assert guest.data == OTHER + request("a")
+    assert [reply.request.id for reply in connection.replies] == ["b"]
+
+
+def test_the_guest_keeps_what_only_it_understands(connection):
+    start = b"POST /v2 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n"
+    connection.receive(start)
+    (guest,) = connection.guests
+    guest.idle = True  # as if it had seen the end
+    connection.receive(request("a"))  # within the chunks, for all that is known
+
+    assert guest.data == start + request("a")
+
+
+def test_a_blank_line_ends_what_only_the_guest_understands(connection):
+    start = b"POST /v2 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    connection.receive(start)
+    (guest,) = connection.guests
+    guest.idle = True
+    connection.receive(request("a"))
+
+    assert guest.data == start
+    assert len(connection.replies) == 1
+
+
+@pytest.mark.parametrize("path", sorted(CORPUS.iterdir()), ids=lambda path: path.name)
+def test_no_byte_of_a_head_is_lost(path):
+    whole, cut = Connection(), Connection()
+    data = path.read_bytes()
+    whole.receive(data)
+    for at in range(len(data)):
+        cut.receive(data[at : at + 1])
+
+    for connection in (whole, cut):
+        if connection.guests:
+            assert connection.guests[0].data == data
+    assert len(whole.guests) == len(cut.guests)
+    assert len(whole.replies) == len(cut.replies)
+
+
+# Pressure and the end --------------------------------------------------------------------------
+
+
+def test_a_client_that_does_not_read_is_not_read(connection):
+    connection.receive(request("a"))
+    connection.lane.pause_writing()
+    assert not connection.transport.reading
+    connection.answer(0)
+    connection.receive(request("b"))  # came in spite of the pause
+    assert connection.ids() == [] and len(connection.replies) == 1
+
+    connection.lane.resume_writing()
+
+    assert connection.ids() == ["a"] and connection.transport.reading
+    assert len(connection.replies) == 2
+
+
+def test_too_many_requests_wait_outside(connection):
+    connection.receive(b"".join(request(str(number)) for number in range(100)))
+    assert len(connection.replies) == 64 and not connection.transport.reading
+
+    for which in range(64):
+        connection.answer(which)
+    for turn in connection.turns:
+        turn()
+
+    assert len(connection.replies) == 100 and connection.transport.reading
+
+
+def test_a_lost_connection_cancels_its_requests(connection):
+    connection.receive(request("a") + request("b"))
+    connection.lane.connection_lost(None)
+
+    assert [reply.request.cancelled for reply in connection.replies] == [True, True]
+    connection.answer(0)
+    assert connection.transport.written == [] and connection.open == set()
+
+
+def test_a_finished_connection_closes_after_its_last_answer(connection):
+    connection.receive(request("a"))
+    connection.lane.finish()
+    connection.receive(request("too late"))
+    assert not connection.transport.closed
+
+    connection.answer(0)
+
+    assert connection.ids() == ["a"] and connection.transport.closed
+    assert len(connection.replies) == 1
+
+
+def test_an_idle_connection_closes_at_once(connection):
+    connection.receive(request("a")[:20])
+    connection.lane.finish()
+    assert connection.transport.closed
+
+
+def test_nothing_is_kept_of_an_answered_request(connection):
+    gc.disable()
+    try:
+        connection.receive(request("a"))
+        seen = weakref.ref(connection.replies[0].request.inputs["x"].array)
+        connection.answer(0)
+        connection.replies.clear()
+        assert seen() is None
+    finally:
+        gc.enable()
