@@ -23,7 +23,8 @@ from frontends.aiohttp_web import HttpVersion11, web
 from frontends.http.codec.limits import MOST_CHUNKS, too_large, too_many_chunks
 from frontends.http.errors import refusal
 from frontends.http.message import Answer, Parts
-from frontends.http.native.lane import Lane, Port
+from frontends.http.native.lane import Lane
+from frontends.http.native.port import Port
 
 logger = logging.getLogger("core")
 

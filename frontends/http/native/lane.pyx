@@ -1,75 +1,38 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
 """The fast lane of a connection; see lane.pyi.
 
-bytes ─► head.hpp ─► [Lane] ─► parse ─► Server.infer ─► Reply ─► [Flight] ─► write ─► answer.hpp ─► bytes
+bytes ─► head.hpp ─► [Lane] ─► parse ─► Server.infer ─► Reply ─► Flight ─► bytes
 
 No task, coroutine or future is made for a request. `Lane._process` is the one place where bytes that
 came are given on; all else asks it to go on.
 """
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeLatin1
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy
-from libcpp cimport bool as boolean
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from core.response cimport InferenceResponse, Reply
+from core.response cimport Reply
+from frontends.http.native.flight cimport Crew, Flight
+from frontends.http.native.port cimport Head, Infer, More, Port, Regular, read
 
 import sys
-from http import HTTPStatus
 
 from core.errors import CoreError
-from core.response import not_single
 from frontends.http.codec.limits import JSON_SIZE
 from frontends.http.codec.parse import parse
-from frontends.http.codec.render import write
-from frontends.http.errors import error_answer, unexpected
 from frontends.http.services.infer import refuse_decoupled
-
-cdef extern from "head.hpp" namespace "head" nogil:
-    cdef cppclass Span:
-        const char* data
-        size_t size
-
-    enum Verdict:
-        More
-        Infer
-        Regular
-        Foreign
-
-    cdef cppclass Head:
-        Head()
-        Verdict verdict
-        size_t size
-        int64_t body_size
-        Span model
-        int64_t version
-        boolean has_json_size
-        Span json_size
-
-    Head read(const char*, size_t)
-
-cdef extern from "answer.hpp" namespace "answer" nogil:
-    const char* date()
-    char* write_head(char*, const char*, size_t, int64_t, uint64_t, const char*)
 
 cdef enum:
     MOST_FLIGHTS = 64  # requests of one connection without an answer
     FEWER_FLIGHTS = 32  # reading goes on when there are no more than that
     SMALL = 8 * 1024  # a body up to this is copied rather than viewed: the read's other bytes go
     FIRST_ROOM = 64 * 1024  # taken for a body at once, if it says that it is larger
-    JOINED = 64 * 1024  # an answer up to this is one object; of a larger one the tensors are not copied
-    MOST_HEAD = 512  # bytes of an answer's head, whose texts are all known here
     UNKNOWN = -1
 
-cdef bytes _JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json"
-cdef bytes _BINARY = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n" + JSON_SIZE.encode() + b": "
-)
 cdef dict _NO_JSON_SIZE = {}
 # asyncio's writelines of these versions never asks the writer to pause.
 cdef bint _CAN_GATHER = not (
@@ -85,98 +48,7 @@ cdef double _now() noexcept:
 
 
 @cython.final
-cdef class Port:
-    """What all lanes of one port share; see lane.pyi."""
-
-    cdef object _infer, _signature, _regions, _tracing, _loop, _guest, _opened, _lost
-    cdef object _most_bytes
-    cdef int64_t _most
-    cdef double _keep_alive_s
-
-    def __init__(self, server, loop, *, guest, opened, lost, double keep_alive_s):
-        self._infer = server.infer
-        self._signature = server.signature
-        self._regions = server.shared_memory
-        self._tracing = server.tracing
-        self._most_bytes = self._most = server.options.http_max_input_size
-        self._loop = loop
-        self._guest = guest
-        self._opened = opened
-        self._lost = lost
-        self._keep_alive_s = keep_alive_s
-
-    cdef bint takes(self, const Head* head):
-        """Whether a request with that head is for the lane: others are refused, or traced, elsewhere."""
-        if head.body_size > self._most and (
-            not head.has_json_size or head.json_size.size == 1 and head.json_size.data[0] == c"0"
-        ):
-            return False
-        return not self._tracing.on
-
-
-@cython.final
-cdef class Flight:
-    """One request in flight, and the listener of its Reply. Written once, in the order of its fields.
-
-    reply    None before the server took the request, and after its end
-    answer   bytes, or a list of buffers; None before the end
-    """
-
-    cdef Lane lane
-    cdef Flight next
-    cdef Reply reply
-    cdef object form
-    cdef InferenceResponse response
-    cdef Py_ssize_t count
-    cdef object answer
-
-    def __call__(self, item, bint final):
-        if self.answer is not None or self.lane is None:
-            return
-        if isinstance(item, InferenceResponse):
-            self.response = item
-            self.count += 1
-        elif item is not None:
-            self.fail(item)
-            return
-        if not final:
-            return
-        if self.count != 1:
-            self.fail(not_single(self.count))
-            return
-        try:
-            json_size, parts = write(self.response, self.form)
-            self.end(_answer(
-                _BINARY if json_size else _JSON,
-                json_size if json_size else UNKNOWN,
-                parts,
-                self.reply is None or self.reply.request.shared,
-            ))
-        except CoreError as error:
-            self.fail(error)
-        except Exception:
-            self.fail(None)
-
-    cdef fail(self, error):
-        """End with a CoreError; None for the exception that is being handled, which is nobody's fault."""
-        self.refuse(error_answer(error) if error is not None else unexpected("an inference"))
-
-    cdef refuse(self, refusal):
-        fields = "".join(f"\r\n{name}: {value}" for name, value in refusal.headers.items())
-        status = HTTPStatus(refusal.status)
-        start = f"HTTP/1.1 {status.value} {status.phrase}{fields}".encode()
-        self.end(_answer(start, UNKNOWN, [refusal.body], True))
-
-    cdef end(self, answer):
-        self.answer = answer
-        # The reply holds the request and its body, which nobody needs while the answer waits its turn.
-        self.reply = None
-        self.response = None
-        self.lane.answered(self)
-
-
-@cython.final
-cdef class Lane:
+cdef class Lane(Crew):
     """One connection; see lane.pyi.
 
     Bytes are in one place at a time: `_pending` (not looked at, or the beginning of a head), `_body`
@@ -223,8 +95,8 @@ cdef class Lane:
     def connection_made(self, transport):
         self._transport = transport
         self._used = _now()
-        self._watch(self._port._keep_alive_s)
-        self._port._opened(self, transport)
+        self._watch(self._port.keep_alive_s)
+        self._port.opened(self, transport)
 
     def connection_lost(self, exc):
         cdef Flight flight = self._first, after
@@ -234,14 +106,14 @@ cdef class Lane:
         self._flights = 0
         self._timer.cancel()
         while flight is not None:
-            after, flight.next, flight.lane = flight.next, None, None
+            after, flight.next, flight.crew = flight.next, None, None
             if flight.reply is not None:
                 flight.reply.cancel()
             flight = after
         if self._guest is not None:
             self._guest.connection_lost(exc)
             self._guest = None
-        self._port._lost(self)
+        self._port.lost(self)
 
     def eof_received(self):
         # As the other lane: the transport closes, who only half closed gets no answer.
@@ -354,8 +226,9 @@ cdef class Lane:
     cdef _admit(self, str model, version, dict headers, body):
         """Hand a complete request to its model."""
         cdef Flight flight = Flight.__new__(Flight)
+        cdef Reply reply
         cdef Port port = self._port
-        flight.lane = self
+        flight.crew = self
         if self._last is None:
             self._first = flight
         else:
@@ -363,14 +236,16 @@ cdef class Lane:
         self._last = flight
         self._flights += 1
         try:
-            signature = port._signature(model, version)
+            signature = port.signature(model, version)
             if signature.decoupled:
                 refuse_decoupled()
             request, flight.form = parse(
-                model, version, signature, headers, body, port._most_bytes, port._regions
+                model, version, signature, headers, body, port.most_bytes, port.regions
             )
-            flight.reply = port._infer(request)
-            flight.reply.listen(flight)
+            reply = port.infer(request)
+            flight.reply = reply
+            # The flight lets it go when it has the answer, which may be within this call.
+            reply.listen(flight)
         except CoreError as error:
             flight.fail(error)
         except Exception:
@@ -380,8 +255,9 @@ cdef class Lane:
 
     cdef _invite_guest(self):
         """From here on all bytes are the guest's, until it has answered what they ask."""
+        self._flush()
         if self._guest is None:
-            self._guest = self._port._guest()
+            self._guest = self._port.guest()
             self._guest.connection_made(self._transport)
         self._with_guest = True
         self._owed = 0
@@ -428,7 +304,7 @@ cdef class Lane:
         elif not self._turn_is_planned:
             # Others of this connection may end in this turn: one write for all.
             self._turn_is_planned = True
-            self._port._loop.call_soon(self.turn)
+            self._port.loop.call_soon(self.turn)
 
     def turn(self):
         """The end of a turn of the loop in which answers came."""
@@ -461,7 +337,7 @@ cdef class Lane:
                 self._ready += <list>flight.answer
             else:
                 self._ready.append(flight.answer)
-            self._first, flight.next, flight.lane = flight.next, None, None
+            self._first, flight.next, flight.crew = flight.next, None, None
             self._flights -= 1
             flight = self._first
         if flight is None:
@@ -517,13 +393,13 @@ cdef class Lane:
             self._transport.close()
 
     cdef _watch(self, double seconds):
-        self._timer = self._port._loop.call_later(seconds, self.look)
+        self._timer = self._port.loop.call_later(seconds, self.look)
 
     def look(self):
         """Close a connection on which nothing was answered for as long as the port keeps it."""
         if self._transport is None:
             return
-        cdef double limit = self._port._keep_alive_s, used = self._used
+        cdef double limit = self._port.keep_alive_s, used = self._used
         if self._flights or self._body is not None or self._with_guest and not self._guest.idle:
             self._watch(limit)
             return
@@ -534,44 +410,3 @@ cdef class Lane:
             self._watch(used)
         else:
             self._transport.close()
-
-
-cdef _answer(bytes start, int64_t json_size, list parts, bint join):
-    """Head and body: one object, or buffers of which the large ones are the parts themselves.
-
-    join   the parts may change before they are sent
-    """
-    cdef char head[MOST_HEAD]
-    cdef Py_ssize_t size = 0, head_size
-    cdef char* at
-    cdef bytes joined
-    for part in parts:
-        size += PyBytes_GET_SIZE(part) if type(part) is bytes else memoryview(part).nbytes
-    head_size = write_head(
-        head, PyBytes_AS_STRING(start), PyBytes_GET_SIZE(start), json_size, size, date()
-    ) - head
-    if size > JOINED and not join:
-        return [PyBytes_FromStringAndSize(head, head_size), *map(_flat, parts)]
-    joined = PyBytes_FromStringAndSize(NULL, head_size + size)
-    at = PyBytes_AS_STRING(joined)
-    memcpy(at, head, head_size)
-    at += head_size
-    for part in parts:
-        at = _copy(at, part)
-    return joined
-
-
-def _flat(part):
-    return part if type(part) is bytes else memoryview(part).cast("B")
-
-
-cdef char* _copy(char* at, part) except NULL:
-    cdef Py_buffer view
-    if type(part) is bytes:
-        memcpy(at, PyBytes_AS_STRING(part), PyBytes_GET_SIZE(part))
-        return at + PyBytes_GET_SIZE(part)
-    PyObject_GetBuffer(part, &view, PyBUF_SIMPLE)
-    memcpy(at, view.buf, view.len)
-    at += view.len
-    PyBuffer_Release(&view)
-    return at

@@ -18,7 +18,8 @@ from core.errors import invalid
 from core.memory import SharedMemoryRegions
 from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
-from frontends.http.native.lane import Lane, Port
+from frontends.http.native.lane import Lane
+from frontends.http.native.port import Port
 
 CORPUS = Path(__file__).parents[2] / "fuzz/corpus/http_head"
 
@@ -88,6 +89,7 @@ class Connection:
         self.guests = []
         self.turns = []  # what waits for the end of the turn
         self.replies = []
+        self.answers_at_once = False
         self.open = set()
         tensors = (
             {"x": InputSpec("x", dtypes.FP32, (-1,))},
@@ -122,13 +124,18 @@ class Connection:
         return self.guests[-1]
 
     def infer(self, request):
+        if self.answers_at_once:
+            return self.send(Reply(request))
         self.replies.append(Reply(request))
         return self.replies[-1]
 
-    def answer(self, which, values=(1.0,)):
-        reply = self.replies[which]
-        output = Tensor.of("y", np.array(values, np.float32))
+    def answer(self, which):
+        self.send(self.replies[which])
+
+    def send(self, reply):
+        output = Tensor.of("y", np.array([1], np.float32))
         reply.send(InferenceResponse("m", 1, [output], id=reply.request.id))
+        return reply
 
     def ids(self):
         """The ids of the answers that were sent, in order."""
@@ -212,6 +219,15 @@ def test_a_length_that_is_only_claimed_takes_no_memory(connection):
 def test_a_body_beyond_the_limit_is_the_guests(connection):
     connection.receive(binary((1 << 20) + 1))
     assert connection.guests[0].data == binary((1 << 20) + 1)
+
+
+def test_models_may_answer_at_once(connection):
+    connection.answers_at_once = True
+    connection.receive(b"".join(request(str(number)) for number in range(200)) + OTHER)
+
+    assert connection.ids() == [str(number) for number in range(200)]
+    assert len(connection.transport.written) == 1
+    assert connection.guests[0].data == OTHER
 
 
 def test_answers_leave_in_the_order_of_requests(connection):

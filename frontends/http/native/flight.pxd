@@ -1,0 +1,31 @@
+import cython
+
+from core.response cimport InferenceResponse, Reply
+
+
+cdef class Crew:
+    cdef answered(self, Flight flight)
+
+
+@cython.final
+cdef class Flight:
+    """Written once, in the order of its fields.
+
+    crew     who is told of the end; None when nobody waits any more
+    next     the flight behind it, which is the crew's business
+    reply    None before the server took the request, and after its end
+    form     of the answer, as `parse` found it
+    answer   bytes, or a list of buffers; None before the end
+    """
+
+    cdef Crew crew
+    cdef Flight next
+    cdef Reply reply
+    cdef object form
+    cdef InferenceResponse response
+    cdef Py_ssize_t count
+    cdef object answer
+
+    cdef fail(self, error)
+    cdef _refuse(self, refusal)
+    cdef _end(self, answer)

@@ -1,0 +1,132 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+"""One request in flight and its answer as bytes; see flight.pyi.
+
+Reply ─► [Flight] ─► write ─► answer.hpp ─► bytes ─► Lane
+"""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
+
+from core.response cimport InferenceResponse
+
+from http import HTTPStatus
+
+from core.errors import CoreError
+from core.response import not_single
+from frontends.http.codec.limits import JSON_SIZE
+from frontends.http.codec.render import write
+from frontends.http.errors import error_answer, unexpected
+
+cdef extern from "answer.hpp" namespace "answer" nogil:
+    const char* date()
+    char* write_head(char*, const char*, size_t, int64_t, uint64_t, const char*)
+
+cdef enum:
+    JOINED = 64 * 1024  # an answer up to this is one object; of a larger one the tensors are not copied
+    MOST_HEAD = 512  # bytes of an answer's head, whose texts are all known here
+    NO_JSON_SIZE = -1
+
+cdef bytes _JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json"
+cdef bytes _BINARY = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n" + JSON_SIZE.encode() + b": "
+)
+
+
+cdef class Crew:
+    """Who waits for the answers of flights."""
+
+    cdef answered(self, Flight flight):
+        raise NotImplementedError
+
+
+@cython.final
+cdef class Flight:
+    """One request in flight, and the listener of its Reply; see flight.pxd."""
+
+    def __call__(self, item, bint final):
+        if self.answer is not None or self.crew is None:
+            return
+        if isinstance(item, InferenceResponse):
+            self.response = item
+            self.count += 1
+        elif item is not None:
+            self.fail(item)
+            return
+        if not final:
+            return
+        if self.count != 1:
+            self.fail(not_single(self.count))
+            return
+        try:
+            json_size, parts = write(self.response, self.form)
+            self._end(_answer(
+                _BINARY if json_size else _JSON,
+                json_size if json_size else NO_JSON_SIZE,
+                parts,
+                self.reply is None or self.reply.request.shared,
+            ))
+        except CoreError as error:
+            self.fail(error)
+        except Exception:
+            self.fail(None)
+
+    cdef fail(self, error):
+        """End with a CoreError; None for the exception that is being handled, which is nobody's fault."""
+        self._refuse(error_answer(error) if error is not None else unexpected("an inference"))
+
+    cdef _refuse(self, refusal):
+        fields = "".join(f"\r\n{name}: {value}" for name, value in refusal.headers.items())
+        status = HTTPStatus(refusal.status)
+        start = f"HTTP/1.1 {status.value} {status.phrase}{fields}".encode()
+        self._end(_answer(start, NO_JSON_SIZE, [refusal.body], True))
+
+    cdef _end(self, answer):
+        self.answer = answer
+        # The reply holds the request and its body, which nobody needs while the answer waits its turn.
+        self.reply = None
+        self.response = None
+        self.crew.answered(self)
+
+
+cdef _answer(bytes start, int64_t json_size, list parts, bint join):
+    """Head and body: one object, or buffers of which the large ones are the parts themselves.
+
+    join   the parts may change before they are sent
+    """
+    cdef char head[MOST_HEAD]
+    cdef Py_ssize_t size = 0, head_size
+    cdef char* at
+    cdef bytes joined
+    for part in parts:
+        size += PyBytes_GET_SIZE(part) if type(part) is bytes else memoryview(part).nbytes
+    head_size = write_head(
+        head, PyBytes_AS_STRING(start), PyBytes_GET_SIZE(start), json_size, size, date()
+    ) - head
+    if size > JOINED and not join:
+        return [PyBytes_FromStringAndSize(head, head_size), *map(_flat, parts)]
+    joined = PyBytes_FromStringAndSize(NULL, head_size + size)
+    at = PyBytes_AS_STRING(joined)
+    memcpy(at, head, head_size)
+    at += head_size
+    for part in parts:
+        at = _copy(at, part)
+    return joined
+
+
+def _flat(part):
+    return part if type(part) is bytes else memoryview(part).cast("B")
+
+
+cdef char* _copy(char* at, part) except NULL:
+    cdef Py_buffer view
+    if type(part) is bytes:
+        memcpy(at, PyBytes_AS_STRING(part), PyBytes_GET_SIZE(part))
+        return at + PyBytes_GET_SIZE(part)
+    PyObject_GetBuffer(part, &view, PyBUF_SIMPLE)
+    memcpy(at, view.buf, view.len)
+    at += view.len
+    PyBuffer_Release(&view)
+    return at

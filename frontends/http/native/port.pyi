@@ -1,0 +1,48 @@
+"""What the connections of one port share: the server behind them. Loop thread only."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from core.server import Server
+from frontends.http.native.lane import Lane
+
+class Guest(Protocol):
+    """The other engine, as a protocol on the transport of a lane.
+
+    idle   it has answered every request whose head it has seen and waits for the next
+    busy   it has a request without an answer
+    used   time.monotonic() when its last request was over
+    It closes the transport by itself, and pauses its reading only while it is not idle.
+    """
+
+    @property
+    def idle(self) -> bool: ...
+    @property
+    def busy(self) -> bool: ...
+    @property
+    def used(self) -> float: ...
+    def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
+    def connection_lost(self, exc: BaseException | None) -> None: ...
+    def data_received(self, data: bytes) -> None: ...
+    def pause_writing(self) -> None: ...
+    def resume_writing(self) -> None: ...
+
+class Port:
+    """What the lanes of one port share.
+
+    guest          makes the other engine's protocol for one connection, when it is first needed
+    opened, lost   told of each connection when it begins and ends
+    keep_alive_s   how long a connection is kept on which nothing is answered
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        guest: Callable[[], Guest],
+        opened: Callable[[Lane, asyncio.Transport], None],
+        lost: Callable[[Lane], None],
+        keep_alive_s: float,
+    ) -> None: ...

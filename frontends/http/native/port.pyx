@@ -1,0 +1,29 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+"""What the connections of one port share; see port.pyi."""
+
+cimport cython
+
+
+@cython.final
+cdef class Port:
+    """What all lanes of one port share; see port.pyi."""
+
+    def __init__(self, server, loop, *, guest, opened, lost, double keep_alive_s):
+        self.infer = server.infer
+        self.signature = server.signature
+        self.regions = server.shared_memory
+        self.tracing = server.tracing
+        self.most_bytes = self.most = server.options.http_max_input_size
+        self.loop = loop
+        self.guest = guest
+        self.opened = opened
+        self.lost = lost
+        self.keep_alive_s = keep_alive_s
+
+    cdef bint takes(self, const Head* head):
+        """Whether a request with that head is for the lane: others are refused, or traced, elsewhere."""
+        if head.body_size > self.most and (
+            not head.has_json_size or head.json_size.size == 1 and head.json_size.data[0] == c"0"
+        ):
+            return False
+        return not self.tracing.on
