@@ -354,9 +354,7 @@ cdef class Handle:
     def __call__(self, result):
         if self.over or self.connection.session == NULL:
             return
-        if PyBytes_CheckExact(result) and not self.route.compresses:
-            self.answer_bytes(<bytes>result)
-        elif isinstance(result, CoreError):
+        if isinstance(result, CoreError):
             self.finish(CODES[result.kind], details(result.message))
         elif self.route.compresses and self.response_encoding != IDENTITY:
             self.worker = self.connection.port.loop.create_task(pack_answer(self, result))
@@ -367,18 +365,6 @@ cdef class Handle:
         """Send the only message of the response, and that all went well."""
         if self.send(message, compressed) is not None:
             self.finish(OK, "")
-
-    cdef answer_bytes(self, bytes message):
-        """The same as `answer` for one small message as it is, which nearly every answer is."""
-        cdef Session* session = self.connection.session
-        cdef size_t size = PyBytes_GET_SIZE(message)
-        if size > <size_t>self.connection.port.most_message_bytes or not session.is_open(self.id):
-            self.answer(message, False)
-            return
-        session.message(self.id, size, False)
-        session.part(self.id, PyBytes_AS_STRING(message), size, <void*>message)
-        session.push(self.id)
-        self.finish(OK, "")
 
     def send(self, message, bint compressed):
         """Send one message; whether there is room for more, None if nobody waits for it."""
