@@ -139,22 +139,7 @@ class Reply:
 
     async def _only(self) -> InferenceResponse:
         future: asyncio.Future[InferenceResponse] = asyncio.get_running_loop().create_future()
-        answers: list[InferenceResponse] = []
-
-        def arrive(item: InferenceResponse | CoreError | None, final: bool) -> None:
-            if future.done():
-                return
-            if isinstance(item, CoreError):
-                future.set_exception(item)
-                return
-            if item is not None:
-                answers.append(item)
-            if final and len(answers) == 1:
-                future.set_result(answers[0])
-            elif final:
-                future.set_exception(not_single(len(answers)))
-
-        self.listen(arrive)
+        self.listen(_OnlyAnswer(future))
         try:
             return await future
         except asyncio.CancelledError:
@@ -162,26 +147,58 @@ class Reply:
             raise
 
     async def __aiter__(self) -> AsyncGenerator[InferenceResponse | CoreError, None]:
-        arrived = asyncio.Event()
-        items: deque[tuple[InferenceResponse | CoreError | None, bool]] = deque()
-
-        def arrive(item: InferenceResponse | CoreError | None, final: bool) -> None:
-            items.append((item, final))
-            arrived.set()
-
-        self.listen(arrive)
+        answers = _Answers()
+        self.listen(answers)
         final = False
         try:
             while not final:
-                if not items:
-                    arrived.clear()
-                    await arrived.wait()
-                item, final = items.popleft()
+                if not answers.items:
+                    answers.arrived.clear()
+                    await answers.arrived.wait()
+                item, final = answers.items.popleft()
                 if item is not None:
                     yield item
         finally:
             if not final:
                 self.cancel()
+
+
+# Listeners are objects and not closures: a compiled coroutine and a function in it hold each other, and
+# the request with them, until the garbage collector comes.
+
+
+class _OnlyAnswer:
+    """Gives `future` the one answer, or the error."""
+
+    def __init__(self, future: asyncio.Future[InferenceResponse]):
+        self._future = future
+        self._answers: list[InferenceResponse] = []
+
+    def __call__(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
+        future, answers = self._future, self._answers
+        if future.done():
+            return
+        if isinstance(item, CoreError):
+            future.set_exception(item)
+            return
+        if item is not None:
+            answers.append(item)
+        if final and len(answers) == 1:
+            future.set_result(answers[0])
+        elif final:
+            future.set_exception(not_single(len(answers)))
+
+
+class _Answers:
+    """Those that have arrived and were not taken."""
+
+    def __init__(self) -> None:
+        self.arrived = asyncio.Event()
+        self.items: deque[tuple[InferenceResponse | CoreError | None, bool]] = deque()
+
+    def __call__(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
+        self.items.append((item, final))
+        self.arrived.set()
 
 
 def _all_told(item: InferenceResponse | CoreError | None, final: bool) -> None:

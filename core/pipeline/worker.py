@@ -106,23 +106,7 @@ class ThreadWorker(Worker):
     async def _call(self, function: Callable[[], None]) -> None:
         future: asyncio.Future[None] = self._loop.create_future()
 
-        def settle(error: Exception | None) -> None:
-            if future.cancelled():
-                return
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
-
-        def work() -> None:
-            error: Exception | None = None
-            try:
-                function()
-            except BaseException as raised:
-                error = contained(raised)
-            self._loop.call_soon_threadsafe(settle, error)
-
-        self._work.put(work)
+        self._work.put(_Errand(function, future, self._loop))
         await future
 
     def _serve(self) -> None:
@@ -151,13 +135,7 @@ class InlineWorker(Worker):
             self._close_failed()
 
     async def _call(self, function: Callable[[], None]) -> None:
-        def call() -> None:
-            try:
-                function()
-            except BaseException as raised:
-                raise contained(raised) from raised
-
-        await self._loop.run_in_executor(None, call)
+        await self._loop.run_in_executor(None, _contained_call, function)
 
 
 class LoopWorker(InlineWorker):
@@ -185,6 +163,46 @@ class LoopWorker(InlineWorker):
             error = contained(raised)
         delivery.executed(outputs, error)
         self._ended(delivery, error)
+
+
+class _Errand:
+    """A call on the instance's thread, whose end a future tells.
+
+    An object and not a closure: a compiled coroutine and a function in it hold each other.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[], None],
+        future: asyncio.Future[None],
+        loop: asyncio.AbstractEventLoop,
+    ):
+        self._function = function
+        self._future = future
+        self._loop = loop
+
+    def __call__(self) -> None:
+        error: Exception | None = None
+        try:
+            self._function()
+        except BaseException as raised:
+            error = contained(raised)
+        self._loop.call_soon_threadsafe(self._settle, error)
+
+    def _settle(self, error: Exception | None) -> None:
+        if self._future.cancelled():
+            return
+        if error is None:
+            self._future.set_result(None)
+        else:
+            self._future.set_exception(error)
+
+
+def _contained_call(function: Callable[[], None]) -> None:
+    try:
+        function()
+    except BaseException as raised:
+        raise contained(raised) from raised
 
 
 def contained(error: BaseException) -> Exception:

@@ -30,16 +30,7 @@ class InferService:
     async def model_infer(self, data: bytes, call: Call) -> bytes:
         """For an engine that runs methods as tasks."""
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-
-        def done(outcome: Message | CoreError) -> None:
-            if future.done():  # its task was cancelled
-                return
-            if isinstance(outcome, CoreError):
-                future.set_exception(outcome)
-            else:
-                future.set_result(outcome)
-
-        self.begin(data, call, done)
+        self.begin(data, call, Settling(future))
         try:
             message = await future
         except asyncio.CancelledError:
@@ -84,6 +75,24 @@ class InferService:
             return Answer(reply, self._intake, done)
         request.trace.span("GRPC_WAITREAD", start_ns, read_ns)
         return TracedAnswer(reply, self._intake, done, request.trace)
+
+
+class Settling:
+    """The `done` of a call that a task waits for.
+
+    An object and not a closure: a compiled coroutine and a function in it hold each other.
+    """
+
+    def __init__(self, future: asyncio.Future[Message]):
+        self._future = future
+
+    def __call__(self, outcome: Message | CoreError) -> None:
+        if self._future.done():  # its task was cancelled
+            return
+        if isinstance(outcome, CoreError):
+            self._future.set_exception(outcome)
+        else:
+            self._future.set_result(outcome)
 
 
 class Answer:
