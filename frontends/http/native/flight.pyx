@@ -88,7 +88,8 @@ cdef class Flight:
         # The reply holds the request and its body, which nobody needs while the answer waits its turn.
         self.reply = None
         self.response = None
-        self.crew.answered(self)
+        if self.crew is not None:  # else the client has gone meanwhile
+            self.crew.answered(self)
 
 
 cdef _answer(bytes start, int64_t json_size, list parts, bint join):
