@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from core.errors import CoreError, invalid
+from frontends.http.native.infer_request import natural_number
 
 JSON_SIZE = "Inference-Header-Content-Length"
 MOST_CHUNKS = 65536  # with something in them, of one body
@@ -64,8 +65,8 @@ def json_size(headers: Mapping[str, str], body_size: int) -> int:
     """
     if (text := headers.get(JSON_SIZE)) is None:
         return body_size
-    if text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= body_size:
-        return int(text)  # as every client writes it
+    if 0 <= (size := natural_number(text)) <= body_size:
+        return size  # as every client writes it
     if re.fullmatch(r"[+-]?[0-9]+", text) is None:
         raise invalid(f"Unable to parse {JSON_SIZE}, got: {text}")
     # A text of more digits is not converted: it may be very long.

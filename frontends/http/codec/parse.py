@@ -20,8 +20,8 @@ from frontends.http.codec.json_tensor import LARGEST, read_tensor
 from frontends.http.codec.json_text import read_json
 from frontends.http.codec.limits import MOST_DIMENSIONS, check_entries, json_size, too_large
 from frontends.http.codec.parameters import natural, read_parameters, truth, typed
-from frontends.http.native import infer_request
 from frontends.http.native.infer_request import OutputForm as OutputForm
+from frontends.http.native.infer_request import read
 
 _SOURCES = ("data", "binary_data_size", "shared_memory_region")
 
@@ -53,7 +53,7 @@ def parse(
         return raw.parse(model, version, signature, view, most_bytes), OutputForm(default=True)
     if size > most_bytes:
         raise too_large(size, most_bytes)
-    found = infer_request.read(model, version, body, size, most_bytes, regions)
+    found = read(model, version, body, size, most_bytes, regions)
     return found or parse_document(model, version, body, size, most_bytes, regions)
 
 

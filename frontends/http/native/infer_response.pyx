@@ -16,7 +16,6 @@ from frontends.http.native.infer_request cimport OutputForm
 
 import orjson
 
-from core import dtypes
 from core.errors import invalid
 
 cdef extern from "Python.h":
@@ -40,6 +39,9 @@ cdef extern from "lease.hpp" namespace "http_json" nogil:
 cdef extern from "json_writer.hpp" namespace "http_json" nogil:
     ctypedef int NativeDataType "http_json::DataType"
     const NativeDataType kBytes "http_json::DataType::kBytes"
+    const NativeDataType kFp16 "http_json::DataType::kFp16"
+    const NativeDataType kBf16 "http_json::DataType::kBf16"
+    const size_t kSlack
 
     size_t room_for_numbers(NativeDataType, size_t)
     char* write_array(char*, NativeDataType, const char*, size_t)
@@ -52,9 +54,6 @@ cdef extern from "json_writer.hpp" namespace "http_json" nogil:
 
 cdef enum:
     LARGE = 65536  # bytes of a tensor that take longer than handing the GIL over and back
-
-# The order is that of http_json::DataType.
-cdef dict _NUMBERS = {dtype: number for number, dtype in enumerate(dtypes.ALL)}
 
 
 def write(InferenceResponse response not None, OutputForm form not None):
@@ -88,7 +87,7 @@ def write(InferenceResponse response not None, OutputForm form not None):
             _put(text, "}", 1)
         elif form.binary(tensor.name):
             _put(text, ',"parameters":{"binary_data_size":', 34)
-            raw = tensor.raw
+            raw = _raw(tensor)
             size = _size(raw)
             _put_integer(text, size)
             _put(text, "}}", 2)
@@ -120,7 +119,7 @@ def write_data(Tensor tensor not None):
     return PyBytes_FromStringAndSize(text.data(), <Py_ssize_t>text.size())
 
 
-cdef int _put(Growth* text, const char* word, size_t size) except -1:
+cdef inline int _put(Growth* text, const char* word, size_t size) except -1:
     text.end_at(write_word(text.room(size), word, size))
     return 0
 
@@ -137,26 +136,30 @@ cdef int _put_text(Growth* text, str value) except -1:
 
 
 cdef int _put_integer(Growth* text, int64_t value) except -1:
-    text.end_at(write_integer(text.room(20), value))
+    text.end_at(write_integer(text.room(20 + kSlack), value))
     return 0
 
 
 cdef int _put_description(Growth* text, Tensor tensor) except -1:
     """The members of an output that each has; its object stays open."""
     cdef const char* comma = "["
-    cdef tuple shape = tensor.shape
     _put(text, '{"name":', 8)
     _put_text(text, tensor.name)
     _put(text, ',"datatype":', 12)
     _put_text(text, tensor.dtype.name)
     _put(text, ',"shape":', 9)
-    for size in shape:
+    for size in tensor.shape:
         _put(text, comma, 1)
         _put_integer(text, size)
         comma = ","
-    if not shape:
+    if not tensor.shape:
         _put(text, "[", 1)
     return _put(text, "]", 1)
+
+
+cdef inline object _raw(Tensor tensor):
+    """tensor.raw, without the way to a property where it is there."""
+    return tensor._raw if tensor._raw is not None else tensor.raw
 
 
 cdef Py_ssize_t _size(object raw) except -1:
@@ -176,16 +179,19 @@ cdef Py_ssize_t _put_data(Growth* text, Tensor tensor, list parts) except -1:
 
     Then the text is moved to the parts before it. Returns the bytes that the parts got.
     """
-    cdef NativeDataType type = <NativeDataType><int>_NUMBERS[tensor.dtype]
+    # Numbers of the configuration's enum begin with 1, else their order is that of http_json::DataType.
+    cdef NativeDataType type = <NativeDataType>(tensor.dtype.number - 1)
     cdef Py_buffer view
-    cdef size_t count = tensor.count, room
+    cdef size_t count = 1, room
     cdef Py_ssize_t size
-    if tensor.dtype is dtypes.FP16 or tensor.dtype is dtypes.BF16:
+    for dimension in tensor.shape:
+        count *= <size_t>dimension
+    if type == kFp16 or type == kBf16:
         raise invalid(
             f"sending {tensor.dtype} data via JSON is not supported. Please use the binary data "
             "format for output"
         )
-    PyObject_GetBuffer(tensor.raw, &view, PyBUF_SIMPLE)
+    PyObject_GetBuffer(_raw(tensor), &view, PyBUF_SIMPLE)
     try:
         if view.len > LARGE:
             data = _large(tensor, type, &view, count)

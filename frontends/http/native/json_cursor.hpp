@@ -4,6 +4,7 @@
 // found is right; after a false the place is not defined. Nothing is read at or behind `end`.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -28,21 +29,22 @@ struct Text {
 };
 
 // A word of up to eight bytes as a number, so that words can be told apart by one comparison.
-constexpr uint64_t word_key(const char* word, size_t size) {
-  uint64_t key = 0;
-  for (size_t i = 0; i < size; ++i) key |= uint64_t{static_cast<unsigned char>(word[i])} << (8 * i);
-  return key;
-}
-
 template <size_t N>
 constexpr uint64_t word_key(const char (&word)[N]) {
   static_assert(N - 1 <= 8, "the word is too long");
-  return word_key(word, N - 1);
+  uint64_t key = 0;
+  for (size_t i = 0; i < N - 1; ++i) {
+    key |= uint64_t{static_cast<unsigned char>(word[i])} << (8 * i);
+  }
+  return key;
 }
 
 // 0 for a longer text, which is no word; also for "", which is none either.
 inline uint64_t word_key(Text text) {
-  return text.size <= 8 ? word_key(text.data, text.size) : 0;
+  if (text.size > 8) return 0;
+  uint64_t key = 0;
+  for (size_t i = text.size; i-- > 0;) key = key << 8 | static_cast<unsigned char>(text.data[i]);
+  return key;
 }
 
 // A word of any length: equals(text, "parameters").
@@ -50,6 +52,19 @@ template <size_t N>
 bool equals(Text text, const char (&word)[N]) {
   return text.size == N - 1 && std::memcmp(text.data, word, N - 1) == 0;
 }
+
+inline bool is_space(char c) {
+  // The first comparison is all that most bytes take.
+  return static_cast<unsigned char>(c) <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t');
+}
+
+// Bytes that stand in a string for themselves.
+constexpr std::array<bool, 256> plain_bytes() {
+  std::array<bool, 256> table{};
+  for (size_t i = 0x20; i < 0x80; ++i) table[i] = i != '"' && i != '\\';
+  return table;
+}
+inline constexpr std::array<bool, 256> kPlain = plain_bytes();
 
 // Bytes of the UTF-8 character at `at`, whose first byte is not ASCII; 0 if it is none.
 // Well-formed sequences are those of table 3-7 of the Unicode standard.
@@ -83,7 +98,7 @@ class Cursor {
   void move_to(const char* place) { at_ = place; }
 
   void skip_space() {
-    while (at_ < end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
+    while (at_ < end_ && is_space(*at_)) ++at_;
   }
 
   // The next byte that is no space, which stays; 0 at the end.
@@ -193,19 +208,15 @@ class Cursor {
 
   // Over plain characters to a quote or backslash; false at the end and for what no string may have.
   bool to_quote_or_escape() {
-    while (at_ < end_) {
-      const unsigned char c = static_cast<unsigned char>(*at_);
-      if (c == '"' || c == '\\') return true;
-      if (c < 0x20) return false;
-      if (c < 0x80) {
-        ++at_;
-      } else {
-        const size_t length = utf8_length(at_, end_);
-        if (length == 0) return false;
-        at_ += length;
-      }
+    for (;;) {
+      while (at_ < end_ && kPlain[static_cast<unsigned char>(*at_)]) ++at_;
+      if (at_ == end_) return false;
+      if (*at_ == '"' || *at_ == '\\') return true;
+      if (static_cast<unsigned char>(*at_) < 0x80) return false;
+      const size_t length = utf8_length(at_, end_);
+      if (length == 0) return false;
+      at_ += length;
     }
-    return false;
   }
 
   // The rest of a string that has been opened.

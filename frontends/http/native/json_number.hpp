@@ -103,7 +103,7 @@ inline bool read_real(const char*& at, const char* end, double& value) {
   if (at == end || !is_digit(*at)) return read_not_finite(at, end, negative, value);
   const char* first = at;
   uint64_t digits = 0;
-  read_digits(at, end, digits);
+  while (at < end && is_digit(*at)) digits = digits * 10 + static_cast<uint64_t>(*at++ - '0');
   const std::ptrdiff_t whole = at - first;
   if (*first == '0' && whole > 1) return false;
   std::ptrdiff_t fraction = 0;

@@ -17,23 +17,38 @@
 
 namespace http_json {
 
-constexpr char kDigitPairs[] =
-    "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748"
-    "49505152535455565758596061626364656667686970717273747576777879808182838485868788899091929394959697"
-    "9899";
+// Bytes behind what is written that may be written to as well: whole words are faster than their parts.
+constexpr size_t kSlack = 64;
 
-inline int digit_count(uint64_t value) {
-  int count = 1;
-  for (; value >= 10000; value /= 10000) count += 4;
-  return count + (value >= 10) + (value >= 100) + (value >= 1000);
+// The eight digits of a number below 10^8, the first in the lowest byte: halves, then pairs, then digits.
+inline uint64_t eight_digits_of(uint64_t value) {
+  const uint64_t fours = value / 10000 | value % 10000 << 32;
+  const uint64_t hundreds = (fours * 10486 >> 20) & 0x7F0000007F;
+  const uint64_t pairs = hundreds | (fours - 100 * hundreds) << 16;
+  const uint64_t tens = (pairs * 103 >> 10) & 0x000F000F000F000F;
+  return tens | (pairs - 10 * tens) << 8;
 }
 
-// `count` digits of `value`, with zeros in front.
-inline char* write_digits(char* to, uint64_t value, int count) {
-  char* at = to + count;
-  for (; at - to >= 2; value /= 100) std::memcpy(at -= 2, kDigitPairs + 2 * (value % 100), 2);
-  if (at > to) *to = static_cast<char>('0' + value % 10);
-  return to + count;
+inline void store_digits(char* to, uint64_t digits) {
+  digits |= 0x3030303030303030;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  digits = __builtin_bswap64(digits);
+#endif
+  std::memcpy(to, &digits, sizeof digits);
+}
+
+// A number without zeros in front; kSlack.
+inline char* write_digits(char* to, uint64_t value) {
+  constexpr uint64_t kEight = 100000000;
+  if (value >= kEight) {
+    to = write_digits(to, value / kEight);
+    store_digits(to, eight_digits_of(value % kEight));
+    return to + 8;
+  }
+  const uint64_t digits = eight_digits_of(value);
+  const int zeros = __builtin_ctzll(digits | uint64_t{1} << 56) / 8;  // 0 itself keeps one
+  store_digits(to, digits >> (8 * zeros));
+  return to + 8 - zeros;
 }
 
 inline char* write_word(char* to, const char* word, size_t size) {
@@ -41,6 +56,7 @@ inline char* write_word(char* to, const char* word, size_t size) {
   return to + size;
 }
 
+// kSlack.
 template <class Integer>
 char* write_integer(char* to, Integer value) {
   uint64_t digits = static_cast<uint64_t>(value);
@@ -50,7 +66,7 @@ char* write_integer(char* to, Integer value) {
       digits = ~digits + 1;
     }
   }
-  return write_digits(to, digits, digit_count(digits));
+  return write_digits(to, digits);
 }
 
 // Numbers from 10^(kLeastPoint) up to 10^kMostWhole are written without an exponent.
@@ -67,54 +83,53 @@ struct FloatForm<double> {
   static constexpr int kMostWhole = 16;
 };
 
-// digits * 10^exponent; `point` is where the decimal point is, counted from the first digit.
+inline uint64_t without_zeros(uint64_t digits) {
+  if (digits % 100000000 == 0) digits /= 100000000;
+  while (digits % 10 == 0) digits /= 10;
+  return digits;
+}
+
+// digits * 10^exponent, of at most 20 digits; kSlack.
 template <class Float>
 char* write_decimal(char* to, uint64_t digits, int exponent) {
   using Form = FloatForm<Float>;
-  int count = digit_count(digits);
-  const int point = count + exponent;
-  if (exponent >= 0 && point <= Form::kMostWhole) {
-    to = write_digits(to, digits, count);
-    std::memset(to, '0', static_cast<size_t>(exponent));
-    return write_word(to + exponent, ".0", 2);
-  }
-  for (; digits % 10 == 0; digits /= 10) --count;
+  constexpr size_t kCopied = 32;  // more than `text` has digits
+  char text[2 * kCopied];
+  int count = static_cast<int>(write_digits(text, digits) - text);
+  const int point = count + exponent;  // the decimal point is after so many digits
+  if (digits % 10 == 0) count = static_cast<int>(write_digits(text, without_zeros(digits)) - text);
   if (0 < point && point <= Form::kMostWhole) {
-    if (point >= count) {  // digits that ended in zeros
-      to = write_digits(to, digits, count);
-      std::memset(to, '0', static_cast<size_t>(point - count));
-      return write_word(to + point - count, ".0", 2);
+    if (count <= point) {
+      std::memcpy(to, text, kCopied);
+      std::memset(to + count, '0', static_cast<size_t>(point - count));
+      return write_word(to + point, ".0", 2);
     }
-    write_digits(to + 1, digits, count);
-    std::memmove(to, to + 1, static_cast<size_t>(point));
+    std::memcpy(to, text, kCopied);
+    std::memcpy(to + point + 1, text + point, kCopied);
     to[point] = '.';
     return to + count + 1;
   }
   if (Form::kLeastPoint < point && point <= 0) {
-    to = write_word(to, "0.", 2);
-    std::memset(to, '0', static_cast<size_t>(-point));
-    return write_digits(to - point, digits, count);
+    std::memcpy(to, "0.00000000", 8);
+    std::memcpy(to + 2 - point, text, kCopied);
+    return to + 2 - point + count;
   }
-  write_digits(to + 1, digits, count);
-  to[0] = to[1];
-  if (count > 1) {
-    to[1] = '.';
-    to += count;
-  }
-  to = write_word(to + 1, point > 0 ? "e+" : "e-", 2);
-  const uint64_t power = static_cast<uint64_t>(point > 0 ? point - 1 : 1 - point);
-  return write_digits(to, power, digit_count(power));
+  *to = text[0];
+  to[1] = '.';
+  std::memcpy(to + 2, text + 1, kCopied);
+  to += count > 1 ? count + 1 : 1;
+  to = write_word(to, point > 0 ? "e+" : "e-", 2);
+  return write_digits(to, static_cast<uint64_t>(point > 0 ? point - 1 : 1 - point));
 }
 
 template <class Float>
 char* write_float(char* to, Float value) {
   if (std::isnan(value)) return write_word(to, "NaN", 3);
-  if (std::signbit(value)) {
-    *to++ = '-';
-    value = -value;
-  }
-  if (std::isinf(value)) return write_word(to, "Infinity", 8);
+  *to = '-';  // no branch, since signs are hard to guess
+  to += std::signbit(value);
+  value = std::fabs(value);
   if (value == 0) return write_word(to, "0.0", 3);
+  if (std::isinf(value)) return write_word(to, "Infinity", 8);
   const Decimal decimal = shortest_decimal(value);
   return write_decimal<Float>(to, decimal.digits, decimal.exponent);
 }
@@ -164,7 +179,7 @@ inline char* write_truths(char* to, const char* from, size_t count) {
 inline size_t room_for_numbers(DataType type, size_t count) {
   // Of an element and its comma, in the order of DataType.
   constexpr size_t kWidest[] = {6, 4, 6, 11, 21, 5, 7, 12, 21, 0, 18, 25, 0, 0, 0};
-  return 2 + count * kWidest[static_cast<int>(type)];
+  return 2 + count * kWidest[static_cast<int>(type)] + kSlack;
 }
 
 // A flat array of `count` numbers in wire form; of FP16, BF16 and BYTES nothing.
