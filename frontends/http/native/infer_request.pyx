@@ -143,14 +143,15 @@ cdef OutputForm _IN_BINARY = OutputForm(True, {}, _NONE)
 
 def natural_number(str text not None):
     """The number that a text of one to nine digits is, else -1; see infer_request.pyi."""
-    cdef int number = 0
+    cdef int number = 0, digit
     cdef Py_UCS4 character
     if not 0 < len(text) < 10:
         return -1
     for character in text:
-        if not c"0" <= character <= c"9":
+        digit = <int>character - 48  # the code of "0"
+        if not 0 <= digit <= 9:
             return -1
-        number = number * 10 + <int>(character - c"0")
+        number = number * 10 + digit
     return number
 
 
