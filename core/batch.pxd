@@ -19,3 +19,9 @@ cdef class Batch:
     @cython.locals(spec=InputSpec, first=Tensor, tensor=Tensor, tensors=list, request=InferenceRequest,
                    rows=cython.longlong)
     cdef _gather(self, str name)
+
+
+@cython.locals(batch=Batch)
+cpdef Batch made_batch(list requests, Signature signature, delivery)
+@cython.locals(request=InferenceRequest, rows=cython.longlong)
+cdef long long rows_of(list requests) except? -1

@@ -6,11 +6,11 @@ cdef class RequestedOutput:
 
 cdef class InferenceRequest:
     cdef public str model_name
-    cdef public object model_version
+    cdef public long long model_version
     cdef public str id
     cdef public dict inputs
     cdef public object outputs
-    cdef public dict parameters
+    cdef dict _parameters
     cdef public object correlation_id
     cdef public int flags
     cdef public object priority

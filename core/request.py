@@ -79,7 +79,7 @@ class InferenceRequest:
         self.id = id
         self.inputs = inputs
         self.outputs = outputs
-        self.parameters = parameters if parameters is not None else {}
+        self._parameters = parameters
         self.correlation_id = correlation_id
         self.flags = flags
         self.priority = priority
@@ -91,6 +91,22 @@ class InferenceRequest:
         self.rows = 1
         self.cancelled = False
         self._on_cancel: list[Callable[[], None]] | None = None
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """Custom parameters; made when somebody asks, since most requests have none."""
+        if self._parameters is None:
+            self._parameters = {}
+        return self._parameters
+
+    @parameters.setter
+    def parameters(self, parameters: dict[str, Parameter]) -> None:
+        self._parameters = parameters
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether there are any."""
+        return bool(self._parameters)
 
     def placed(self, name: str) -> bool:
         """Whether output `name` goes into memory of the client, so that the answer has no data for it."""

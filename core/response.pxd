@@ -9,7 +9,7 @@ cdef class InferenceResponse:
     cdef public object model_version
     cdef public str id
     cdef public list outputs
-    cdef public dict parameters
+    cdef dict _parameters
 
 
 @cython.locals(response=InferenceResponse)
@@ -18,15 +18,27 @@ cpdef InferenceResponse made_response(
 )
 
 
+cdef class Listener:
+    cdef tell(self, item, bint final)
+
+
 @cython.final
 cdef class Reply:
     cdef public InferenceRequest request
-    cdef object _items
+    cdef object _first
+    cdef bint _waits
+    cdef bint _first_is_final
+    cdef object _more
     cdef object _listener
+    cdef bint _heard
     cdef bint _finished
 
     cpdef send(self, item, bint final=*)
     cpdef fail(self, error)
-    @cython.locals(reply=Reply)
+    @cython.locals(reply=Reply, final=cython.bint)
     cpdef listen(self, listener)
     cpdef cancel(self)
+
+
+@cython.locals(compiled=Listener)
+cdef _tell(listener, item, bint final)

@@ -15,7 +15,7 @@ from core.request import InferenceRequest, Parameter
 from core.tensor import Tensor
 
 Item = "InferenceResponse | CoreError | None"
-Listener = Callable[["InferenceResponse | CoreError | None", bool], None]
+Listening = Callable[["InferenceResponse | CoreError | None", bool], None]
 
 
 class InferenceResponse:
@@ -37,7 +37,19 @@ class InferenceResponse:
         self.model_version = model_version
         self.id = id
         self.outputs = outputs
-        self.parameters = parameters if parameters is not None else {}
+        self._parameters = parameters
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """Custom parameters; made when somebody asks, since most responses have none."""
+        if self._parameters is None:
+            self._parameters = {}
+        return self._parameters
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether there are any."""
+        return bool(self._parameters)
 
     def output(self, name: str) -> Tensor:
         """The output `name`; KeyError if the response has none."""
@@ -63,13 +75,24 @@ def made_response(
     response.model_version = model_version
     response.id = id
     response.outputs = outputs
-    response.parameters = parameters if parameters is not None else {}
+    response._parameters = parameters
     return response
 
 
 def not_single(count: int) -> CoreError:
     """The error of a model that gave `count` answers where one is wanted."""
     return internal(f"expected a single response, got {count}")
+
+
+class Listener:
+    """Who is told of each item of a Reply. For compiled listeners: a call that makes no object."""
+
+    def tell(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
+        """One item; see Reply."""
+        raise NotImplementedError
+
+    def __call__(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
+        self.tell(item, final)
 
 
 class Reply:
@@ -85,9 +108,13 @@ class Reply:
 
     def __init__(self, request: InferenceRequest):
         self.request = request
-        # Answers that came before anybody listened; most come later, or there is one.
-        self._items: deque[tuple[InferenceResponse | CoreError | None, bool]] | None = None
-        self._listener: Listener | None = None
+        # Answers that came before anybody listened: the first, and others behind it.
+        self._first: InferenceResponse | CoreError | None = None
+        self._waits = False  # there is a first
+        self._first_is_final = False
+        self._more: deque[tuple[InferenceResponse | CoreError | None, bool]] | None = None
+        self._listener: Listening | None = None
+        self._heard = False  # somebody has listened
         self._finished = False
 
     @property
@@ -106,29 +133,42 @@ class Reply:
         self._finished = final
         if final:
             self.request.ended()
-        if (listener := self._listener) is not None:
+        listener = self._listener
+        if listener is not None:
             if final:
-                self._listener = _all_told
-            listener(item, final)
-            return
-        if self._items is None:
-            self._items = deque()
-        self._items.append((item, final))
+                self._listener = None  # what it holds can go
+            _tell(listener, item, final)
+        elif not self._waits:
+            self._first = item
+            self._first_is_final = final
+            self._waits = True
+        else:
+            if self._more is None:
+                self._more = deque()
+            self._more.append((item, final))
 
     def fail(self, error: CoreError) -> None:
         """Send `error` as the end."""
         self.send(error, True)
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: Listening) -> None:
         """Call `listener(item, final)` for each item, those that wait first. Only one listener."""
-        if self._listener is not None:
+        if self._heard:
             raise RuntimeError("a Reply has one listener")
         # Compiled callers may hold the only reference in an attribute that the listener clears.
         reply = self
-        while reply._items:
-            item, final = reply._items.popleft()
-            listener(item, final)
-        reply._listener = _all_told if reply._finished else listener
+        reply._heard = True
+        if reply._waits:
+            item, final = reply._first, reply._first_is_final
+            reply._first = None
+            _tell(listener, item, final)
+            # `_waits` stays until here: what came in the meantime waits behind the first.
+            while reply._more:
+                item, final = reply._more.popleft()
+                _tell(listener, item, final)
+            reply._waits = False
+        if not reply._finished:
+            reply._listener = listener
 
     def cancel(self) -> None:
         """Nobody waits any more; the request leaves the queue or the model is told."""
@@ -161,6 +201,14 @@ class Reply:
         finally:
             if not final:
                 self.cancel()
+
+
+def _tell(listener: Listening, item: InferenceResponse | CoreError | None, final: bool) -> None:
+    if isinstance(listener, Listener):
+        compiled = listener
+        compiled.tell(item, final)
+    else:
+        listener(item, final)
 
 
 # Listeners are objects and not closures: a compiled coroutine and a function in it hold each other, and
@@ -199,7 +247,3 @@ class _Answers:
     def __call__(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
         self.items.append((item, final))
         self.arrived.set()
-
-
-def _all_told(item: InferenceResponse | CoreError | None, final: bool) -> None:
-    """In the place of a listener that has had the final item, so that what it holds can go."""

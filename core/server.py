@@ -23,6 +23,8 @@ from core.lifecycle import ModelManager, ModelVersion
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
 from core.pipeline.cache import cache_of
+from core.pipeline.doors import Doors as Doors
+from core.pipeline.intake import Door as Door
 from core.pipeline.limit import RateLimiter
 from core.request import NEWEST, InferenceRequest
 from core.response import Reply
@@ -52,7 +54,9 @@ class State(enum.Enum):
 
 
 class Server:
-    """The models of the repositories, behind one door.
+    """The models of the repositories, each version behind a door.
+
+    Requests go through `infer`, or through a Door that was found with `door`.
 
     find_backend         name → Backend; may block
     shared_memory        regions that clients have registered, for inputs and outputs of requests
@@ -162,7 +166,7 @@ class Server:
 
     def signature(self, name: str, version: int = NEWEST) -> Signature:
         """Inputs and outputs, for parsing a request. Raises CoreError for an unknown model."""
-        return self._manager.resolve(name, version).signature
+        return self._manager.doors.find(name, version).signature
 
     def versions(self) -> Iterable[ModelVersion]:
         """Every version that is loaded or was, by name and version."""
@@ -253,17 +257,29 @@ class Server:
 
         Later errors come through the Reply.
         """
-        version = self._manager.resolve(request.model_name, request.model_version)
+        return self.ask(self.door(request.model_name, request.model_version), request)
+
+    @property
+    def doors(self) -> Doors:
+        """The ways to the versions that serve, for who asks without traces."""
+        return self._manager.doors
+
+    def door(self, name: str, version: int = NEWEST) -> Door:
+        """The way to a model version: what `ask` takes, with the signature. Raises as `signature`."""
+        return self._manager.doors.find(name, version)
+
+    def ask(self, door: Door, request: InferenceRequest) -> Reply:
+        """`infer` for who has found the door of the request's model, in this turn of the loop."""
         if self.tracing.on:
-            return self.tracing.infer(request, version.name, version.version, version.chain.handler)
-        return version.chain.handler(request)
+            return self.tracing.infer(request, door.signature.name, door.signature.version, door)
+        return door.ask(request)
 
     def infer_step(self, request: InferenceRequest) -> Reply:
         """The same for a request that another one makes: it is traced if that one is.
 
         request.trace is the trace of the other request.
         """
-        version = self._manager.resolve(request.model_name, request.model_version)
+        door = self.door(request.model_name, request.model_version)
         if request.trace is not None:
-            return self.tracing.step(request, version.name, version.version, version.chain.handler)
-        return version.chain.handler(request)
+            return self.tracing.step(request, door.signature.name, door.signature.version, door)
+        return door.ask(request)

@@ -12,6 +12,7 @@ from core.backend import Backend
 from core.errors import internal
 from core.lifecycle.backends import BackendPool
 from core.options import Options
+from core.pipeline.doors import Doors
 from core.repository import ModelDirectory
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Host:
     server         what models call for BLS
     gpus           ids of the GPUs that instances may be placed on
     find_backend   name → Backend; None for those that are installed
+    doors          of the versions that serve: written here, read for each request
     backends       those that are open
     loading        held while a version loads: --model-load-thread-count at a time
     """
@@ -37,10 +39,12 @@ class Host:
         options: Options,
         loop: asyncio.AbstractEventLoop,
         server: Server,
+        doors: Doors,
         gpus: Sequence[int] = (),
         find_backend: Callable[[str], Backend] | None = None,
     ):
         self.options = options
+        self.doors = doors
         self.loop = loop
         self.server = server
         self.gpus = tuple(gpus)

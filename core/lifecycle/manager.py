@@ -21,6 +21,8 @@ from core.lifecycle.roster import Failures, Roster
 from core.lifecycle.shutdown import Deadline, shut_down
 from core.lifecycle.version import ModelVersion
 from core.options import Options
+from core.pipeline.doors import Doors
+from core.pipeline.intake import Door
 from core.repository import Catalog, ModelSource, Override, open_repositories
 from core.repository.names import checked_name
 from core.request import NEWEST
@@ -38,6 +40,7 @@ class ModelManager:
 
     gpus           ids of the GPUs that instances may be placed on
     find_backend   name → Backend, may block; None for those that are installed
+    doors          of the READY versions: what requests need
     sleep          waits that many seconds: between polls, and at the end for what is in flight
     clock          seconds that only grow
     """
@@ -67,7 +70,8 @@ class ModelManager:
             config_name=options.model_config_name,
             needs_config=options.disable_auto_complete_config,
         )
-        self._host = Host(options, loop, server, gpus, find_backend)
+        self.doors = Doors(self._door_of)
+        self._host = Host(options, loop, server, self.doors, gpus, find_backend)
         self._roster = Roster(self._host)
         self._models = self._roster.models
         self._operations: set[asyncio.Task[Any]] = set()
@@ -132,6 +136,10 @@ class ModelManager:
                 f"Request for unknown model: '{name}' version {version} is not at ready state"
             )
         return found
+
+    def _door_of(self, name: str, version: int) -> Door:
+        """For what `doors` does not have: raises what resolve raises."""
+        return self.resolve(name, version).chain.handler
 
     def ready_versions(self, name: str) -> list[int]:
         """Numbers of the READY versions of a model, ascending."""

@@ -1,1 +1,11 @@
+cimport cython
+
+
 cpdef long long wall_ms() noexcept
+
+
+@cython.final
+cdef class Clock:
+    cdef object _source
+
+    cpdef long long now_ns(self) except? -1

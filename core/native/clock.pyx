@@ -1,10 +1,17 @@
-"""The wall clock at the cost of a memory read."""
+"""Clocks that cost a memory read."""
 
-from posix.time cimport clock_gettime, timespec
+cimport cython
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+
+import sys
+import time
 
 cdef extern from "<time.h>":
     int CLOCK_REALTIME
     int CLOCK_REALTIME_COARSE
+
+# Elsewhere Python's monotonic clock may be another than the system's CLOCK_MONOTONIC.
+cdef bint _SAME = sys.platform == "linux"
 
 
 cpdef long long wall_ms() noexcept:
@@ -13,3 +20,21 @@ cpdef long long wall_ms() noexcept:
     if clock_gettime(CLOCK_REALTIME_COARSE, &now):
         clock_gettime(CLOCK_REALTIME, &now)
     return <long long>now.tv_sec * 1000 + now.tv_nsec // 1_000_000
+
+
+@cython.final
+cdef class Clock:
+    """Nanoseconds that only grow; see clock.pyi."""
+
+    def __init__(self, source=time.monotonic_ns):
+        self._source = None if _SAME and source is time.monotonic_ns else source
+
+    def __call__(self):
+        return self.now_ns()
+
+    cpdef long long now_ns(self) except? -1:
+        cdef timespec now
+        if self._source is not None:
+            return self._source()
+        clock_gettime(CLOCK_MONOTONIC, &now)
+        return <long long>now.tv_sec * 1_000_000_000 + now.tv_nsec

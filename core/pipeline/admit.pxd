@@ -3,6 +3,7 @@ import cython
 from core.config.signature cimport Signature
 from core.dtypes cimport DataType
 from core.native.arrays cimport length
+from core.native.clock cimport Clock
 from core.request cimport InferenceRequest, RequestedOutput
 from core.tensor cimport Tensor
 
@@ -21,13 +22,14 @@ cdef class Expected:
 
 @cython.final
 cdef class Admission:
-    cdef Signature _signature
-    cdef object _clock_ns
+    cdef readonly Signature signature
+    cdef Clock _clock
     cdef list _required
     cdef dict _expected
     cdef bint _batches
     cdef bint _plain
 
+    cpdef check(self, InferenceRequest request)
     @cython.locals(rows=cython.longlong, first=cython.longlong, expected=Expected, tensor=Tensor, inputs=dict,
                    outputs=dict, output=RequestedOutput)
     cdef bint _is_right(self, InferenceRequest request) except -1

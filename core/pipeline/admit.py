@@ -15,6 +15,7 @@ from core.config.signature import InputSpec, Signature
 from core.errors import CoreError, invalid
 from core.native import strings
 from core.native.arrays import length
+from core.native.clock import Clock
 from core.pipeline.split import mapped_shape
 from core.request import InferenceRequest
 from core.tensor import Tensor
@@ -31,8 +32,8 @@ class Admission:
     """
 
     def __init__(self, signature: Signature, clock_ns: Callable[[], int] = time.monotonic_ns):
-        self._signature = signature
-        self._clock_ns = clock_ns
+        self.signature = signature
+        self._clock = Clock(clock_ns)
         self._required = [spec.name for spec in signature.inputs.values() if not spec.optional]
         self._expected = {
             name: Expected(spec, signature) for name, spec in signature.inputs.items()
@@ -44,9 +45,13 @@ class Admission:
         )
 
     def __call__(self, request: InferenceRequest) -> None:
+        self.check(request)
+
+    def check(self, request: InferenceRequest) -> None:
+        """Complete a request that is right. Raises CoreError(INVALID) for another."""
         if not self._is_right(request):
             self._complete(request)
-        request.arrival_ns = self._clock_ns()
+        request.arrival_ns = self._clock.now_ns()
 
     def _is_right(self, request: InferenceRequest) -> bool:
         """Whether the request is right for certain; then its rows are written."""
@@ -54,7 +59,7 @@ class Admission:
         if not self._plain or len(inputs) != len(self._expected) or not inputs:
             return False
         if request.outputs:
-            outputs = self._signature.outputs
+            outputs = self.signature.outputs
             for output in request.outputs:
                 if output.name not in outputs:
                     return False
@@ -69,7 +74,7 @@ class Admission:
                     return False
                 rows = first
         if self._batches:
-            if rows > self._signature.max_batch_size:
+            if rows > self.signature.max_batch_size:
                 return False
             request.rows = rows
         else:
@@ -77,7 +82,7 @@ class Admission:
         return True
 
     def _complete(self, request: InferenceRequest) -> None:
-        signature = self._signature
+        signature = self.signature
         try:
             for output in request.outputs:
                 if output.name not in signature.outputs:

@@ -146,7 +146,7 @@ class Batcher(Scheduler):
         queue = self._queue
         now_ns = 0
         if not self._alone or queue.timed:
-            now_ns = self._clock_ns()
+            now_ns = self._clock.now_ns()
             for waiting in queue.expire(now_ns):
                 self._refuse(waiting, unavailable("Request timeout expired"), "REJECTED")
         look_again_ns = 0

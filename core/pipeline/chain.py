@@ -38,7 +38,7 @@ _KINDS = {1: "GPU", 2: "CPU", 3: "MODEL"}  # ModelInstanceGroup.Kind; AUTO is go
 class Chain:
     """The opened instances of one model version and the way to them. Loop thread only.
 
-    handler      request → Reply; raises CoreError for what is refused at once
+    handler      its door: request → Reply; raises CoreError for what is refused at once
     statistics   of the version
     """
 
@@ -64,7 +64,7 @@ class Chain:
         terms.put_back = self._scheduler.put_back
         self.handler = self._compose(config)
 
-    def _compose(self, config: ModelConfig) -> Handler:
+    def _compose(self, config: ModelConfig) -> Door:
         admit = Admission(self.signature, self._clock_ns)
         scheduled: Handler = self._scheduler
         if config.dynamic_batching.preserve_ordering:

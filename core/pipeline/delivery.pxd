@@ -1,7 +1,8 @@
 import cython
 
-from core.batch cimport Batch
+from core.batch cimport Batch, made_batch
 from core.config.signature cimport Signature
+from core.native.clock cimport Clock
 from core.pipeline.intake cimport Intake
 from core.pipeline.queue cimport Waiting
 from core.pipeline.split cimport split, wanted_tensors
@@ -20,7 +21,7 @@ cdef class Terms:
     cdef public object loop
     cdef public Intake intake
     cdef public object put_back
-    cdef public object clock_ns
+    cdef public Clock clock
 
 
 @cython.final
@@ -31,25 +32,31 @@ cdef class BatchDelivery:
     cdef list _rescheduled
     cdef object _items
     cdef list _answered
+    cdef list _answers
     cdef set _deferred
     cdef bint _holding
     cdef bint _scheduled
     cdef Py_ssize_t _left
     cdef bint _released
 
-    @cython.locals(waiting=Waiting, terms=Terms, outputs=list)
-    cdef _respond(self, Py_ssize_t i, list tensors, parameters, bint final)
+    @cython.locals(request=InferenceRequest, terms=Terms, outputs=list)
+    cdef InferenceResponse _response(self, Py_ssize_t i, list tensors, parameters)
+    @cython.locals(waiting=Waiting)
+    cdef InferenceRequest _request(self, Py_ssize_t i)
+    @cython.locals(response=InferenceResponse)
     cdef _answer(self, Py_ssize_t i, list tensors)
     cdef _put(self, Py_ssize_t i, item, bint final, bint failure)
     @cython.locals(i=cython.Py_ssize_t, batch=Batch, terms=Terms, found=list)
     cpdef executed(self, outputs, error)
     @cython.locals(batch=Batch, start=cython.longlong, end=cython.longlong, compute_start=cython.longlong,
-                   compute_end=cython.longlong)
+                   compute_end=cython.longlong, i=cython.Py_ssize_t, answers=list)
     cpdef release(self)
-    @cython.locals(i=cython.Py_ssize_t, final=cython.bint, failure=cython.bint, waiting=Waiting)
+    @cython.locals(i=cython.Py_ssize_t, final=cython.bint, failure=cython.bint)
     cpdef _hand_over(self)
+    @cython.locals(waiting=Waiting, counts=cython.bint)
+    cdef _give(self, Py_ssize_t i, item, bint final, bint failure)
     cdef _let_go(self)
-    @cython.locals(batch=Batch, waiting=Waiting, request=InferenceRequest, terms=Terms,
+    @cython.locals(batch=Batch, request=InferenceRequest, terms=Terms,
                    now=cython.longlong, total=cython.longlong, start=cython.longlong, end=cython.longlong,
                    compute_start=longlong, compute_end=longlong)
-    cdef _count(self, Py_ssize_t i, bint failure)
+    cdef _count(self, Waiting waiting, bint failure)

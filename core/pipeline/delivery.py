@@ -7,14 +7,16 @@ they are handed over, and counted, on the loop thread, with one wake-up for all 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from core.batch import Batch
+from core.batch import made_batch
 from core.config.signature import Signature
 from core.errors import CoreError, Kind, internal
+from core.native.clock import Clock
 from core.pipeline.intake import Intake
 from core.pipeline.queue import Waiting
 from core.pipeline.split import named_tensors, split, wanted_tensors
@@ -22,6 +24,8 @@ from core.request import InferenceRequest, Parameter
 from core.response import InferenceResponse, made_response
 from core.telemetry.statistics import Statistics
 from core.tensor import Tensor
+
+_making = threading.Lock()  # of the queue of a delivery: rarely taken
 
 
 class Terms:
@@ -32,7 +36,7 @@ class Terms:
     loop        the server's; any thread
     intake      told when a request has got its last answer
     put_back    called with a request that asks for another execution
-    clock_ns    time.monotonic_ns, or a test's clock; any thread
+    clock       of time.monotonic_ns, or of a test; any thread
     """
 
     def __init__(
@@ -51,7 +55,7 @@ class Terms:
         self.loop = loop
         self.intake = intake
         self.put_back: Callable[[Waiting], None] = _nowhere
-        self.clock_ns = clock_ns
+        self.clock = Clock(clock_ns)
 
 
 def _nowhere(waiting: Waiting) -> None:
@@ -66,24 +70,31 @@ class BatchDelivery:
     2. While execute runs, answers of an ordinary model wait, so that one wake-up carries them all;
        those of a decoupled model leave at once.
     3. Everything below "loop thread" is only touched there.
+
+    The answers that execute returns take a way of their own: they wait in `_answers`, one for each
+    request, until `release` hands them over. All others go through `_items`.
     """
 
     def __init__(self, waiting: list[Waiting], terms: Terms):
         self.terms = terms
         self._waiting = waiting
         self._rescheduled: list[int] | None = None  # like _deferred
-        self._items: deque[tuple[int, InferenceResponse | CoreError | None, bool, bool]] = deque()
-        self._answered = [False] * len(waiting)  # final item given; written by the answering thread
+        self._items: deque[tuple[int, InferenceResponse | CoreError | None, bool, bool]] | None
+        self._items = deque() if terms.decoupled else None
+        self._answers: list[InferenceResponse | None] | None = None
         # Written by the instance's thread while it executes.
         self._deferred: set[int] | None = None
         self._holding = not terms.decoupled
         self._scheduled = False
         self._left = len(waiting)  # requests whose final item was not handed over; loop thread
         self._released = False  # loop thread
+        answered = []  # final item given; written by the answering thread
         requests = []
         for entry in waiting:
             requests.append(entry.request)
-        self.batch = Batch(requests, terms.signature, self)
+            answered.append(False)
+        self._answered = answered
+        self.batch = made_batch(requests, terms.signature, self)
 
     # any thread ----------------------------------------------------------
 
@@ -97,9 +108,11 @@ class BatchDelivery:
         if self._answered[i]:
             return
         try:
-            self._respond(i, named_tensors(outputs), parameters, final)
+            response = self._response(i, named_tensors(outputs), parameters)
         except CoreError as error:
             self._put(i, error, final, False)
+        else:
+            self._put(i, response, final, False)
 
     def fail(self, i: int, error: CoreError, final: bool, failure: bool) -> None:
         self._put(i, error, final, failure)
@@ -118,14 +131,17 @@ class BatchDelivery:
             self._rescheduled = []
         self._rescheduled.append(i)
 
-    def _respond(
-        self, i: int, tensors: list[Tensor], parameters: dict[str, Parameter] | None, final: bool
-    ) -> None:
+    def _response(
+        self, i: int, tensors: list[Tensor], parameters: dict[str, Parameter] | None
+    ) -> InferenceResponse:
         terms = self.terms
+        request = self._request(i)
+        outputs = wanted_tensors(tensors, request, terms.signature)
+        return made_response(terms.name, terms.version, outputs, request.id, parameters)
+
+    def _request(self, i: int) -> InferenceRequest:
         waiting = self._waiting[i]
-        outputs = wanted_tensors(tensors, waiting.request, terms.signature)
-        response = made_response(terms.name, terms.version, outputs, waiting.request.id, parameters)
-        self._put(i, response, final, False)
+        return waiting.request
 
     def _put(
         self, i: int, item: InferenceResponse | CoreError | None, final: bool, failure: bool
@@ -133,6 +149,10 @@ class BatchDelivery:
         if self._answered[i]:
             return
         self._answered[i] = final
+        if self._items is None:
+            with _making:  # two threads may be the first
+                if self._items is None:
+                    self._items = deque()
         self._items.append((i, item, final, failure))
         if not self._holding and not self._scheduled:
             self._scheduled = True
@@ -146,7 +166,7 @@ class BatchDelivery:
         terms = self.terms
         if error is None and outputs is not None:
             if not batch.compute_end_ns:
-                batch.compute_end_ns = terms.clock_ns()
+                batch.compute_end_ns = terms.clock.now_ns()
             try:
                 found = split(outputs, batch)
                 for i in range(len(found)):
@@ -158,14 +178,22 @@ class BatchDelivery:
             self._fail_open(_as_core_error(error, terms.signature))
         elif not terms.decoupled:
             self._fail_forgotten()
-        batch.end_ns = terms.clock_ns()
+        batch.end_ns = terms.clock.now_ns()
 
     def _answer(self, i: int, tensors: list[Tensor]) -> None:
         """The rows of one request; an error that is only this request's stays with it."""
         try:
-            self._respond(i, tensors, None, True)
+            response = self._response(i, tensors, None)
         except CoreError as error:
             self._put(i, error, True, False)
+            return
+        if not self._holding:
+            self._put(i, response, True, False)
+            return
+        if self._answers is None:
+            self._answers = [None] * len(self._answered)
+        self._answers[i] = response
+        self._answered[i] = True
 
     def _fail_forgotten(self) -> None:
         for i in range(len(self._waiting)):
@@ -198,6 +226,11 @@ class BatchDelivery:
         )
         self._holding = False
         self._hand_over()
+        answers, self._answers = self._answers, None
+        if answers is not None:
+            for i in range(len(answers)):
+                if answers[i] is not None:
+                    self._give(i, answers[i], True, False)
         if self._rescheduled is not None:
             for i in self._rescheduled:
                 if not self._answered[i]:
@@ -210,20 +243,30 @@ class BatchDelivery:
     def _hand_over(self) -> None:
         self._scheduled = False
         items = self._items
-        while items:
-            i, item, final, failure = items.popleft()
-            waiting = self._waiting[i]
-            if final and waiting.counts:
-                self._count(i, failure)
-            if waiting.request.trace is not None and waiting.counts:
+        if items is not None:
+            while items:
+                i, item, final, failure = items.popleft()
+                self._give(i, item, final, failure)
+        self._let_go()
+
+    def _give(
+        self, i: int, item: InferenceResponse | CoreError | None, final: bool, failure: bool
+    ) -> None:
+        """Count and trace one item, and send it."""
+        waiting = self._waiting[i]
+        counts = waiting.counts
+        if counts:
+            if final:
+                self._count(waiting, failure)
+            if waiting.request.trace is not None:
                 self._trace(waiting.request, item, final)
-            waiting.reply.send(item, final)
-            if final and waiting.counts:
+        waiting.reply.send(item, final)
+        if final:
+            self._left -= 1
+            if counts:
                 self.terms.intake.ended()
                 if waiting.ended is not None:
                     waiting.ended()
-            self._left -= final
-        self._let_go()
 
     def _let_go(self) -> None:
         """When all is over, part from the batch: they hold each other, and the batch its inputs."""
@@ -231,12 +274,11 @@ class BatchDelivery:
             self._left = -1
             self.batch = None  # type: ignore[assignment]
 
-    def _count(self, i: int, failure: bool) -> None:
-        waiting = self._waiting[i]
+    def _count(self, waiting: Waiting, failure: bool) -> None:
         request = waiting.request
         terms = self.terms
         batch = self.batch
-        now = terms.clock_ns()
+        now = terms.clock.now_ns()
         total = now - request.arrival_ns
         if failure:
             terms.statistics.failed("CANCELED" if request.cancelled else "BACKEND", total)
@@ -264,7 +306,7 @@ class BatchDelivery:
         if final:
             batch = self.batch
             start = batch.start_ns
-            end = batch.end_ns or self.terms.clock_ns()
+            end = batch.end_ns or self.terms.clock.now_ns()
             trace.tensors("TENSOR_BACKEND_INPUT", request.inputs.values(), request.shared, start)
             trace.stamp("COMPUTE_START", start)
             trace.stamp("COMPUTE_INPUT_END", batch.compute_start_ns or start)

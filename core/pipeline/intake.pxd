@@ -1,5 +1,11 @@
 import cython
 
+from core.config.signature cimport Signature
+from core.pipeline.admit cimport Admission
+from core.request cimport InferenceRequest
+from core.response cimport Reply
+
+
 cdef class Intake:
     cdef public Py_ssize_t in_flight
     cdef public bint draining
@@ -12,6 +18,9 @@ cdef class Intake:
 
 @cython.final
 cdef class Door:
+    cdef readonly Signature signature
     cdef Intake _intake
-    cdef object _admit
+    cdef Admission _admission
     cdef object _inner
+
+    cpdef Reply ask(self, InferenceRequest request)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from core.errors import CoreError, unavailable
-from core.pipeline.admit import request_label
+from core.pipeline.admit import Admission, request_label
 from core.request import InferenceRequest
 from core.response import Reply
 
@@ -53,21 +53,28 @@ class Intake:
 class Door:
     """The handler of one model version: admits and counts.
 
+    signature   of the version
+
     `intake.ended` must be called once for each request that it lets in.
     """
 
-    def __init__(self, intake: Intake, admit: Callable[[InferenceRequest], None], inner: Handler):
+    def __init__(self, intake: Intake, admission: Admission, inner: Handler):
+        self.signature = admission.signature
         self._intake = intake
-        self._admit = admit
+        self._admission = admission
         self._inner = inner
 
     def __call__(self, request: InferenceRequest) -> Reply:
+        return self.ask(request)
+
+    def ask(self, request: InferenceRequest) -> Reply:
+        """Let a request in. Raises CoreError for what is refused at once."""
         if self._intake.draining:
             raise unavailable(
                 f"{request_label(request)} Server is stopping, scheduler for model has stopped "
                 "accepting new inference requests"
             )
-        self._admit(request)
+        self._admission.check(request)
         self._intake.enter()
         try:
             return self._inner(request)

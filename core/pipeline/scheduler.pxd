@@ -1,3 +1,4 @@
+from core.native.clock cimport Clock
 from core.pipeline.pool cimport Pool
 from core.pipeline.queue cimport Waiting
 from core.telemetry.statistics cimport Statistics
@@ -8,7 +9,7 @@ cdef class Scheduler:
     cdef readonly object _loop
     cdef readonly Pool _pool
     cdef readonly object _on_final
-    cdef readonly object _clock_ns
+    cdef readonly Clock _clock
     cdef object _timer
     cdef long long _timer_ns
     cdef bint _pumping

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from core.errors import CoreError, unavailable
+from core.native.clock import Clock
 from core.pipeline.pool import Pool
 from core.pipeline.queue import Waiting
 from core.request import InferenceRequest
@@ -38,7 +39,7 @@ class Scheduler:
         self._loop = loop
         self._pool = pool
         self._on_final = on_final
-        self._clock_ns = clock_ns
+        self._clock = Clock(clock_ns)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns = 0
         self._pumping = False
@@ -88,7 +89,7 @@ class Scheduler:
 
     def _refuse(self, waiting: Waiting, error: CoreError, reason: str) -> None:
         """Answer a request that has left the queue without an execution."""
-        self._statistics.failed(reason, self._clock_ns() - waiting.request.arrival_ns)
+        self._statistics.failed(reason, self._clock.now_ns() - waiting.request.arrival_ns)
         waiting.reply.fail(error)
         self._on_final()
 
@@ -102,7 +103,7 @@ class Scheduler:
             self._timer = None
         if at_ns:
             self._timer_ns = at_ns
-            delay_s = max(0, at_ns - self._clock_ns()) / 1e9
+            delay_s = max(0, at_ns - self._clock.now_ns()) / 1e9
             self._timer = self._loop.call_later(delay_s, self._time_has_come)
 
     def _time_has_come(self) -> None:

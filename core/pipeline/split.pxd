@@ -18,3 +18,5 @@ cdef Tensor _whole(str name, value, Signature signature)
 cdef RequestedOutput _wanted(InferenceRequest request, str name)
 @cython.locals(spec=OutputSpec)
 cdef OutputSpec _spec(Signature signature, name)
+@cython.locals(tensor=Tensor, spec=OutputSpec)
+cdef bint _plain(list tensors, Signature signature) except -1

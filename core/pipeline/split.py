@@ -85,6 +85,8 @@ def wanted_tensors(
     output that the configuration does not have or that is larger than its memory, and
     CoreError(INVALID) if the client wants classes of a tensor that has none.
     """
+    if not request.outputs and _plain(tensors, signature):
+        return tensors
     found = []
     for tensor in tensors:
         spec = _spec(signature, tensor.name)
@@ -103,6 +105,15 @@ def wanted_tensors(
             place(tensor, memory)
         found.append(tensor)
     return found
+
+
+def _plain(tensors: list[Tensor], signature: Signature) -> bool:
+    """Whether a client that wants everything sees these tensors as they are."""
+    for tensor in tensors:
+        spec = _spec(signature, tensor.name)
+        if spec.reshape is not None:
+            return False
+    return True
 
 
 def _wanted(request: InferenceRequest, name: str) -> RequestedOutput | None:

@@ -50,7 +50,7 @@ class Worker:
     def execute(self, delivery: BatchDelivery) -> BaseException | None:
         """Run one batch where we are; the error that it raised, if any."""
         batch = delivery.batch
-        batch.start_ns = delivery.terms.clock_ns()
+        batch.start_ns = delivery.terms.clock.now_ns()
         outputs: Mapping[str, Any] | None = None
         error: BaseException | None = None
         try:
@@ -150,7 +150,7 @@ class LoopWorker(InlineWorker):
 
     async def _execute(self, delivery: BatchDelivery) -> None:
         batch = delivery.batch
-        batch.start_ns = delivery.terms.clock_ns()
+        batch.start_ns = delivery.terms.clock.now_ns()
         error: BaseException | None = None
         outputs: Any = None
         try:

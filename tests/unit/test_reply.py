@@ -1,6 +1,7 @@
 """Reply: one object for one answer and for many."""
 
 import asyncio
+import weakref
 
 import pytest
 
@@ -121,3 +122,37 @@ def test_cancel_tells_each_listener_once():
     request.on_cancel(lambda: told.append(2))
 
     assert told == [1, 2]
+
+
+def test_what_comes_while_the_first_is_told_is_told_behind_it():
+    found, heard = reply(), []
+
+    def listener(item, final):
+        heard.append((item, final))
+        if len(heard) == 1:
+            found.send(None)
+
+    error = internal("not the end")
+    found.send(error, False)
+    found.listen(listener)
+
+    assert heard == [(error, False), (None, True)]
+
+
+def test_a_listener_that_has_heard_the_end_is_forgotten():
+    class Heard:
+        def __call__(self, item, final):
+            pass
+
+    for early in (True, False):
+        answered = reply()
+        heard = Heard()
+        gone = weakref.ref(heard)
+        if early:
+            answered.send(None)
+        answered.listen(heard)
+        del heard
+        if not early:
+            assert gone() is not None
+            answered.send(None)
+        assert gone() is None

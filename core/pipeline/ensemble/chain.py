@@ -49,7 +49,7 @@ class EnsembleChain:
         inner: Handler = self._run
         if cache is not None and config.response_cache.enable:
             inner = Cached(inner, cache, signature, self.statistics, self._intake.ended, clock_ns)
-        self.handler: Handler = Door(self._intake, Admission(signature, clock_ns), inner)
+        self.handler = Door(self._intake, Admission(signature, clock_ns), inner)
 
     @property
     def pending(self) -> int:

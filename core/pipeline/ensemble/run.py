@@ -154,7 +154,7 @@ class Run:
         request.model_version = step.version
         request.id = asked.id
         request.outputs = step.wanted
-        request.parameters = asked.parameters
+        request._parameters = asked._parameters
         request.correlation_id = asked.correlation_id
         request.flags = asked.flags
         request.priority = asked.priority

@@ -102,7 +102,7 @@ class SequenceScheduler(Scheduler):
         self._controls(request, True)
         waiting = Waiting(request, Reply(request), self._key(request) if self._key else None)
         sequence.waiting.append(waiting)
-        sequence.touched_ns = self._clock_ns()
+        sequence.touched_ns = self._clock.now_ns()
         if self._iterative:
             waiting.ended = lambda: self._iterated(sequence)
         self._pending += 1
@@ -134,7 +134,7 @@ class SequenceScheduler(Scheduler):
                 f"{request_label(request)} inference request for sequence {id} to model "
                 f"'{self._name}' must specify the START flag on the first request of the sequence"
             )
-        sequence = self._sequences[id] = Sequence(id, self._clock_ns())
+        sequence = self._sequences[id] = Sequence(id, self._clock.now_ns())
         self._backlog.append(sequence)
         return sequence
 
@@ -147,7 +147,7 @@ class SequenceScheduler(Scheduler):
             )
         request.correlation_id = next(self._generated_ids)
         request.flags |= SEQUENCE_START
-        sequence = Sequence(request.correlation_id, self._clock_ns())
+        sequence = Sequence(request.correlation_id, self._clock.now_ns())
         self._backlog.append(sequence)
         return sequence
 
@@ -180,7 +180,7 @@ class SequenceScheduler(Scheduler):
             sequence.lane.leave(sequence)
 
     def _start_batches(self) -> int:
-        now_ns = self._clock_ns()
+        now_ns = self._clock.now_ns()
         again_ns = self._end_idle(now_ns)
         progress = True
         while progress:

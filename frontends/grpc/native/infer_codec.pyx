@@ -346,9 +346,9 @@ cdef _response(InferenceResponse answer, InferenceRequest request, final, bint s
     head.text(1, _span(answer.model_name))
     head.version(answer.model_version)
     head.text(3, _span(answer.id))
-    cdef dict parameters = answer.parameters
+    cdef dict parameters = answer._parameters
     if final is not None:
-        parameters = {**parameters, _FINAL: final}
+        parameters = {**answer.parameters, _FINAL: final}
     if parameters:
         _put_parameters(head, parameters)
     shared = request.shared

@@ -1,12 +1,18 @@
+import cython
+
+from core.pipeline.doors cimport Doors
+from core.pipeline.intake cimport Door as ModelDoor
 from core.request cimport InferenceRequest
 from frontends.grpc.call cimport Call
 
 
 cdef class Inbound:
     cdef object _server
+    cdef Doors _doors
     cdef object _forwarded
     cdef object _reader
 
     cpdef read(self, bytes data)
-    cpdef signature(self, asked)
+    @cython.locals(request=InferenceRequest)
+    cpdef ModelDoor door(self, asked)
     cpdef request(self, asked, signature, Call call)

@@ -7,7 +7,7 @@ import re
 from core.config import Signature
 from core.errors import invalid
 from core.request import InferenceRequest, parse_version
-from core.server import Server
+from core.server import Door, Server
 from frontends.grpc.call import Call
 from frontends.grpc.native.infer_codec import RequestReader
 from frontends.grpc.protocol.messages import ModelInferRequest
@@ -35,6 +35,7 @@ class Inbound:
 
     def __init__(self, server: Server):
         self._server = server
+        self._doors = server.doors
         pattern = server.options.grpc_header_forward_pattern
         self._forwarded = re.compile(pattern) if pattern else None
         self._reader = RequestReader()
@@ -44,14 +45,15 @@ class Inbound:
         request = self._reader.read(data)
         return request if request is not None else read(data)
 
-    def signature(self, asked: Asked) -> Signature:
+    def door(self, asked: Asked) -> Door:
         """Of the model that it is for.
 
         Raises CoreError for a version that is no number and for what is not there.
         """
         if isinstance(asked, InferenceRequest):
-            return self._server.signature(asked.model_name, asked.model_version)
-        return self._server.signature(asked.model_name, parse_version(asked.model_version))
+            request: InferenceRequest = asked
+            return self._doors.find(request.model_name, request.model_version)
+        return self._doors.find(asked.model_name, parse_version(asked.model_version))
 
     def request(self, asked: Asked, signature: Signature, call: Call) -> InferenceRequest:
         """The request that the call makes of it; raises CoreError for a message that is none."""

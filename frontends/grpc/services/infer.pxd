@@ -1,5 +1,7 @@
 import cython
 
+from core.config.signature cimport Signature
+from core.pipeline.intake cimport Door
 from core.request cimport InferenceRequest
 from core.response cimport Reply
 from frontends.grpc.call cimport Call
@@ -14,7 +16,8 @@ cdef class InferService:
 
     @cython.locals(answer=Answer, reply=Reply)
     cpdef begin(self, data, Call call, done)
-    @cython.locals(request=InferenceRequest, start_ns=cython.longlong)
+    @cython.locals(request=InferenceRequest, start_ns=cython.longlong, door=Door, signature=Signature,
+                   reply=Reply)
     cdef Answer _ask(self, data, Call call, done)
 
 

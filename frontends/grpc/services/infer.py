@@ -63,14 +63,15 @@ class InferService:
         """Hand the request to its model; who waits for the answer. Raises CoreError for refusals."""
         start_ns = time.monotonic_ns() if self._server.tracing.on else 0
         asked = self._inbound.read(data)
-        signature = self._inbound.signature(asked)
+        door = self._inbound.door(asked)
+        signature = door.signature
         if signature.decoupled:
             raise unsupported(
                 "ModelInfer RPC doesn't support models with decoupled transaction policy"
             )
         request = self._inbound.request(asked, signature, call)
         read_ns = time.monotonic_ns() if start_ns else 0
-        reply = self._server.infer(request)
+        reply = self._server.ask(door, request) if start_ns else door.ask(request)
         if request.trace is None:
             return Answer(reply, self._intake, done)
         request.trace.span("GRPC_WAITREAD", start_ns, read_ns)

@@ -124,10 +124,10 @@ class InferStream:
         try:
             service.intake.enter()
             try:
-                signature = service.inbound.signature(asked)
-                decoupled = signature.decoupled
-                request = service.inbound.request(asked, signature, self._call)
-                reply = service.server.infer(request)
+                door = service.inbound.door(asked)
+                decoupled = door.signature.decoupled
+                request = service.inbound.request(asked, door.signature, self._call)
+                reply = service.server.ask(door, request)
             except BaseException:
                 service.intake.leave()
                 raise

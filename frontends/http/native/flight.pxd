@@ -1,6 +1,7 @@
 import cython
 
-from core.response cimport InferenceResponse, Reply
+from core.response cimport InferenceResponse, Listener, Reply
+from frontends.http.native.infer_request cimport OutputForm
 
 
 cdef class Crew:
@@ -8,7 +9,7 @@ cdef class Crew:
 
 
 @cython.final
-cdef class Flight:
+cdef class Flight(Listener):
     """Written once, in the order of its fields.
 
     crew     who is told of the end; None when nobody waits any more
@@ -21,7 +22,7 @@ cdef class Flight:
     cdef Crew crew
     cdef Flight next
     cdef Reply reply
-    cdef object form
+    cdef OutputForm form
     cdef InferenceResponse response
     cdef Py_ssize_t count
     cdef object answer

@@ -1,12 +1,12 @@
 """One request in flight and its answer as bytes. Loop thread only; of use to compiled code alone."""
 
 from core.errors import CoreError
-from core.response import InferenceResponse
+from core.response import InferenceResponse, Listener
 
 class Crew:
     """Who waits for the answers of flights."""
 
-class Flight:
+class Flight(Listener):
     """The listener of one Reply.
 
     The answer is made when the final item comes: head and body in one object, or, if they are large,
@@ -14,4 +14,4 @@ class Flight:
     everywhere; one that no room expected is logged and answers 500.
     """
 
-    def __call__(self, item: InferenceResponse | CoreError | None, final: bool) -> None: ...
+    def tell(self, item: InferenceResponse | CoreError | None, final: bool) -> None: ...

@@ -10,14 +10,14 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
-from core.response cimport InferenceResponse
+from core.response cimport InferenceResponse, Listener
+from frontends.http.native.infer_response cimport write
 
 from http import HTTPStatus
 
 from core.errors import CoreError
 from core.response import not_single
 from frontends.http.codec.limits import JSON_SIZE
-from frontends.http.codec.render import write
 from frontends.http.errors import error_answer, unexpected
 
 cdef extern from "answer.hpp" namespace "answer" nogil:
@@ -43,14 +43,14 @@ cdef class Crew:
 
 
 @cython.final
-cdef class Flight:
+cdef class Flight(Listener):
     """One request in flight, and the listener of its Reply; see flight.pxd."""
 
-    def __call__(self, item, bint final):
+    cdef tell(self, item, bint final):
         if self.answer is not None or self.crew is None:
             return
-        if isinstance(item, InferenceResponse):
-            self.response = item
+        if type(item) is InferenceResponse:
+            self.response = <InferenceResponse>item
             self.count += 1
         elif item is not None:
             self.fail(item)

@@ -158,7 +158,9 @@ def natural_number(str text not None):
 # Requests ---------------------------------------------------------------------------------
 
 
-def read(str model not None, version, body, Py_ssize_t json_size, most_bytes, regions):
+cpdef tuple read(
+    str model, int64_t version, object body, Py_ssize_t json_size, uint64_t most_bytes, object regions
+):
     """The request in a body, or None; see infer_request.pyi."""
     cdef Py_buffer view
     cdef Lease[Request] lease
@@ -169,8 +171,8 @@ def read(str model not None, version, body, Py_ssize_t json_size, most_bytes, re
         PyBuffer_Release(&view)
 
 
-cdef object _read(
-    str model, object version, object body, Py_buffer* view, Py_ssize_t json_size, uint64_t most_bytes,
+cdef tuple _read(
+    str model, int64_t version, object body, Py_buffer* view, Py_ssize_t json_size, uint64_t most_bytes,
     object regions, Request* found,
 ):
     cdef list taken = []  # keeps the elements of JSON tensors alive
@@ -192,7 +194,6 @@ cdef object _read(
     request.model_name = model
     request.model_version = version
     request.id = _text(found.id)
-    request.parameters = {}
     request.correlation_id = 0
     request.priority = found.priority
     request.timeout_us = found.timeout_us
@@ -264,6 +265,7 @@ cdef int _set_sequence(InferenceRequest request, Request* found) except -1:
 cdef int _set_parameters(InferenceRequest request, Request* found) except -1:
     cdef size_t i
     cdef Parameter* one
+    cdef dict parameters = request.parameters
     for i in range(found.parameters.size()):
         one = &found.parameters[i]
         if one.kind == kText:
@@ -274,7 +276,7 @@ cdef int _set_parameters(InferenceRequest request, Request* found) except -1:
             value = one.real
         else:
             value = one.integer != 0
-        request.parameters[_name(one.key)] = value
+        parameters[_name(one.key)] = value
     return 0
 
 

@@ -56,7 +56,7 @@ cdef enum:
     LARGE = 65536  # bytes of a tensor that take longer than handing the GIL over and back
 
 
-def write(InferenceResponse response not None, OutputForm form not None):
+cpdef tuple write(InferenceResponse response, OutputForm form):
     """The body of an answer as parts; see infer_response.pyi."""
     cdef Lease[Growth] lease
     cdef Growth* text = lease.get()
@@ -74,7 +74,7 @@ def write(InferenceResponse response not None, OutputForm form not None):
     _put(text, ',"model_version":"', 18)
     _put_integer(text, response.model_version)
     _put(text, '"', 1)
-    if response.parameters:
+    if response._parameters:
         _put(text, ',"parameters":', 14)
         _put_bytes(text, orjson.dumps(response.parameters))
     _put(text, ',"outputs":', 11)

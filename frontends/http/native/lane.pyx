@@ -10,20 +10,21 @@ came are given on; all else asks it to go on.
 cimport cython
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.unicode cimport PyUnicode_DecodeLatin1
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
+from core.pipeline.intake cimport Door
+from core.request cimport InferenceRequest
 from core.response cimport Reply
 from frontends.http.native.flight cimport Crew, Flight
+from frontends.http.native.infer_request cimport OutputForm
 from frontends.http.native.port cimport Head, Infer, More, Port, Regular, read
+from frontends.http.native.told cimport Told, parsed, told_by
 
 import sys
 
 from core.errors import CoreError
-from frontends.http.codec.limits import JSON_SIZE
-from frontends.http.codec.parse import parse
 from frontends.http.services.infer import refuse_decoupled
 
 cdef enum:
@@ -33,7 +34,6 @@ cdef enum:
     FIRST_ROOM = 64 * 1024  # taken for a body at once, if it says that it is larger
     UNKNOWN = -1
 
-cdef dict _NO_JSON_SIZE = {}
 # asyncio's writelines of these versions never asks the writer to pause.
 cdef bint _CAN_GATHER = not (
     (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
@@ -64,9 +64,7 @@ cdef class Lane(Crew):
     cdef bytes _pending
     cdef bytearray _body  # with room for what may come; None between requests
     cdef Py_ssize_t _body_size, _received
-    cdef str _model
-    cdef object _version
-    cdef dict _headers
+    cdef Told _told  # of the last head for inference
     cdef bint _working  # within _process
     cdef int _going_on  # _pending waits until there are no more flights than this; UNKNOWN: it does not
     cdef bint _reading_paused
@@ -168,12 +166,15 @@ cdef class Lane(Crew):
                 elif self._writing_paused or self._flights == MOST_FLIGHTS:
                     self._going_on = FEWER_FLIGHTS
                     break
+                elif self._is_told(start + at, size - at) and self._port.takes(&self._told.head):
+                    at = self._begin(data, at + <Py_ssize_t>self._told.head.size)
                 else:
                     head = read(start + at, size - at)
                     if head.verdict == More:
                         break
                     if head.verdict == Infer and self._port.takes(&head):
-                        at = self._begin(data, at, &head)
+                        self._told = told_by(data[at : at + <Py_ssize_t>head.size])
+                        at = self._begin(data, at + <Py_ssize_t>head.size)
                     elif self._flights:
                         self._going_on = 0  # the answers are in order: the guest comes after these
                         break
@@ -187,23 +188,25 @@ cdef class Lane(Crew):
         self._advance()
         self._set_reading()
 
-    cdef Py_ssize_t _begin(self, bytes data, Py_ssize_t at, const Head* head) except -1:
-        """A request whose head is at `at`; returns what comes behind all that is there of it."""
-        cdef Py_ssize_t begin = at + <Py_ssize_t>head.size, there = PyBytes_GET_SIZE(data) - begin
-        cdef Py_ssize_t size = head.body_size
-        cdef str model = PyUnicode_DecodeLatin1(head.model.data, head.model.size, NULL)
-        cdef dict headers = _NO_JSON_SIZE
-        if head.has_json_size:
-            # The one field that `parse` asks for, under the one name that it asks with.
-            headers = {JSON_SIZE: PyUnicode_DecodeLatin1(head.json_size.data, head.json_size.size, NULL)}
+    cdef bint _is_told(self, const char* data, Py_ssize_t size) noexcept:
+        """Whether the next head is, byte for byte, the last one."""
+        if self._told is None:
+            return False
+        cdef Py_ssize_t head_size = PyBytes_GET_SIZE(self._told.data)
+        return size >= head_size and not memcmp(
+            data, PyBytes_AS_STRING(self._told.data), head_size
+        )
+
+    cdef Py_ssize_t _begin(self, bytes data, Py_ssize_t begin) except -1:
+        """A request whose body is at `begin`; returns what comes behind all that is there of it."""
+        cdef Py_ssize_t size = self._told.head.body_size, there = PyBytes_GET_SIZE(data) - begin
         if size <= there:
             if size <= SMALL:
                 body = PyBytes_FromStringAndSize(PyBytes_AS_STRING(data) + begin, size)
             else:
                 body = memoryview(data)[begin : begin + size]
-            self._admit(model, head.version, headers, body)
+            self._admit(body)
             return begin + size
-        self._model, self._version, self._headers = model, head.version, headers
         self._body_size = size
         self._received = 0
         self._body = bytearray()
@@ -220,14 +223,16 @@ cdef class Lane(Crew):
         self._received = end
         if end == self._body_size:
             body, self._body = self._body, None
-            self._admit(self._model, self._version, self._headers, body)
+            self._admit(body)
         return at + more
 
-    cdef _admit(self, str model, version, dict headers, body):
-        """Hand a complete request to its model."""
+    cdef _admit(self, body):
+        """Hand a complete request to its model: the one whose head was told last."""
         cdef Flight flight = Flight.__new__(Flight)
         cdef Reply reply
         cdef Port port = self._port
+        cdef Door door
+        cdef Told told = self._told
         flight.crew = self
         if self._last is None:
             self._first = flight
@@ -236,13 +241,12 @@ cdef class Lane(Crew):
         self._last = flight
         self._flights += 1
         try:
-            signature = port.signature(model, version)
-            if signature.decoupled:
+            door = port.doors.find(told.model, told.head.version)
+            if door.signature.decoupled:
                 refuse_decoupled()
-            request, flight.form = parse(
-                model, version, signature, headers, body, port.most_bytes, port.regions
-            )
-            reply = port.infer(request)
+            found = parsed(port, told, door, body)
+            flight.form = <OutputForm>found[1]
+            reply = door.ask(<InferenceRequest>found[0])
             flight.reply = reply
             # The flight lets it go when it has the answer, which may be within this call.
             reply.listen(flight)

@@ -3,6 +3,8 @@ import cython
 from libc.stdint cimport int64_t
 from libcpp cimport bool as boolean
 
+from core.pipeline.doors cimport Doors
+
 cdef extern from "head.hpp" namespace "head" nogil:
     cdef cppclass Span:
         const char* data
@@ -29,7 +31,8 @@ cdef extern from "head.hpp" namespace "head" nogil:
 
 @cython.final
 cdef class Port:
-    cdef object infer, signature, regions, tracing, loop, guest, opened, lost, most_bytes
+    cdef Doors doors
+    cdef object regions, tracing, loop, guest, opened, lost, most_bytes
     cdef int64_t most
     cdef double keep_alive_s
 

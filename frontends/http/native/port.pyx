@@ -9,8 +9,7 @@ cdef class Port:
     """What all lanes of one port share; see port.pyi."""
 
     def __init__(self, server, loop, *, guest, opened, lost, double keep_alive_s):
-        self.infer = server.infer
-        self.signature = server.signature
+        self.doors = server.doors
         self.regions = server.shared_memory
         self.tracing = server.tracing
         self.most_bytes = self.most = server.options.http_max_input_size

@@ -4,6 +4,7 @@ import logging
 import queue
 import socket
 import threading
+from types import SimpleNamespace
 
 import grpc
 import numpy as np
@@ -94,7 +95,8 @@ def test_an_error_that_nobody_thought_of_is_internal_and_logged(
     def fails(*_):
         raise ZeroDivisionError("nobody thought of it")
 
-    monkeypatch.setattr(served.server, "infer", fails)
+    monkeypatch.setattr(served.server, "ask", fails)
+    monkeypatch.setattr(served.server, "tracing", SimpleNamespace(on=True))
 
     code, text = status(stub.ModelInfer, infer_request())
 

@@ -11,6 +11,10 @@ from core.config.signature import InputSpec, OutputSpec, Signature
 from core.errors import invalid, not_found
 from core.memory import SharedMemoryRegions
 from core.options import Options
+from core.pipeline import intake as intake_of_a_model
+from core.pipeline.admit import Admission
+from core.pipeline.doors import Doors
+from core.pipeline.intake import Door
 from core.request import parse_version
 from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Tracer
@@ -89,6 +93,14 @@ class ScriptedServer:
         self.tracing = Tracer(self.options)
         self.shared_memory = SharedMemoryRegions(allowed=False)
         self.replies = {}
+        self.doors = Doors(self.door)
+
+    def door(self, name, version=-1):
+        admission = Admission(self.signature(name, version))
+        return Door(intake_of_a_model.Intake(None), admission, lambda request: self.infer(request))
+
+    def ask(self, door, request):
+        return door.ask(request)
 
     def signature(self, name, version=-1):
         if name not in ("plain", "other", "many"):

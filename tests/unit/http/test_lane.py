@@ -16,6 +16,9 @@ from core import dtypes
 from core.config import InputSpec, OutputSpec, Signature
 from core.errors import invalid
 from core.memory import SharedMemoryRegions
+from core.pipeline.admit import Admission
+from core.pipeline.doors import Doors
+from core.pipeline.intake import Door, Intake
 from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
 from frontends.http.native.lane import Lane
@@ -96,9 +99,9 @@ class Connection:
             {"y": OutputSpec("y", dtypes.FP32, (-1,))},
         )
         self.signature = Signature("m", 1, *tensors, 0, False)
+        admission = Admission(self.signature)
         server = SimpleNamespace(
-            infer=self.infer,
-            signature=lambda name, version: self.signature,
+            doors=Doors(lambda name, version: Door(Intake(None), admission, self.infer)),
             shared_memory=SharedMemoryRegions(False),
             tracing=SimpleNamespace(on=False),
             options=SimpleNamespace(http_max_input_size=1 << 20),
@@ -421,3 +424,32 @@ def test_nothing_is_kept_of_an_answered_request(connection):
         assert seen() is None
     finally:
         gc.enable()
+
+
+def test_each_head_counts_also_where_it_is_nearly_the_last(connection):
+    def asked(path, *fields):
+        body = b'{"inputs":[{"name":"x","datatype":"FP32","shape":[1],%s}]}'
+        data = b'"data":[1]' if not fields else b'"parameters":{"binary_data_size":4}'
+        body = body % data + (b"" if not fields else b"\0\0\x80\x3f")
+        head = [b"POST /v2/models/%s/infer HTTP/1.1" % path, b"Host: x", *fields]
+        return b"\r\n".join([*head, b"Content-Length: %d" % len(body), b"", body])
+
+    split = b"Inference-Header-Content-Length: 91"
+    for path, *fields in (
+        (b"m",),
+        (b"m",),
+        (b"n",),
+        (b"n/versions/1",),
+        (b"n/versions/2",),
+        (b"n/versions/2", split),
+        (b"n/versions/2", split),
+        (b"m",),
+    ):
+        connection.receive(asked(path, *fields))
+
+    asked_for = [
+        (each.request.model_name, each.request.model_version) for each in connection.replies
+    ]
+    assert asked_for == [("m", -1)] * 2 + [("n", -1), ("n", 1)] + [("n", 2)] * 3 + [("m", -1)]
+    assert [list(each.request.inputs["x"].array) for each in connection.replies] == [[1.0]] * 8
+    assert connection.guests == []

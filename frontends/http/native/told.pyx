@@ -1,0 +1,74 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+"""What the head of a request says, and the request in the body behind it.
+
+bytes ─► head.hpp ─► [Told] ─► parse ─► InferenceRequest
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.unicode cimport PyUnicode_DecodeLatin1
+
+from core.pipeline.intake cimport Door
+from frontends.http.native.infer_request cimport read as read_body
+from frontends.http.native.port cimport Head, Port, Span, read
+
+from frontends.http.codec.limits import JSON_SIZE
+from frontends.http.codec.parse import parse
+
+cdef enum:
+    NO_JSON_SIZE = -1  # all of the body is JSON
+    ODD_JSON_SIZE = -2  # not one to nine digits: `parse` knows what it means
+
+
+cdef Py_ssize_t _json_size(const Head* head) noexcept:
+    """Bytes of JSON that the head names, or one of the two constants."""
+    cdef Py_ssize_t size = 0
+    cdef size_t i
+    cdef char digit
+    if not head.has_json_size:
+        return NO_JSON_SIZE
+    if not 0 < head.json_size.size < 10:
+        return ODD_JSON_SIZE
+    for i in range(head.json_size.size):
+        digit = head.json_size.data[i]
+        if not c"0" <= digit <= c"9":
+            return ODD_JSON_SIZE
+        size = size * 10 + (digit - c"0")
+    return size
+
+
+@cython.final
+cdef class Told:
+    """What the head of a request says; see told.pxd."""
+
+    cdef dict headers(self):
+        """The one field that `parse` asks for, under the one name that it asks with."""
+        cdef Span* text = &self.head.json_size
+        if not self.head.has_json_size:
+            return {}
+        return {JSON_SIZE: PyUnicode_DecodeLatin1(text.data, text.size, NULL)}
+
+
+cdef tuple parsed(Port port, Told told, Door door, body):
+    """The request in a body, and the form of its answer. Raises CoreError."""
+    cdef Py_ssize_t whole = PyBytes_GET_SIZE(body) if type(body) is bytes else len(body)
+    cdef Py_ssize_t size = whole if told.json_size == NO_JSON_SIZE else told.json_size
+    cdef tuple found = None
+    if 0 < size <= whole and size <= port.most:
+        found = read_body(told.model, told.head.version, body, size, port.most, port.regions)
+    if found is None:  # not in the common form: the other way knows all forms, and all refusals
+        found = parse(
+            told.model, told.head.version, door.signature, told.headers(), body, port.most_bytes,
+            port.regions,
+        )
+    return found
+
+
+cdef Told told_by(bytes data):
+    """Of a whole head for inference."""
+    cdef Told told = Told.__new__(Told)
+    told.data = data
+    told.head = read(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
+    told.model = PyUnicode_DecodeLatin1(told.head.model.data, told.head.model.size, NULL)
+    told.json_size = _json_size(&told.head)
+    return told
