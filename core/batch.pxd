@@ -5,6 +5,7 @@ from core.request cimport InferenceRequest
 from core.tensor cimport Tensor
 
 
+@cython.freelist(32)
 cdef class Batch:
     cdef public list requests
     cdef public Signature signature

@@ -1,9 +1,12 @@
+import cython
+
 cdef class RequestedOutput:
     cdef public str name
     cdef public object class_count
     cdef public object memory
 
 
+@cython.freelist(32)
 cdef class InferenceRequest:
     cdef public str model_name
     cdef public long long model_version

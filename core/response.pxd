@@ -4,6 +4,7 @@ from core.request cimport InferenceRequest
 
 
 @cython.final
+@cython.freelist(32)
 cdef class InferenceResponse:
     cdef public str model_name
     cdef public object model_version
@@ -23,6 +24,7 @@ cdef class Listener:
 
 
 @cython.final
+@cython.freelist(32)
 cdef class Reply:
     cdef public InferenceRequest request
     cdef object _first
@@ -42,3 +44,7 @@ cdef class Reply:
 
 @cython.locals(compiled=Listener)
 cdef _tell(listener, item, bint final)
+
+
+@cython.locals(reply=Reply)
+cpdef Reply made_reply(InferenceRequest request)

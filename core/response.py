@@ -84,6 +84,15 @@ def not_single(count: int) -> CoreError:
     return internal(f"expected a single response, got {count}")
 
 
+def made_reply(request: InferenceRequest) -> Reply:
+    """Reply(request) for who makes one for every request."""
+    reply: Reply = Reply.__new__(Reply)
+    reply.request = request
+    reply._first = reply._more = reply._listener = None
+    reply._waits = reply._first_is_final = reply._heard = reply._finished = False
+    return reply
+
+
 class Listener:
     """Who is told of each item of a Reply. For compiled listeners: a call that makes no object."""
 

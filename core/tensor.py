@@ -80,7 +80,7 @@ class Tensor:
             if self.dtype is dtypes.BYTES:
                 self._raw = strings.encode(array)
             else:
-                self._raw = flat(np.ascontiguousarray(array, self.dtype.numpy))
+                self._raw = flat(array, self.dtype.numpy)
         return self._raw
 
     @property
@@ -117,6 +117,23 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"Tensor({self.name!r}, {self.dtype.name}{list(self.shape)})"
+
+
+def made_tensor(
+    name: str,
+    dtype: DataType,
+    shape: tuple[int, ...],
+    raw: Buffer | None,
+    array: np.ndarray | None,
+) -> Tensor:
+    """Tensor(…) for who makes one for every request."""
+    tensor: Tensor = Tensor.__new__(Tensor)
+    tensor.name = name
+    tensor.dtype = dtype
+    tensor.shape = shape
+    tensor._raw = raw
+    tensor._array = array
+    return tensor
 
 
 def _bytes_only(array: np.ndarray) -> np.ndarray:

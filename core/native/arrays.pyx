@@ -7,6 +7,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.memoryview cimport PyMemoryView_FromObject
 from cpython.ref cimport Py_INCREF
 
+import numpy
+
 np.import_array()
 
 cdef extern from *:
@@ -24,6 +26,7 @@ cdef enum:
     COPIED_UP_TO = 4096
 
 cdef np.dtype _UINT8 = np.dtype("uint8")
+cdef object _contiguous = numpy.ascontiguousarray
 
 
 cpdef object view(object raw, object dtype, tuple shape):
@@ -65,13 +68,19 @@ cpdef object view(object raw, object dtype, tuple shape):
     return array
 
 
-cpdef object flat(object array):
-    """The bytes of a contiguous array; see arrays.pyi."""
-    cdef np.ndarray source = array
+cpdef bint has_dtype(object value, object dtype) noexcept:
+    """Whether a value is an array with that very dtype; see arrays.pyi."""
+    return type(value) is np.ndarray and <object>np.PyArray_DESCR(<np.ndarray>value) is dtype
+
+
+cpdef object flat(object array, object dtype):
+    """The bytes of an array; see arrays.pyi."""
+    cdef np.ndarray source
     cdef np.npy_intp size
     cdef np.ndarray octets
-    if not np.PyArray_IS_C_CONTIGUOUS(source):
-        raise ValueError("flat: the array is not contiguous")
+    if not has_dtype(array, dtype) or not np.PyArray_IS_C_CONTIGUOUS(<np.ndarray>array):
+        array = _contiguous(array, dtype)
+    source = array
     size = np.PyArray_NBYTES(source)
     if size <= COPIED_UP_TO:
         return PyBytes_FromStringAndSize(<char*>np.PyArray_DATA(source), size)

@@ -1,11 +1,11 @@
 import cython
 
 from core.pipeline.pool cimport Pool
-from core.pipeline.queue cimport RequestQueue, Waiting
+from core.pipeline.queue cimport RequestQueue, Waiting, made_waiting
 from core.pipeline.scheduler cimport Scheduler
 from core.pipeline.worker cimport Worker
 from core.request cimport InferenceRequest
-from core.response cimport Reply
+from core.response cimport Reply, made_reply
 
 
 cdef class Batcher(Scheduler):

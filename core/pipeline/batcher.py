@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from core.errors import CoreError, cancelled, unavailable
 from core.pipeline.pool import Pool
-from core.pipeline.queue import RequestQueue, Waiting
+from core.pipeline.queue import RequestQueue, Waiting, made_waiting
 from core.pipeline.scheduler import Scheduler
 from core.request import InferenceRequest
-from core.response import Reply
+from core.response import Reply, made_reply
 from core.telemetry.statistics import Statistics
 
 
@@ -106,8 +106,9 @@ class Batcher(Scheduler):
 
     def __call__(self, request: InferenceRequest) -> Reply:
         """Queue an admitted request. Raises CoreError(UNAVAILABLE) if the queue is full."""
-        reply = Reply(request)
-        waiting = Waiting(request, reply, self._key(request) if self._key is not None else None)
+        reply = made_reply(request)
+        key = self._key(request) if self._key is not None else None
+        waiting = made_waiting(request, reply, key)
         if self._alone and self._runs_at_once(waiting):
             return reply
         self._queue.push(waiting)

@@ -25,6 +25,7 @@ cdef class Terms:
 
 
 @cython.final
+@cython.freelist(32)
 cdef class BatchDelivery:
     cdef public Terms terms
     cdef public Batch batch

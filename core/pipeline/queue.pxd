@@ -5,6 +5,7 @@ from core.response cimport Reply
 
 
 @cython.final
+@cython.freelist(32)
 cdef class Waiting:
     cdef public InferenceRequest request
     cdef public Reply reply
@@ -14,6 +15,10 @@ cdef class Waiting:
     cdef public bint counts
     cdef public object ended
     cdef public bint taken
+
+
+@cython.locals(waiting=Waiting)
+cpdef Waiting made_waiting(InferenceRequest request, Reply reply, key)
 
 
 @cython.final

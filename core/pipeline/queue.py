@@ -47,6 +47,19 @@ class Waiting:
         self.taken = False  # has left the queue: for execution, expired or cancelled
 
 
+def made_waiting(request: InferenceRequest, reply: Reply, key: object) -> Waiting:
+    """Waiting(…) for who makes one for every request."""
+    waiting: Waiting = Waiting.__new__(Waiting)
+    waiting.request = request
+    waiting.reply = reply
+    waiting.key = key
+    waiting.level = waiting.expiry_ns = 0
+    waiting.counts = True
+    waiting.ended = None
+    waiting.taken = False
+    return waiting
+
+
 class RequestQueue:
     """Requests by priority level. Loop thread only.
 

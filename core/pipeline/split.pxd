@@ -4,7 +4,8 @@ from core.batch cimport Batch
 from core.config.signature cimport OutputSpec, Signature
 from core.dtypes cimport DataType
 from core.request cimport InferenceRequest, RequestedOutput
-from core.tensor cimport Tensor
+from core.native.arrays cimport has_dtype
+from core.tensor cimport Tensor, made_tensor
 
 
 @cython.locals(signature=Signature, whole=Tensor, tensors=list, requests=list, request=InferenceRequest, row=cython.Py_ssize_t,

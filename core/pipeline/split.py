@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from numpy import ndarray
-
 from core.batch import Batch
 from core.config.signature import OutputSpec, Signature
 from core.dtypes import BF16, BYTES
 from core.errors import internal
+from core.native.arrays import has_dtype
 from core.pipeline.classification import classify
 from core.pipeline.placement import place
 from core.request import InferenceRequest, RequestedOutput
-from core.tensor import Tensor
+from core.tensor import Tensor, made_tensor
 
 
 def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
@@ -49,7 +48,8 @@ def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
             tensors = found[i]
             end = row + request.rows
             part = array[row:end]
-            tensors.append(Tensor(name, whole.dtype, (request.rows, *rest), None, part))
+            shape = (request.rows, *rest)
+            tensors.append(made_tensor(name, whole.dtype, shape, None, part))
             row = end
     return found
 
@@ -58,8 +58,8 @@ def _whole(name: str, value: Any, signature: Signature) -> Tensor:
     """One output of an execution, with the rows of all requests."""
     spec = _spec(signature, name)
     dtype = spec.dtype
-    if type(value) is ndarray and value.dtype is dtype.numpy and dtype is not BYTES:
-        return Tensor(name, dtype, value.shape, None, value)
+    if has_dtype(value, dtype.numpy) and dtype is not BYTES:
+        return made_tensor(name, dtype, value.shape, None, value)
     whole = Tensor.of(name, value, dtype if dtype is BF16 else None)
     if whole.dtype is not dtype:
         raise internal(

@@ -43,6 +43,7 @@ cdef class Crew:
 
 
 @cython.final
+@cython.freelist(32)
 cdef class Flight(Listener):
     """One request in flight, and the listener of its Reply; see flight.pxd."""
 
