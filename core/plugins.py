@@ -160,9 +160,15 @@ def _blocked() -> set[str]:
 
 
 @cache
+def _entries() -> Any:  # EntryPoints; Python 3.10 has another class that selects
+    """The entry points of every distribution: one walk over the folders of all for all groups."""
+    return metadata.entry_points()
+
+
+@cache
 def _scan(group: str) -> Mapping[str, Plugin]:
     found: dict[str, dict[str, metadata.EntryPoint]] = {}
-    for entry in metadata.entry_points(group=group):
+    for entry in _entries().select(group=group):
         # One distribution may be seen twice, when its folder is on the path and it is installed too.
         owner = entry.dist.name if entry.dist is not None else ""
         found.setdefault(entry.name, {}).setdefault(owner, entry)

@@ -1,60 +1,70 @@
-"""aiohttp's server, without the time that its client takes: import `web` from here.
+"""aiohttp's server, without the time and memory that its client takes: import `web` from here.
 
-`import aiohttp` also makes the TLS contexts of its client, and each reads all certificates of the
-system: some 0.15 s of CPU time, for a server that never asks anybody. Here they are read when a
-context is first used, so that a model that does use the client finds it as it should be.
+`import aiohttp` imports the client too, with its tables, and makes the client's TLS contexts, which
+read all certificates of the system. A server that never asks anybody needs none of it. So the package
+is there at once, and what its `__init__` does happens when somebody asks for one of its names: a model
+that uses the client finds everything as it should be.
 """
 
 from __future__ import annotations
 
-import ssl
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import importlib
+import importlib.util
+import sys
+import threading
+from importlib import metadata
+from types import ModuleType
 from typing import Any
 
-_READERS = ("load_default_certs", "set_default_verify_paths")
-_USERS = ("wrap_bio", "wrap_socket")
+_NAME = "aiohttp"
+_turn = threading.RLock()
 
 
-@contextmanager
-def _certificates_when_used() -> Iterator[None]:
-    """Contexts made in here read the system's certificates when they first wrap a connection."""
-    originals = {name: ssl.SSLContext.__dict__.get(name) for name in _READERS}
-    for name in _READERS:
-        setattr(ssl.SSLContext, name, _postponed(getattr(ssl.SSLContext, name)))
-    try:
-        yield
-    finally:
-        for name, original in originals.items():
-            if original is None:
-                delattr(ssl.SSLContext, name)  # inherited
-            else:
-                setattr(ssl.SSLContext, name, original)
+class _Package(ModuleType):
+    """The package aiohttp before its `__init__` has run. Any thread."""
+
+    _running = False  # its __init__, on the thread that has the turn
+
+    def __getattr__(self, name: str) -> Any:
+        """A submodule, imported without the rest, or a name that `__init__` brings."""
+        if not name.startswith("__") and importlib.util.find_spec(f"{_NAME}.{name}") is not None:
+            return importlib.import_module(f"{_NAME}.{name}")
+        with _turn:  # others wait until the names are there
+            if type(self) is _Package and not self._running:
+                self._run_init()
+        try:
+            return vars(self)[name]
+        except KeyError:
+            raise AttributeError(f"module '{_NAME}' has no attribute '{name}'") from None
+
+    def __dir__(self) -> list[str]:
+        self.__getattr__("__all__")
+        return dir(self)
+
+    def _run_init(self) -> None:
+        assert self.__spec__ is not None and self.__spec__.loader is not None
+        self._running = True
+        try:
+            self.__spec__.loader.exec_module(self)
+            self.__class__ = ModuleType  # type: ignore[assignment]  # it is a package like any other from here on
+        finally:
+            del self._running  # one whose __init__ failed is asked again
 
 
-def _postponed(read: Callable[..., None]) -> Callable[..., None]:
-    def postpone(context: ssl.SSLContext, *args: Any, **kwargs: Any) -> None:
-        for name in _USERS:
-            setattr(
-                context, name, _reading_first(context, name, lambda: read(context, *args, **kwargs))
-            )
-
-    return postpone
-
-
-def _reading_first(context: ssl.SSLContext, name: str, read: Callable[[], None]) -> Any:
-    """The method `name` of one context, for its first call."""
-
-    def wrap(*args: Any, **kwargs: Any) -> Any:
-        for each in _USERS:
-            vars(context).pop(each, None)
-        read()
-        return getattr(context, name)(*args, **kwargs)
-
-    return wrap
+def _put_package() -> None:
+    """Make aiohttp importable without its `__init__`, unless somebody has imported it before."""
+    spec = importlib.util.find_spec(_NAME)
+    if _NAME in sys.modules or spec is None:
+        return
+    package = importlib.util.module_from_spec(spec)
+    package.__class__ = _Package
+    vars(package)["__version__"] = metadata.version(_NAME)  # submodules ask for it
+    sys.modules[_NAME] = package
 
 
-with _certificates_when_used():
-    from aiohttp import HttpVersion11, web
+_put_package()
+
+from aiohttp import web  # noqa: E402  (the package has to be there)
+from aiohttp.http import HttpVersion11  # noqa: E402
 
 __all__ = ["HttpVersion11", "web"]

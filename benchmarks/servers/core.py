@@ -6,6 +6,7 @@ server under test sees; so it comes through the same door as every backend.
 
 from __future__ import annotations
 
+import compileall
 import hashlib
 import os
 import platform
@@ -43,6 +44,9 @@ class Core(Kind):
             if done.returncode:
                 raise Missing(f"cannot install {BACKEND}: {done.stderr.strip()[-400:]}")
             half_made.rename(self._backend)
+        # As pip does for every distribution that is not a checkout, such as those of the other servers.
+        for package in ("core", "frontends"):
+            compileall.compile_dir(ROOT / package, quiet=1)
         return {"python": platform.python_version(), "commit": _commit(), **_versions()}
 
     def launch(self, fleet: str, ports: Ports, folder: Path) -> Launch:

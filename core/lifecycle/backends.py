@@ -42,14 +42,14 @@ class BackendPool:
         # By backend and not by name: "onnx" and "onnxruntime" are one backend.
         self._opened: dict[Backend, _Opened] = {}
         self._importing = asyncio.Lock()
+        self._by_name: dict[str, Backend] = {}  # what `find` gave; it does not change any more
 
     async def acquire(self, name: str) -> Backend:
         """The opened backend of that name; `release` it once for each `acquire`.
 
         Raises CoreError when no such backend is installed, and what its import or open() raises.
         """
-        async with self._importing:
-            backend: Backend = await self._run(self._find, name)
+        backend = await self._found(name)
         opened = self._opened.setdefault(backend, _Opened())
         opened.users += 1
         try:
@@ -62,6 +62,13 @@ class BackendPool:
             await self.release(backend)
             raise
         return backend
+
+    async def _found(self, name: str) -> Backend:
+        if name not in self._by_name:
+            async with self._importing:
+                if name not in self._by_name:  # while this one waited for its turn
+                    self._by_name[name] = await self._run(self._find, name)
+        return self._by_name[name]
 
     def _config(self, name: str) -> dict[str, str]:
         found = dict(self._settings.get("", {}))

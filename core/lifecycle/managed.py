@@ -13,9 +13,9 @@ from collections.abc import Iterable
 
 from core.errors import CoreError, invalid
 from core.lifecycle import policy
-from core.lifecycle.host import Host
+from core.lifecycle.host import Host, overrides
 from core.lifecycle.version import UNLOADED, ModelVersion
-from core.repository import ModelSource
+from core.repository import ModelDirectory, ModelSource
 
 logger = logging.getLogger("core")
 
@@ -106,7 +106,8 @@ class ManagedModel:
 
     async def _load(self, source: ModelSource, new: list[ModelVersion]) -> None:
         """Load versions, all or none."""
-        await self._host.run(source.directory.fetch)
+        if overrides(source.directory, ModelDirectory, "fetch"):
+            await self._host.run(source.directory.fetch)
         for version in new:
             shown = self.versions.get(version.version)
             if shown is None or shown.state != "READY":

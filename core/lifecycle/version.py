@@ -16,7 +16,7 @@ from core.backend import Backend, Model
 from core.config import ModelConfig, Signature
 from core.errors import CoreError, internal
 from core.lifecycle.ensemble import open_ensemble
-from core.lifecycle.host import Host
+from core.lifecycle.host import Host, overrides
 from core.lifecycle.policy import State
 from core.pipeline import Chain, open_chain
 from core.pipeline.ensemble import EnsembleChain
@@ -116,22 +116,18 @@ class ModelVersion:
     async def _open(self, host: Host) -> None:
         async with AsyncExitStack() as undo:
             if self.source.config.HasField("ensemble_scheduling"):
-                self.config = await host.run(settled_config, self, None, host)
-                self.signature = await host.run(
-                    configuration.signature_of, self.config, self.directory, self.version
-                )
+                self.config, self.signature = await host.run(settled, self, None, host)
                 self.chain = await open_ensemble(self.config, self.signature, host)
                 self.signature = self.chain.signature
             else:
                 backend = await host.backends.acquire(self.source.config.backend)
                 undo.push_async_callback(host.backends.release, backend)
-                self.config = await host.run(settled_config, self, backend, host)
-                self.signature = await host.run(
-                    configuration.signature_of, self.config, self.directory, self.version
-                )
+                self.config, self.signature = await host.run(settled, self, backend, host)
                 model = self._model(backend, host)
-                await host.run(model.load)
-                undo.push_async_callback(host.run, model.unload)
+                if overrides(model, Model, "load"):
+                    await host.run(model.load)
+                if overrides(model, Model, "unload"):
+                    undo.push_async_callback(host.run, model.unload)
                 self.chain = await open_chain(
                     model,
                     self.signature,
@@ -164,6 +160,17 @@ class ModelVersion:
             # What a model's own code raised is only understood with the place where it did.
             exc_info=None if isinstance(error, CoreError) else error,
         )
+
+
+def settled(
+    version: ModelVersion, backend: Backend | None, host: Host
+) -> tuple[ModelConfig, Signature]:
+    """What the version runs with and what its clients see: one way to a worker thread for both.
+
+    Raises what `settled_config` and `signature_of` raise.
+    """
+    config = settled_config(version, backend, host)
+    return config, configuration.signature_of(config, version.directory, version.version)
 
 
 def settled_config(version: ModelVersion, backend: Backend | None, host: Host) -> ModelConfig:

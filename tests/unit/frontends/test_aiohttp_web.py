@@ -1,7 +1,5 @@
-"""aiohttp starts without reading certificates, and its client still trusts whom it should."""
+"""aiohttp starts without its client, and who uses the client finds it whole."""
 
-import asyncio
-import ssl
 import subprocess
 import sys
 
@@ -40,35 +38,78 @@ def test_importing_aiohttp_alone_does():
     assert int(count[0]) > 0  # else there is nothing to postpone any more
 
 
-@pytest.mark.parametrize("wrap", ["wrap_bio", "wrap_socket"])
-def test_a_context_of_the_client_reads_them_before_its_first_connection(wrap):
-    script = COUNTED.format(
-        body=f"""
-import socket
+@pytest.mark.parametrize("module", ["client", "connector", "client_reqrep", "tracing"])
+def test_importing_the_server_leaves_the_client_out(module):
+    script = f"import sys, frontends.aiohttp_web; print('aiohttp.{module}' in sys.modules)"
+
+    assert run(script) == ["False"]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "import aiohttp; aiohttp.ClientSession",
+        "from aiohttp import ClientSession",
+        "from aiohttp import *; ClientSession",
+        "import aiohttp.client; aiohttp.client.ClientSession; aiohttp.ClientTimeout",
+        "from aiohttp import connector; import aiohttp; aiohttp.TCPConnector",
+        "from aiohttp.test_utils import TestClient; import aiohttp; aiohttp.ClientSession",
+        "import aiohttp; assert 'ClientSession' in dir(aiohttp)",
+    ],
+)
+def test_who_uses_the_client_finds_it_with_the_certificates_of_the_system(use):
+    body = f"""
 import frontends.aiohttp_web
+{use}
+print(len(read))
 from aiohttp import connector
-context = connector._SSL_CONTEXT_VERIFIED
-for _ in range(2):
-    if "{wrap}" == "wrap_bio":
-        context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname="a")
-    else:
-        one, other = socket.socketpair()
-        context.wrap_socket(one, server_hostname="a", do_handshake_on_connect=False)
-    print(len(read), context.verify_mode.name)
+print(connector._SSL_CONTEXT_VERIFIED.verify_mode.name)
 """
-    )
 
-    first, mode, second, _ = run(script)
+    count, mode = run(COUNTED.format(body=body))
 
-    assert int(first) > 0
-    assert second == first
+    assert int(count) > 0
     assert mode == "CERT_REQUIRED"
 
 
-def test_other_contexts_are_left_alone():
-    import frontends.aiohttp_web  # noqa: F401
+def test_the_package_is_then_what_it_is_without_us():
+    names = (
+        "import aiohttp; aiohttp.ClientSession; print(*sorted(vars(aiohttp)), aiohttp.__version__)"
+    )
 
-    context = ssl.create_default_context()
+    ours = run(f"import frontends.aiohttp_web; {names}")
+    plain = run(f"import aiohttp.web; {names}")
 
-    assert "wrap_bio" not in vars(context)
-    assert asyncio.iscoroutinefunction(context.wrap_bio) is False
+    assert set(plain) - set(ours) == set()
+
+
+def test_a_name_that_it_does_not_have_is_an_attribute_error():
+    script = "import frontends.aiohttp_web, aiohttp; print(getattr(aiohttp, 'no_such', 'none'))"
+
+    assert run(script) == ["none"]
+
+
+def test_threads_that_ask_at_once_all_find_it():
+    script = """
+import frontends.aiohttp_web, threading, aiohttp
+barrier = threading.Barrier(8)
+def ask():
+    barrier.wait()
+    print(aiohttp.ClientSession.__name__)
+threads = [threading.Thread(target=ask) for _ in range(8)]
+for each in threads: each.start()
+for each in threads: each.join()
+"""
+
+    assert run(script) == ["ClientSession"] * 8
+
+
+def test_an_aiohttp_that_was_imported_before_is_left_as_it_is():
+    script = """
+import aiohttp
+before = aiohttp
+import frontends.aiohttp_web, sys
+print(sys.modules["aiohttp"] is before, type(before).__name__)
+"""
+
+    assert run(script) == ["True", "module"]

@@ -99,3 +99,26 @@ async def test_settings_for_all_backends_come_before_its_own():
     await pool_of(backend, settings).acquire("noting")
 
     assert backend.diary == ["open {'a': 'all', 'b': 'own'}"]
+
+
+async def test_a_name_is_looked_up_once():
+    backend = Noting()
+    asked = []
+    pool = BackendPool(direct, lambda name: asked.append(name) or backend, {})
+
+    await asyncio.gather(*(pool.acquire("noting") for _ in range(5)))
+    await pool.acquire("noting")
+
+    assert asked == ["noting"]
+
+
+async def test_a_name_that_was_not_found_is_looked_up_again():
+    backend = Noting()
+    names = {}
+    pool = BackendPool(direct, names.__getitem__, {})
+    with pytest.raises(KeyError):
+        await pool.acquire("noting")
+
+    names["noting"] = backend
+
+    assert await pool.acquire("noting") is backend

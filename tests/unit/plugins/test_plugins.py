@@ -14,6 +14,12 @@ from core.errors import CoreError, Kind
 BACKEND = "import core\n\nbackend = core.Backend(instance=core.ModelInstance)\n"
 
 
+def forget():
+    """What is installed is looked for again."""
+    plugins._entries.cache_clear()
+    plugins._scan.cache_clear()
+
+
 @pytest.fixture
 def install(tmp_path, monkeypatch):
     """Put a distribution on the path: its name, its entry points, the text of its modules."""
@@ -29,9 +35,9 @@ def install(tmp_path, monkeypatch):
             (site / f"{name}.py").write_text(text)
         monkeypatch.syspath_prepend(str(site))
         importlib.invalidate_caches()
-        plugins._scan.cache_clear()
+        forget()
 
-    plugins._scan.cache_clear()
+    forget()
     yield put
     for name in set(sys.modules) - before:
         del sys.modules[name]
@@ -40,7 +46,7 @@ def install(tmp_path, monkeypatch):
             plugins.hooks().unregister(plugin)
     for name in [name for name in plugins._imported if name.startswith("plug")]:
         del plugins._imported[name]
-    plugins._scan.cache_clear()
+    forget()
 
 
 def refused(name):
@@ -182,3 +188,16 @@ def test_the_listing_shows_versions_and_health(install, capsys):
     assert re.search(r"^ +plug +backend-plug 1\.0 +ok$", shown, re.MULTILINE)
     assert "ZeroDivisionError: division by zero" in shown
     assert status == 1
+
+
+def test_the_folders_of_distributions_are_walked_once_for_all_groups(install, monkeypatch):
+    install("plug-alpha", "[core.backends]\nplug_alpha = plug_alpha_module:backend\n", {})
+    walks = []
+    walk = plugins.metadata.entry_points
+    monkeypatch.setattr(plugins.metadata, "entry_points", lambda: walks.append(1) or walk())
+
+    assert "plug_alpha" in plugins.available_backends()
+    assert "http" in plugins.frontends()
+    plugins.load_hooks()
+
+    assert len(walks) == 1
