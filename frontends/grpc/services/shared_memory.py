@@ -25,6 +25,7 @@ class SystemMemoryService:
 
     def __init__(self, server: Server):
         self._regions = server.shared_memory
+        self._management = server.management
 
     async def status(self, data: bytes, call: Call) -> bytes:
         request = decode(SystemSharedMemoryStatusRequest, data)
@@ -36,12 +37,14 @@ class SystemMemoryService:
 
     async def register(self, data: bytes, call: Call) -> bytes:
         request = decode(SystemSharedMemoryRegisterRequest, data)
-        self._regions.register(request.name, request.key, request.offset, request.byte_size)
+        await self._management.register_memory(
+            request.name, request.key, request.offset, request.byte_size
+        )
         return SystemSharedMemoryRegisterResponse().SerializeToString()
 
     async def unregister(self, data: bytes, call: Call) -> bytes:
         request = decode(SystemSharedMemoryUnregisterRequest, data)
-        self._regions.unregister(request.name)
+        await self._management.unregister_memory(request.name)
         return SystemSharedMemoryUnregisterResponse().SerializeToString()
 
 
