@@ -5,8 +5,8 @@
         └── a channel to each: what one worker is asked about the server, all of them answer or do
 
 supervisor.py   starts, restarts and ends the workers; has no model, no frontend, no numpy
-exchange.py     its side of the channels: who is asked, who has answered · operation.py  who agrees ·
-                ledger.py  what a worker that comes later has to catch up
+relay.py        what one worker wants, of all · exchange.py  who is asked, who has answered ·
+                operation.py  who agrees · ledger.py  what a worker that comes later has to catch up
 process.py      one worker as the supervisor sees it · ports.py  one port for all of them
 channel.py      messages between two processes · values.py  what is in them
 member.py       the worker's side

@@ -16,8 +16,6 @@ from core.fleet.channel import Message
 from core.fleet.ledger import Entry, Ledger
 from core.fleet.operation import Operation
 
-_PATIENCE_S = 10.0  # for answers that a worker only has to look up
-
 Send = Callable[[dict[str, Any], bytes], None]
 
 
@@ -50,9 +48,12 @@ class Exchange:
 
     turn     held by the one who changes something in the workers
     ledger   what has been changed since the start
+
+    patience_s   how long an answer may take that a worker only has to look up
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience_s: float = 10.0) -> None:
+        self._patience_s = patience_s
         self.turn = asyncio.Lock()
         self.ledger = Ledger()
         self._peers: dict[int, Send] = {}  # worker → its channel
@@ -115,13 +116,13 @@ class Exchange:
 
     def _tell(self, worker: int, operation: int, model: str, objection: str) -> None:
         head = {"operation": operation, "model": model, "objection": objection}
-        self._send(worker, {"kind": "verdict", **head})
+        self.send(worker, {"kind": "verdict", **head})
 
     # questions ---------------------------------------------------------------
 
     async def ask(self, method: str, body: bytes) -> dict[int, Answer | None]:
         """The answer of each worker; None of one that says nothing. One that has died is left out."""
-        return await self._ask(method, body, self._joined, 0, _PATIENCE_S)
+        return await self._ask(method, body, self._joined, 0, self._patience_s)
 
     async def change(
         self, method: str, body: bytes, thing: str = "", forgets: bool = False
@@ -141,7 +142,7 @@ class Exchange:
             failed = [worker for worker, each in answers.items() if each is None or each.failed]
             if failed:
                 for worker in set(answers) - set(failed):
-                    self._send(worker, {"kind": "undo"})
+                    self.send(worker, {"kind": "undo"})
             elif forgets:
                 self.ledger.drop(thing)
             elif thing and any(each is not None and not each.idle for each in answers.values()):
@@ -171,7 +172,7 @@ class Exchange:
         try:
             for worker in asked:
                 head = {"kind": "do", "id": number, "operation": operation, "method": method}
-                self._send(worker, head, body)
+                self.send(worker, head, body)
             if asked:
                 await asyncio.wait_for(question.done.wait(), patience_s)
         except asyncio.TimeoutError:
@@ -181,6 +182,7 @@ class Exchange:
         silent: Mapping[int, Answer | None] = dict.fromkeys(question.missing)
         return {**question.answers, **silent}
 
-    def _send(self, worker: int, head: dict[str, Any], body: bytes = b"") -> None:
+    def send(self, worker: int, head: dict[str, Any], body: bytes = b"") -> None:
+        """Send a message to a worker; lost if it has ended."""
         if (send := self._peers.get(worker)) is not None:
             send(head, body)

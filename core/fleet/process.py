@@ -79,11 +79,11 @@ class WorkerProcess:
         """Send it a message; lost if it has ended."""
         self._channel.send(head, body)
 
-    def listen(self, received: Callable[[WorkerProcess, Message], None]) -> None:
+    def listen(self, received: Callable[[int, Message], None]) -> None:
         """Hand every message of the worker to `received`, but for those about its start."""
         self._listener = asyncio.get_running_loop().create_task(self._listen(received))
 
-    async def _listen(self, received: Callable[[WorkerProcess, Message], None]) -> None:
+    async def _listen(self, received: Callable[[int, Message], None]) -> None:
         while (message := await self._channel.receive()) is not None:
             kind = message.head["kind"]
             if kind == "started":
@@ -93,7 +93,7 @@ class WorkerProcess:
             elif kind == "opened":
                 self.opened.set()
             else:
-                received(self, message)
+                received(self.number, message)
 
     def look(self) -> bool:
         """Whether the process has ended; the first time it is cleaned up."""

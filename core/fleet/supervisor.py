@@ -18,11 +18,11 @@ from functools import partial
 from typing import Any
 
 from core.errors import CoreError, Kind
-from core.fleet.channel import Message
 from core.fleet.exchange import Exchange
 from core.fleet.operation import Operation
 from core.fleet.ports import Ports
 from core.fleet.process import WorkerProcess, start_worker
+from core.fleet.relay import Relay
 from core.options import Options, check_server
 from core.options.checks import check_workers, not_shared
 
@@ -44,10 +44,9 @@ class Supervisor:
         self._options = options
         self._arguments = list(arguments)
         self._exchange = Exchange()
+        self._relay = Relay(self._exchange, dict.fromkeys(range(1, options.workers + 1), 0))
         self._workers: dict[int, WorkerProcess] = {}
-        self._restarts = dict.fromkeys(range(1, options.workers + 1), 0)
         self._delays: dict[int, float] = {}
-        self._complete = False  # every worker has been up
         self._end = asyncio.Event()
         self._launching = asyncio.Lock()  # so that the end knows all workers
         self._tasks: set[asyncio.Task[None]] = set()
@@ -81,7 +80,7 @@ class Supervisor:
 
     async def _start(self) -> str:
         """Start all workers; why the server cannot serve, "" if it can or shall end."""
-        numbers = list(self._restarts)
+        numbers = list(self._relay.restarts)
         operation = self._exchange.begin(numbers)
         logger.info("starting %d workers, each with all models", len(numbers))
         async with self._exchange.turn:
@@ -102,7 +101,7 @@ class Supervisor:
         if failed := [reason for reason in reasons if reason]:
             return failed[0]
         if not self._end.is_set():
-            self._complete = True
+            self._relay.complete = True
             logger.info("all %d workers are up", len(numbers))
             self._do(self._poll())
         return ""
@@ -128,7 +127,7 @@ class Supervisor:
                 number, self._arguments, self._ports.chosen, operation, replacement=replacement
             )
         self._exchange.connect(number, worker.send)
-        worker.listen(self._received)
+        worker.listen(self._relay.received)
         if self._end.is_set():
             worker.send({"kind": "stop"})
         self._look()  # it may have ended before anybody looked
@@ -153,6 +152,7 @@ class Supervisor:
                 for worker in self._workers.values():
                     worker.kill()
                 await asyncio.wait(late)
+        self._relay.close()
         for task in self._tasks:
             task.cancel()
         return all(worker.status == 0 for worker in self._workers.values())
@@ -188,7 +188,7 @@ class Supervisor:
             logger.error(
                 "worker %d (process %d) %s", worker.number, worker.pid, worker.how_it_ended()
             )
-            if self._complete and not worker.replacing:
+            if self._relay.complete and not worker.replacing:
                 self._do(self._replace(worker))
 
     async def _replace(self, ended: WorkerProcess) -> None:
@@ -203,8 +203,10 @@ class Supervisor:
             await asyncio.sleep(delay_s)
             if self._end.is_set():
                 return
-            self._restarts[number] += 1
-            logger.info("starting worker %d again, restart %d", number, self._restarts[number])
+            self._relay.restarts[number] += 1
+            logger.info(
+                "starting worker %d again, restart %d", number, self._relay.restarts[number]
+            )
             async with self._exchange.turn:
                 try:
                     last = await self._launch(number, 0, replacement=True)
@@ -233,41 +235,6 @@ class Supervisor:
         worker.replacing = False
         self._exchange.join(worker.number)
         return ""
-
-    # messages ----------------------------------------------------------------
-
-    def _received(self, worker: WorkerProcess, message: Message) -> None:
-        kind = message.head["kind"]
-        if kind == "answer":
-            self._exchange.answered(worker.number, message)
-        elif kind == "vote":
-            self._exchange.voted(worker.number, message)
-        elif kind in ("ask", "change"):
-            self._do(self._relay(worker, message))
-
-    async def _relay(self, worker: WorkerProcess, message: Message) -> None:
-        """Ask all workers what one of them wants to know, or wants to be done."""
-        head = message.head
-        if head["kind"] == "ask":
-            answers = await self._exchange.ask(head["method"], message.body)
-        else:
-            answers = await self._exchange.change(
-                head["method"], message.body, head["thing"], head["forgets"]
-            )
-        # The worker that asks comes first: what is there once for the machine is taken from it.
-        order = sorted(answers, key=lambda number: (number != worker.number, number))
-        told = [(number, each) for number in order if (each := answers[number]) is not None]
-        worker.send(
-            {
-                "kind": "answers",
-                "id": head["id"],
-                "answers": [[number, len(each.body), each.failed] for number, each in told],
-                "silent": [number for number in order if answers[number] is None],
-                "complete": self._complete,
-                "restarts": list(self._restarts.items()),
-            },
-            b"".join(each.body for _, each in told),
-        )
 
     async def _poll(self) -> None:
         """In mode poll: let all workers look at the repositories at the same time.

@@ -190,6 +190,8 @@ def _refuse_scattered_sequences(config: ModelConfig, workers: int) -> None:
     """Raise CoreError(INVALID) for sequences whose requests may reach several processes."""
     if workers == 1 or not config.HasField("sequence_batching"):
         return
+    if config.sequence_batching.iterative_sequence:  # one request of a client is the whole sequence
+        return
     promise = config.parameters.get(_ONE_CONNECTION)
     if promise is None or promise.string_value.lower() != "true":
         raise invalid(
