@@ -1,15 +1,20 @@
 """A model server: any Triton model repository, any KServe v2 client, backends as separate packages.
 
-What a backend author needs is here; `core.backend` explains it.
+What a backend author needs is here; `core.backend` explains it. Each name is imported when it is first
+used: a process that only starts others (core/fleet) needs no numpy.
 """
 
-from core.backend import Backend, Device, Model, ModelInstance
-from core.batch import Batch
-from core.errors import CoreError, Fatal, Kind
-from core.hookspecs import hookimpl
-from core.request import InferenceRequest, RequestedOutput
-from core.response import InferenceResponse, Reply
-from core.tensor import Tensor
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from core.backend import Backend, Device, Model, ModelInstance
+    from core.batch import Batch
+    from core.errors import CoreError, Fatal, Kind
+    from core.hookspecs import hookimpl
+    from core.request import InferenceRequest, RequestedOutput
+    from core.response import InferenceResponse, Reply
+    from core.tensor import Tensor
 
 __version__ = "0.1.0"
 
@@ -30,3 +35,25 @@ __all__ = [
     "__version__",
     "hookimpl",
 ]
+
+_HOMES = {
+    "backend": ("Backend", "Device", "Model", "ModelInstance"),
+    "batch": ("Batch",),
+    "errors": ("CoreError", "Fatal", "Kind"),
+    "hookspecs": ("hookimpl",),
+    "request": ("InferenceRequest", "RequestedOutput"),
+    "response": ("InferenceResponse", "Reply"),
+    "tensor": ("Tensor",),
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """A name of __all__, or one of the modules that they come from."""
+        if name in _HOMES:
+            return import_module(f"core.{name}")
+        for home, names in _HOMES.items():
+            if name in names:
+                found = globals()[name] = getattr(import_module(f"core.{home}"), name)
+                return found
+        raise AttributeError(f"module 'core' has no attribute '{name}'")

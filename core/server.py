@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import core
@@ -19,6 +19,9 @@ from core.backend import Backend
 from core.config import ModelConfig, Signature
 from core.devices import gpus
 from core.errors import invalid, unavailable
+from core.fleet.everywhere import Everywhere
+from core.fleet.management import Management
+from core.fleet.member import Member
 from core.lifecycle import ModelManager, ModelVersion
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
@@ -59,13 +62,19 @@ class Server:
     Requests go through `infer`, or through a Door that was found with `door`.
 
     find_backend         name → Backend; may block
+    member               this process among several workers, None if it is the whole server
+    management           what clients ask about the whole server; what is below is of this process
     shared_memory        regions that clients have registered, for inputs and outputs of requests
     cuda_shared_memory   the same of GPUs: there are none
     tracing              traces requests; frontends look at `tracing.on`
     """
 
     def __init__(
-        self, options: Options, *, find_backend: Callable[[str], Backend] = plugins.backend
+        self,
+        options: Options,
+        *,
+        find_backend: Callable[[str], Backend] = plugins.backend,
+        member: Member | None = None,
     ):
         self.options = options
         self.name = options.id
@@ -80,10 +89,16 @@ class Server:
         )
         self.shared_memory = SharedMemoryRegions(options.allow_client_shm)
         self.cuda_shared_memory = CudaRegions(self.shared_memory)
-        self.tracing = Tracer(options)
+        self.tracing = Tracer(options, suffix=f".worker-{member.number}" if member else "")
         self._manager = ModelManager(
-            options, asyncio.get_running_loop(), self, gpus=gpus(), find_backend=find_backend
+            options,
+            asyncio.get_running_loop(),
+            self,
+            gpus=gpus(),
+            find_backend=find_backend,
+            agree=member.agree if member else None,
         )
+        self.management = Everywhere(self, member) if member else Management(self)
 
     async def start(self) -> None:
         """Load the models that the control mode says; frontends may be open already.
@@ -240,15 +255,33 @@ class Server:
         return self._manager.index(ready_only)
 
     async def load(self, name: str, parameters: dict[str, Any] | None = None) -> None:
-        """Load or reload a model. Returns when it is ready; raises CoreError when it failed.
+        """Load or reload a model, for another model. Returns when it is ready.
 
         parameters   `config` (str) and `file:<path>` (bytes) override the repository
+        Raises CoreError when it failed.
         """
-        await self._manager.load(name, parameters or {})
+        await self.management.load_by_model(name, parameters or {})
 
     async def unload(self, name: str, unload_dependents: bool = False) -> None:
-        """Unload a model. Returns when no version is ready; those in flight finish behind."""
+        """Unload a model, for another model. Returns when no version is ready; those in flight finish
+        behind."""
+        await self.management.unload_by_model(name, unload_dependents)
+
+    async def load_here(self, name: str, parameters: Mapping[str, Any]) -> None:
+        """The same as `load`, in this process."""
+        await self._manager.load(name, parameters)
+
+    async def unload_here(self, name: str, unload_dependents: bool) -> None:
+        """The same as `unload`, in this process."""
         await self._manager.unload(name, unload_dependents)
+
+    async def poll(self) -> None:
+        """Look at the repositories now, in mode poll, in this process."""
+        await self._manager.poll()
+
+    def knows(self, name: str) -> bool:
+        """Whether somebody has asked for a model in this process."""
+        return self._manager.knows(name)
 
     # inference -----------------------------------------------------------------
 

@@ -27,10 +27,12 @@ ROOMS = (
     ("core",),
     ("core.options",),
     ("core.plugins", "core.telemetry", "core.repository"),
+    ("core.fleet",),
     ("core.pipeline",),
     ("core.lifecycle",),
     ("core.server",),
     ("core.frontend", "core.testing"),
+    ("core.process",),
     ("core.serve", "core.__main__"),
 )
 # What core may take from elsewhere; frontends and backends bring the rest.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from core.server import Server
 
 T = TypeVar("T")
+Agree = Callable[[str, str], Awaitable[str]]
 
 _THREADS = 32  # more than can load at once, so that an unload never waits behind the loads
 
@@ -30,6 +31,8 @@ class Host:
     gpus           ids of the GPUs that instances may be placed on
     find_backend   name → Backend; None for those that are installed
     doors          of the versions that serve: written here, read for each request
+    agree          (model, objection) → what anybody has against serving what has been loaded; objection:
+                   why it could not be loaded here, "" if it could. None: nobody else is asked
     backends       those that are open
     loading        held while a version loads: --model-load-thread-count at a time
     """
@@ -42,6 +45,7 @@ class Host:
         doors: Doors,
         gpus: Sequence[int] = (),
         find_backend: Callable[[str], Backend] | None = None,
+        agree: Agree | None = None,
     ):
         self.options = options
         self.doors = doors
@@ -51,6 +55,7 @@ class Host:
         self.backends = BackendPool(
             self.run, find_backend or plugins.backend, options.backend_config
         )
+        self._agree = agree
         self.loading = asyncio.Semaphore(max(1, options.model_load_thread_count))
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="core-lifecycle")
 
@@ -60,6 +65,10 @@ class Host:
         Whatever it raises comes as an Exception: a model that calls sys.exit() fails, and no more.
         """
         return await self.loop.run_in_executor(self._threads, _contained, function, args)
+
+    async def agree(self, model: str, objection: str) -> str:
+        """What anybody has against serving what has been loaded of a model, "" for nothing."""
+        return objection if self._agree is None else await self._agree(model, objection)
 
     async def let_go(self, directory: ModelDirectory) -> None:
         """One user of a model's directory less; after the last, one of core's own is removed."""

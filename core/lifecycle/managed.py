@@ -105,7 +105,7 @@ class ManagedModel:
         self.source = source
 
     async def _load(self, source: ModelSource, new: list[ModelVersion]) -> None:
-        """Load versions, all or none."""
+        """Load versions, all or none; with several workers, in all of them or in none."""
         if overrides(source.directory, ModelDirectory, "fetch"):
             await self._host.run(source.directory.fetch)
         for version in new:
@@ -116,14 +116,16 @@ class ManagedModel:
         good = [version for version, could in zip(new, loaded, strict=True) if could]
         for _ in good:
             source.directory.hold()
-        if len(good) == len(new):
-            return
-        self._retire(good)
         reasons = "".join(
             f"version {version.version} is at UNAVAILABLE state: {version.reason};"
             for version in new
             if version not in good
         )
+        objection = await self._host.agree(self.name, reasons)
+        if not objection:
+            return
+        self._retire(good)
+        reasons = reasons or objection
         raise invalid(f"load failed for model '{self.name}': {reasons}\n")
 
     def _swap(self, new: list[ModelVersion], plan: policy.Plan) -> None:

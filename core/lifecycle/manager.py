@@ -16,7 +16,7 @@ from core.backend import Backend
 from core.errors import CoreError, Kind, internal, not_found, unavailable, unsupported
 from core.lifecycle import policy, report
 from core.lifecycle.dependencies import needed_by
-from core.lifecycle.host import Host
+from core.lifecycle.host import Agree, Host
 from core.lifecycle.roster import Failures, Roster
 from core.lifecycle.shutdown import Deadline, shut_down
 from core.lifecycle.version import ModelVersion
@@ -41,6 +41,7 @@ class ModelManager:
     gpus           ids of the GPUs that instances may be placed on
     find_backend   name → Backend, may block; None for those that are installed
     doors          of the READY versions: what requests need
+    agree          as Host has it: with several workers, what the others say about a load
     sleep          waits that many seconds: between polls, and at the end for what is in flight
     clock          seconds that only grow
     """
@@ -53,6 +54,7 @@ class ModelManager:
         *,
         gpus: Sequence[int] = (),
         find_backend: Callable[[str], Backend] | None = None,
+        agree: Agree | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ):
@@ -71,7 +73,7 @@ class ModelManager:
             needs_config=options.disable_auto_complete_config,
         )
         self.doors = Doors(self._door_of)
-        self._host = Host(options, loop, server, self.doors, gpus, find_backend)
+        self._host = Host(options, loop, server, self.doors, gpus, find_backend, agree)
         self._roster = Roster(self._host)
         self._models = self._roster.models
         self._operations: set[asyncio.Task[Any]] = set()
@@ -83,13 +85,15 @@ class ModelManager:
     async def start(self) -> None:
         """Load what the control mode says, and poll from then on in mode poll.
 
+        One of several workers does not: all of them look when the supervisor says so.
+
         Raises CoreError if a repository cannot be read, or a model failed and options.exit_on_error.
         """
         await self._host.run(self._catalog.check)
         failures = await self._operate(self._start())
         if failures and self._options.exit_on_error:
             raise internal("failed to load all models")
-        if self._mode == "poll" and not self._stopping:
+        if self._mode == "poll" and self._options.workers == 1 and not self._stopping:
             self._poller = self._loop.create_task(self._poll_forever())
 
     async def _start(self) -> Failures:
@@ -140,6 +144,10 @@ class ModelManager:
     def _door_of(self, name: str, version: int) -> Door:
         """For what `doors` does not have: raises what resolve raises."""
         return self.resolve(name, version).chain.handler
+
+    def knows(self, name: str) -> bool:
+        """Whether somebody has asked for the model, here or by a wish of an ensemble."""
+        return name in self._models
 
     def ready_versions(self, name: str) -> list[int]:
         """Numbers of the READY versions of a model, ascending."""
@@ -247,10 +255,15 @@ class ModelManager:
     async def _poll_forever(self) -> None:
         while True:
             await self._sleep(self._options.repository_poll_secs)
-            try:
+            await self.poll()
+
+    async def poll(self) -> None:
+        """Look once, in mode poll. What goes wrong is in the log."""
+        try:
+            if not self._stopping:
                 await self._operate(self._poll())
-            except Exception:
-                logger.exception("polling the model repositories failed")
+        except Exception:
+            logger.exception("polling the model repositories failed")
 
     async def _poll(self) -> None:
         """Look once: load what is new or changed, unload what is gone."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from core import config as configuration
 from core.backend import Backend, Model
 from core.config import ModelConfig, Signature
-from core.errors import CoreError, internal
+from core.errors import CoreError, internal, invalid
 from core.lifecycle.ensemble import open_ensemble
 from core.lifecycle.host import Host, overrides
 from core.lifecycle.policy import State
@@ -26,6 +26,8 @@ from core.telemetry.statistics import Statistics
 logger = logging.getLogger("core")
 
 UNLOADED = "unloaded"
+
+_ONE_CONNECTION = "sequences_keep_their_connection"
 
 
 class ModelVersion:
@@ -187,7 +189,24 @@ def settled_config(version: ModelVersion, backend: Backend | None, host: Host) -
         configuration.complete(config, completed)
     configuration.normalise(config, backend.instances if backend else {}, host.gpus)
     configuration.validate(config, host.gpus)
+    _refuse_scattered_sequences(config, host.options.workers)
     return config
+
+
+def _refuse_scattered_sequences(config: ModelConfig, workers: int) -> None:
+    """Raise CoreError(INVALID) for sequences whose requests may reach several processes."""
+    if workers == 1 or not config.HasField("sequence_batching"):
+        return
+    if config.sequence_batching.iterative_sequence:  # one request of a client is the whole sequence
+        return
+    promise = config.parameters.get(_ONE_CONNECTION)
+    if promise is None or promise.string_value.lower() != "true":
+        raise invalid(
+            f"model '{config.name}' has sequence_batching: the requests of a sequence must reach one "
+            f"process, and --workers={workers} spreads connections over several; serve it with "
+            f"--workers=1, or set its parameter '{_ONE_CONNECTION}' to 'true' if clients send each "
+            "sequence over one connection"
+        )
 
 
 def reason_of(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from itertools import combinations
 
 from core.errors import invalid
@@ -48,3 +49,32 @@ def check_server(options: Options) -> None:
                 f"Unsupported host policy setting '{setting}' is specified, "
                 "supported settings are 'numa-node', 'cpu-cores'"
             )
+
+
+def check_workers(options: Options) -> None:
+    """Raise CoreError(INVALID) for options that several workers cannot share."""
+    if not hasattr(socket, "SO_REUSEPORT"):
+        raise invalid("--workers: this system cannot share a port between processes (SO_REUSEPORT)")
+    if options.allow_grpc and options.grpc_address.startswith("unix:"):
+        raise invalid(
+            f"--workers={options.workers} cannot share --grpc-address={options.grpc_address}: "
+            "only one process can listen at a Unix domain socket"
+        )
+
+
+def not_shared(options: Options) -> list[str]:
+    """What each worker has for itself, as warnings."""
+    several = f"--workers={options.workers}"
+    found = []
+    if options.cache_config:
+        found.append(
+            f"--cache-config: with {several} each worker has a cache of that size of its own"
+        )
+    if options.rate_limit != "off":
+        found.append(f"--rate-limit: with {several} each worker has all resources for itself")
+    if any(key == "file" for key, _ in options.trace_config.get("triton", [])):
+        found.append(
+            f"--trace-config: with {several} each worker writes a file of its own, <file>.worker-1 "
+            "and so on, and counts its own requests"
+        )
+    return found

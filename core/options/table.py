@@ -84,6 +84,9 @@ class Options:
     id: str = _server(STRING, "triton", "Name of the server in its metadata.")
     exit_timeout_secs: int = _server(integer(), 30,
         "Longest time in seconds that the end waits for what is in flight.")
+    workers: int = _server(integer(1, 1024), 1,
+        "Processes that share the ports and answer as one server, each with its own event loop and "
+        "its own copy of all models; docs/workers.md says when.")
 
     log_verbose: int = _logging(VERBOSITY, 0, "Level of verbose messages; 0 turns them off.")
     log_info: bool = _logging(BOOL, True, "Whether messages of level info are written.")

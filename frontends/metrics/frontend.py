@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 
-from core.errors import unavailable
+from core.errors import CoreError, unavailable
 from core.server import Server
 from frontends.aiohttp_web import web
 from frontends.metrics.text import CONTENT_TYPE, render
@@ -37,12 +37,13 @@ class MetricsFrontend:
     async def start(self) -> None:
         """Listen. Raises CoreError(UNAVAILABLE) when the socket is in use or the address is not here."""
         host, port = self._server.options.metrics_address, self._server.options.metrics_port
+        shared = self._server.options.workers > 1 or None
         runner = web.ServerRunner(
             web.Server(self._answer, access_log=None), shutdown_timeout=_SHUTDOWN_S
         )
         await runner.setup()
         try:
-            await web.TCPSite(runner, host, port).start()
+            await web.TCPSite(runner, host, port, reuse_port=shared).start()
         except OSError as error:
             await runner.cleanup()
             if error.errno == errno.EADDRINUSE:
@@ -63,5 +64,10 @@ class MetricsFrontend:
             return web.Response(
                 status=405, body=b'{"error":"Method Not Allowed"}', content_type="text/plain"
             )
-        text = render(self._server.metrics()) if request.path == "/metrics" else ""
+        text = ""
+        if request.path == "/metrics":
+            try:
+                text = render(await self._server.management.metrics())
+            except CoreError as error:  # a worker does not answer: sums would fall
+                return web.Response(status=503, text=error.message)
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})

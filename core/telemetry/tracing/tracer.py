@@ -34,12 +34,20 @@ class Tracer:
 
     on   whether a request may be traced, or is being: all that is looked at for each request while
          there are no traces
+
+    suffix   what the paths of trace files get behind them
     """
 
-    def __init__(self, options: Options, clock_ns: Callable[[], int] = time.monotonic_ns):
+    def __init__(
+        self,
+        options: Options,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+        *,
+        suffix: str = "",
+    ):
         self._clock_ns = clock_ns
         self._ids = itertools.count(1)
-        self._files = TraceFiles()
+        self._files = TraceFiles(suffix)
         self._start = TraceSettings.of(options)  # of the command line
         self._changes: dict[str, Any] = {}  # of the server's settings, by clients
         self._model_changes: dict[str, dict[str, Any]] = {}

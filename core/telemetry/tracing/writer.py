@@ -24,9 +24,12 @@ class TraceFiles:
     """Every trace file of a server. A file is a JSON array. Loop thread, but for `_serve` and below.
 
     A file that cannot be written is an error in the log, once, and its traces are lost.
+
+    suffix   what the path of every file gets behind it: several workers must not write to one file
     """
 
-    def __init__(self) -> None:
+    def __init__(self, suffix: str = "") -> None:
+        self._suffix = suffix
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -40,10 +43,11 @@ class TraceFiles:
 
         What it held before this server is lost with the first.
         """
-        self._put(_Job(path, traces, None))
+        self._put(_Job(path + self._suffix, traces, None))
 
     def save_numbered(self, path: str, traces: list[Trace]) -> None:
         """Write traces into a file of their own: `path`.0, `path`.1 and so on."""
+        path += self._suffix
         number = self._next_number.get(path, 0)
         self._next_number[path] = number + 1
         self._put(_Job(path, traces, number))

@@ -30,14 +30,14 @@ class HealthService:
 
     async def server_ready(self, data: bytes, call: Call) -> bytes:
         decode(ServerReadyRequest, data)
-        return ServerReadyResponse(ready=self._server.ready()).SerializeToString()
+        return ServerReadyResponse(ready=await self._server.management.ready()).SerializeToString()
 
     async def model_ready(self, data: bytes, call: Call) -> bytes:
         """Whether a version can serve; not ready, and no error, for one that is unknown."""
         request = decode(ModelReadyRequest, data)
         version = parse_version(request.version)
         try:
-            ready = self._server.model_ready(request.name, version)
+            ready = await self._server.management.model_ready(request.name, version)
         except CoreError:
             # Clients wait for a model with this call: an error would end their loop.
             ready = False
@@ -47,7 +47,7 @@ class HealthService:
         """Readiness of the server, whatever service the request names."""
         decode(HealthCheckRequest, data)
         try:
-            ready = self._server.ready()
+            ready = await self._server.management.ready()
         except CoreError:
             ready = False
         status = HealthCheckResponse.SERVING if ready else HealthCheckResponse.NOT_SERVING

@@ -23,7 +23,8 @@ class LogService:
         request = decode(LogSettingsRequest, data)
         changes = {key: _value(setting) for key, setting in request.settings.items()}
         response = LogSettingsResponse()
-        for key, value in self._server.change_log_settings(changes).items():
+        settings = await self._server.management.change_log_settings(changes)
+        for key, value in settings.items():
             setattr(response.settings[key], _CHOICES[type(value)], value)
         return response.SerializeToString()
 

@@ -32,7 +32,7 @@ class RepositoryService:
     async def index(self, data: bytes, call: Call) -> bytes:
         request = decode(RepositoryIndexRequest, data)
         _refuse_name(request.repository_name)
-        models = self._server.index(request.ready)
+        models = await self._server.management.index(request.ready)
         return RepositoryIndexResponse(models=models).SerializeToString()
 
     async def load(self, data: bytes, call: Call) -> bytes:
@@ -40,7 +40,7 @@ class RepositoryService:
         request = decode(RepositoryModelLoadRequest, data)
         _refuse_name(request.repository_name)
         overrides = {name: _override(name, each) for name, each in request.parameters.items()}
-        await _to_the_end(self._server.load(request.model_name, overrides))
+        await _to_the_end(self._server.management.load(request.model_name, overrides))
         return RepositoryModelLoadResponse().SerializeToString()
 
     async def unload(self, data: bytes, call: Call) -> bytes:
@@ -54,7 +54,7 @@ class RepositoryService:
                     f"invalid value type for '{_DEPENDENTS}' parameter, expected bool_param."
                 )
             dependents = parameter.bool_param
-        await _to_the_end(self._server.unload(request.model_name, dependents))
+        await _to_the_end(self._server.management.unload(request.model_name, dependents))
         return RepositoryModelUnloadResponse().SerializeToString()
 
 

@@ -24,24 +24,26 @@ class SystemMemoryService:
     """Regions of system shared memory. Loop thread only."""
 
     def __init__(self, server: Server):
-        self._regions = server.shared_memory
+        self._server = server
 
     async def status(self, data: bytes, call: Call) -> bytes:
         request = decode(SystemSharedMemoryStatusRequest, data)
         regions = {
             region.name: SystemSharedMemoryStatusResponse.RegionStatus(**region._asdict())
-            for region in self._regions.status(request.name)
+            for region in self._server.shared_memory.status(request.name)
         }
         return SystemSharedMemoryStatusResponse(regions=regions).SerializeToString()
 
     async def register(self, data: bytes, call: Call) -> bytes:
         request = decode(SystemSharedMemoryRegisterRequest, data)
-        self._regions.register(request.name, request.key, request.offset, request.byte_size)
+        await self._server.management.register_memory(
+            request.name, request.key, request.offset, request.byte_size
+        )
         return SystemSharedMemoryRegisterResponse().SerializeToString()
 
     async def unregister(self, data: bytes, call: Call) -> bytes:
         request = decode(SystemSharedMemoryUnregisterRequest, data)
-        self._regions.unregister(request.name)
+        await self._server.management.unregister_memory(request.name)
         return SystemSharedMemoryUnregisterResponse().SerializeToString()
 
 

@@ -25,7 +25,7 @@ class StatisticsService:
     async def model_statistics(self, data: bytes, call: Call) -> bytes:
         request = decode(ModelStatisticsRequest, data)
         version = parse_version(request.version)
-        entries = self._server.statistics(request.name, version)
+        entries = await self._server.management.statistics(request.name, version)
         return ModelStatisticsResponse(model_stats=map(_entry, entries)).SerializeToString()
 
 

@@ -26,7 +26,7 @@ class TraceService:
         request = decode(TraceSettingRequest, data)
         changes = {key: _value(key, each.value) for key, each in request.settings.items()}
         response = TraceSettingResponse()
-        settings = self._server.change_trace_settings(changes, request.model_name)
+        settings = await self._server.management.change_trace_settings(changes, request.model_name)
         for key, value in settings.items():
             shown = value if isinstance(value, list) else [value]
             response.settings[key].value.extend(shown)

@@ -15,13 +15,13 @@ async def live(server: Server, call: Call) -> Answer:
 
 async def ready(server: Server, call: Call) -> Answer:
     """200 when it can serve, 400 before."""
-    return _as_status(server.ready())
+    return _as_status(await server.management.ready())
 
 
 async def model_ready(server: Server, call: Call) -> Answer:
     """200 when that version, or the newest, can serve; 400 for what cannot and what is unknown."""
     try:
-        serves = server.model_ready(call.model, call.version)
+        serves = await server.management.model_ready(call.model, call.version)
     except CoreError as error:
         if error.kind not in (Kind.NOT_FOUND, Kind.UNAVAILABLE):
             raise

@@ -16,4 +16,4 @@ async def log_settings(server: Server, call: Call) -> Answer:
     changes = read_json(call.body)
     if type(changes) is not dict:
         raise invalid('log settings must be a JSON object, such as {"log_verbose_level": 1}')
-    return json_answer(server.change_log_settings(changes))
+    return json_answer(await server.management.change_log_settings(changes))

@@ -32,9 +32,10 @@ async def model_config(server: Server, call: Call) -> Answer:
 
 async def all_statistics(server: Server, call: Call) -> Answer:
     """Statistics of every ready version of every model."""
-    return json_answer({"model_stats": server.statistics()})
+    return json_answer({"model_stats": await server.management.statistics()})
 
 
 async def model_statistics(server: Server, call: Call) -> Answer:
     """Statistics of one model, or of one version."""
-    return json_answer({"model_stats": server.statistics(call.model, call.version)})
+    entries = await server.management.statistics(call.model, call.version)
+    return json_answer({"model_stats": entries})

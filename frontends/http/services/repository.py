@@ -20,13 +20,13 @@ async def index(server: Server, call: Call) -> Answer:
     ready = document.get("ready", False)
     if type(ready) is not bool:
         raise invalid("Invalid value for 'ready': expected a boolean")
-    return json_answer(server.index(ready))
+    return json_answer(await server.management.index(ready))
 
 
 async def load(server: Server, call: Call) -> Answer:
     """Load or reload; answers when the model is ready."""
     _refuse_repository(call)
-    await server.load(call.model, _load_parameters(_parameters(call)))
+    await server.management.load(call.model, _load_parameters(_parameters(call)))
     return Answer()
 
 
@@ -36,7 +36,7 @@ async def unload(server: Server, call: Call) -> Answer:
     dependents = _parameters(call).get("unload_dependents", False)
     if type(dependents) is not bool:
         raise typed("unload_dependents", "boolean")
-    await server.unload(call.model, dependents)
+    await server.management.unload(call.model, dependents)
     return Answer()
 
 

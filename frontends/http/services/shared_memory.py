@@ -37,13 +37,16 @@ async def register(server: Server, call: Call) -> Answer:
     if call.captures["kind"] == "cuda":
         _read_cuda(document)
         server.cuda_shared_memory.register(name)
-    server.shared_memory.register(name, *_read_system(document))
+    await server.management.register_memory(name, *_read_system(document))
     return Answer()
 
 
 async def unregister(server: Server, call: Call) -> Answer:
     """Forget the regions, or the one that the path names."""
-    _regions(server, call).unregister(_name(call))
+    if call.captures["kind"] == "system":
+        await server.management.unregister_memory(_name(call))
+    else:
+        server.cuda_shared_memory.unregister(_name(call))
     return Answer()
 
 

@@ -18,4 +18,4 @@ async def trace_settings(server: Server, call: Call) -> Answer:
     changes = read_json(call.body)
     if type(changes) is not dict:
         raise invalid('trace settings must be a JSON object, such as {"trace_rate": "1"}')
-    return json_answer(server.change_trace_settings(changes, model))
+    return json_answer(await server.management.change_trace_settings(changes, model))

@@ -4,6 +4,7 @@ import pytest
 import tritonclient.grpc.service_pb2 as pb
 
 from core.errors import CoreError, Kind
+from core.fleet.management import Management
 from core.telemetry.log_settings import LogSettings
 from frontends.grpc.call import Call
 from frontends.grpc.services.log import LogService
@@ -14,6 +15,7 @@ class LoggingServer:
 
     def __init__(self):
         self.settings = LogSettings()
+        self.management = Management(self)
 
     def change_log_settings(self, changes):
         self.settings = self.settings.changed(changes)

@@ -9,6 +9,7 @@ import tritonclient.grpc.service_pb2 as pb
 
 from core.config import ModelConfig
 from core.errors import CoreError, Kind, not_found, unavailable
+from core.fleet.management import Management
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
 from core.telemetry.statistics import Statistics
@@ -27,6 +28,7 @@ class DescribedServer:
 
     def __init__(self):
         self.options = Options.defaults()
+        self.management = Management(self)
         self.shared_memory = SharedMemoryRegions(allowed=True)
         self.cuda_shared_memory = CudaRegions(self.shared_memory)
         self.state = True  # bool, or the CoreError that stands in the way
@@ -76,11 +78,11 @@ class DescribedServer:
         ready = {"name": "m", "version": "1", "state": "READY"}
         return [ready] if ready_only else [ready, {"name": "never", "reason": ""}]
 
-    async def load(self, name, parameters):
+    async def load_here(self, name, parameters):
         await self.go.wait()
         self.told.append((name, parameters))
 
-    async def unload(self, name, unload_dependents=False):
+    async def unload_here(self, name, unload_dependents=False):
         self.told.append((name, unload_dependents))
 
 

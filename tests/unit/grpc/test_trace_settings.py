@@ -4,6 +4,7 @@ import pytest
 import tritonclient.grpc.service_pb2 as pb
 
 from core.errors import CoreError, Kind
+from core.fleet.management import Management
 from core.options import Options
 from core.telemetry.tracing import Tracer
 from frontends.grpc.call import Call
@@ -15,6 +16,7 @@ class TracingServer:
 
     def __init__(self):
         self.tracer = Tracer(Options.defaults())
+        self.management = Management(self)
 
     def change_trace_settings(self, changes, model=""):
         return self.tracer.change(changes, model)

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from core.errors import CoreError, Kind
+from core.fleet.management import Management
 from core.telemetry.log_settings import LogSettings
 from frontends.http.message import Call
 from frontends.http.services.log import log_settings
@@ -15,6 +16,7 @@ class LoggingServer:
 
     def __init__(self):
         self.settings = LogSettings(log_file="server.log")
+        self.management = Management(self)
 
     def log_settings(self):
         return self.settings.as_dict()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from core.errors import CoreError, Kind
+from core.fleet.management import Management
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.response import InferenceResponse
 from core.tensor import Tensor
@@ -126,6 +127,7 @@ class TestOutputs:
 def server(memory):
     made = SimpleNamespace(shared_memory=SharedMemoryRegions(allowed=True))
     made.cuda_shared_memory = CudaRegions(made.shared_memory)
+    made.management = Management(made)
     return made
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from core.errors import CoreError, Kind
+from core.fleet.management import Management
 from core.options import Options
 from core.telemetry.tracing import Tracer
 from frontends.http.message import Call
@@ -16,6 +17,7 @@ class TracingServer:
 
     def __init__(self):
         self.tracer = Tracer(Options.defaults())
+        self.management = Management(self)
 
     def trace_settings(self, model=""):
         return self.tracer.settings(model)

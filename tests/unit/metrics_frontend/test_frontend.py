@@ -6,16 +6,19 @@ import aiohttp
 import pytest
 
 from core.errors import CoreError, Kind
+from core.fleet.management import Management
 from core.options import Options
 from core.telemetry.families import Family, Sample
 from frontends.metrics import MetricsFrontend
 
 
 def server(**options):
-    return SimpleNamespace(
+    found = SimpleNamespace(
         options=Options.defaults(metrics_address="127.0.0.1", metrics_port=0, **options),
         metrics=lambda: [Family("nv_x", "gauge", "Help", [Sample({}, 1)])],
     )
+    found.management = Management(found)
+    return found
 
 
 @pytest.fixture

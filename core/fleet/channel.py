@@ -1,0 +1,74 @@
+"""Channel: messages between two processes, over a pair of sockets that the one has inherited.
+
+A message is a head, which the supervisor reads, and a body, which it only hands on. On the wire: the
+lengths of both (32 bits each, little endian), the head as JSON, the body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+from typing import Any, NamedTuple
+
+_LENGTHS = struct.Struct("<II")
+
+MOST_HEAD_BYTES = 2**20
+MOST_BODY_BYTES = 2**32 - 1
+
+
+class Message(NamedTuple):
+    """head   values that JSON has; `kind` says what the message is
+    body   bytes as values.py makes them, or several of them one after another
+    """
+
+    head: dict[str, Any]
+    body: bytes = b""
+
+
+class Channel:
+    """One end. Loop thread only. Made by `open_channel`."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+        self._reader = reader
+        self._writer = writer
+
+    def send(self, head: dict[str, Any], body: bytes = b"") -> None:
+        """Send a message, never waiting; it is lost if the other end is closed.
+
+        Raises ValueError for one that is too long.
+        """
+        text = json.dumps(head).encode()
+        if len(text) > MOST_HEAD_BYTES or len(body) > MOST_BODY_BYTES:
+            raise ValueError(
+                f"a message of {len(text)} and {len(body)} bytes is too long for the workers; "
+                f"{MOST_HEAD_BYTES} and {MOST_BODY_BYTES} are the most"
+            )
+        if self._writer.is_closing():
+            return
+        self._writer.write(_LENGTHS.pack(len(text), len(body)) + text)
+        if body:
+            self._writer.write(body)
+
+    async def receive(self) -> Message | None:
+        """The next message; None when the other end is closed.
+
+        Raises ValueError for what is none: the two ends are the same program, so it is a mistake.
+        """
+        try:
+            sizes = _LENGTHS.unpack(await self._reader.readexactly(_LENGTHS.size))
+            if sizes[0] > MOST_HEAD_BYTES:
+                raise ValueError(f"the head of a message has {sizes[0]} bytes")
+            head = json.loads(await self._reader.readexactly(sizes[0]))
+            return Message(head, await self._reader.readexactly(sizes[1]))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return None
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+async def open_channel(end: socket.socket) -> Channel:
+    """The channel over one end of a socketpair, which it owns from now on."""
+    return Channel(*await asyncio.open_unix_connection(sock=end))

@@ -1,0 +1,222 @@
+"""Everywhere: the management of a server with several workers, in each of them.
+
+frontend ─► [Everywhere] ─► Member ─► the supervisor ─► the handlers below, in every worker.  What all
+workers have done in one order is the same in each, so settings and regions are read where one is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from core.errors import CoreError, Kind, unavailable
+from core.fleet import merging
+from core.fleet.management import Management
+from core.fleet.member import Answers, Changed, Handler, Member
+from core.request import NEWEST
+from core.telemetry.families import Family, Sample
+
+if TYPE_CHECKING:
+    from core.server import Server
+
+_LOG_SETTINGS = ("log_info", "log_warning", "log_error", "log_verbose_level", "log_format")
+_TRACE_SETTINGS = ("trace_level", "trace_rate", "trace_count", "log_frequency")
+
+
+class Everywhere(Management):
+    """Loop thread only."""
+
+    def __init__(self, server: Server, member: Member):
+        super().__init__(server)
+        self._member = member
+        member.serve(self._handlers())
+
+    # questions ------------------------------------------------------------
+
+    async def ready(self) -> bool:
+        """Whether every worker that takes connections can serve, and all have been up."""
+        if not self._server.ready():
+            return False
+        return _all_true(await self._member.ask("ready"))
+
+    async def model_ready(self, name: str, version: int = NEWEST) -> bool:
+        if not self._server.model_ready(name, version):
+            return False
+        return _all_true(await self._member.ask("model_ready", name, version))
+
+    async def statistics(self, name: str = "", version: int = NEWEST) -> list[dict[str, Any]]:
+        answers = await self._member.ask("statistics", name, version)
+        if answers.values and all(each.kind is Kind.INVALID for each in answers.errors.values()):
+            # While a model comes or goes, some have it and some do not.
+            answers.errors.clear()
+        return merging.statistics(answers.all())
+
+    async def metrics(self) -> list[Family]:
+        answers = await self._member.ask("metrics")
+        found = merging.families(map(merging.families_of_values, answers.all()))
+        return [*found, *_of_workers(answers)]
+
+    async def index(self, ready_only: bool = False) -> list[dict[str, Any]]:
+        answers = await self._member.ask("index")
+        answers.all()
+        return merging.index(answers.values, ready_only)
+
+    # changes --------------------------------------------------------------
+
+    async def load(self, name: str, parameters: Mapping[str, Any]) -> None:
+        """All workers serve the model then, or none serves anything else than before."""
+        _all_done(
+            await self._member.change("load", name, dict(parameters), thing=f"model {name}"),
+            "the others serve what they served",
+        )
+
+    async def unload(self, name: str, unload_dependents: bool = False) -> None:
+        answers = await self._member.change(
+            "unload", name, unload_dependents, thing=f"model {name}"
+        )
+        _all_done(answers, "the others have unloaded it")
+
+    async def load_by_model(self, name: str, parameters: Mapping[str, Any]) -> None:
+        self._refuse_waiting_for_itself(name)
+        await self.load(name, parameters)
+
+    async def unload_by_model(self, name: str, unload_dependents: bool = False) -> None:
+        self._refuse_waiting_for_itself(name)
+        await self.unload(name, unload_dependents)
+
+    def _refuse_waiting_for_itself(self, name: str) -> None:
+        """Changes follow each other: a model that is being loaded cannot wait for another change."""
+        if self._member.changing:
+            raise unavailable(
+                f"a model cannot load or unload '{name}' while models are being loaded: with "
+                f"--workers={self._member.count} changes of models follow each other; call it from "
+                "execute, and again when this fails"
+            )
+
+    async def change_log_settings(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._set("log", _LOG_SETTINGS, changes)
+
+    async def change_trace_settings(
+        self, changes: Mapping[str, Any], model: str = ""
+    ) -> dict[str, Any]:
+        if not changes:  # gRPC reads them so
+            return self._server.trace_settings(model)
+        return await self._set("trace", _TRACE_SETTINGS, changes, model)
+
+    async def _set(
+        self, area: str, known: tuple[str, ...], changes: Mapping[str, Any], *model: str
+    ) -> dict[str, Any]:
+        # Settings that are changed together are one thing to catch up: later ones go before earlier.
+        names = [name for name in known if name in changes]
+        thing = " ".join([area, *names, *model])
+        answers = await self._member.change(f"set_{area}", dict(changes), *model, thing=thing)
+        _all_done(answers, "the others have their settings of before")
+        settings: dict[str, Any] = answers.values[self._member.number]
+        return settings
+
+    async def register_memory(self, name: str, key: str, offset: int, byte_size: int) -> None:
+        region = (name, key, offset, byte_size)
+        answers = await self._member.change("register", *region, thing=f"memory {name}")
+        _all_done(answers, "the others have let it go")
+
+    async def unregister_memory(self, name: str = "") -> None:
+        thing = f"memory {name}" if name else "memory"
+        answers = await self._member.change("unregister", name, thing=thing, forgets=True)
+        _all_done(answers, "the others have let it go")
+
+    # what this worker does when it is asked ---------------------------------
+
+    def _handlers(self) -> dict[str, Handler]:
+        here = self._server
+
+        async def ready() -> bool:
+            return here.ready()
+
+        async def model_ready(name: str, version: int) -> bool:
+            return here.model_ready(name, version)
+
+        async def statistics(name: str, version: int) -> list[dict[str, Any]]:
+            return here.statistics(name, version)
+
+        async def metrics() -> list[Any]:
+            return merging.families_as_values(here.metrics())
+
+        async def index() -> list[dict[str, Any]]:
+            return here.index()
+
+        async def load(name: str, parameters: dict[str, Any]) -> None:
+            await here.load_here(name, parameters)
+
+        async def unload(name: str, unload_dependents: bool) -> Changed:
+            known = here.knows(name)
+            await here.unload_here(name, unload_dependents)
+            return Changed(idle=not known)
+
+        async def poll() -> None:
+            await here.poll()
+
+        async def set_log(changes: dict[str, Any]) -> Changed:
+            before = here.log_settings()
+            del before["log_file"]
+            settings = here.change_log_settings(changes)
+            return Changed(settings, undo=lambda: _ignore(here.change_log_settings(before)))
+
+        async def set_trace(changes: dict[str, Any], model: str) -> Changed:
+            return Changed(here.change_trace_settings(changes, model))
+
+        async def register(name: str, key: str, offset: int, byte_size: int) -> Changed:
+            here.shared_memory.register(name, key, offset, byte_size)
+            return Changed(undo=lambda: here.shared_memory.unregister(name))
+
+        async def unregister(name: str) -> None:
+            here.shared_memory.unregister(name)
+
+        questions = (ready, model_ready, statistics, metrics, index)
+        changes = (load, unload, poll, set_log, set_trace, register, unregister)
+        return {each.__name__: each for each in (*questions, *changes)}
+
+
+def _ignore(_: Any) -> None:
+    """For a function whose result nobody wants."""
+
+
+def _all_true(answers: Answers) -> bool:
+    """A worker that has died meanwhile takes no connections, and is not asked."""
+    return (
+        answers.complete
+        and not answers.silent
+        and not answers.errors
+        and all(answers.values.values())
+    )
+
+
+def _all_done(answers: Answers, otherwise: str) -> None:
+    """Raises the error of the workers, if they have one: which of them, when some could.
+
+    otherwise   what the others do then
+    """
+    errors = answers.errors
+    if errors and not answers.values:
+        raise next(iter(errors.values()))  # the first is this worker's
+    for worker, error in errors.items():
+        text = error.message.rstrip("\n")
+        raise CoreError(error.kind, f"{text} (worker {worker}; {otherwise})")
+    if not answers.values:
+        raise unavailable("Server exiting")
+
+
+def _of_workers(answers: Answers) -> list[Family]:
+    return [
+        Family(
+            "core_workers",
+            "gauge",
+            "Workers of the server that are up",
+            [Sample({}, len(answers.values))],
+        ),
+        Family(
+            "core_worker_restarts",
+            "counter",
+            "How often a worker of the server has been started again",
+            [Sample({"worker": str(each)}, count) for each, count in answers.restarts.items()],
+        ),
+    ]

@@ -1,0 +1,173 @@
+"""Many answers into one: statistics, metrics and the index of a server with several workers.
+
+Pure functions. Of several answers the first is that of the worker which was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from core.telemetry.families import Family, Sample
+
+# Gauges that say something about the machine: the same from each worker, so the first one's are told.
+_OF_THE_MACHINE = frozenset(
+    ("nv_cpu_utilization", "nv_cpu_memory_total_bytes", "nv_cpu_memory_used_bytes")
+)
+# Gauges whose sum has no meaning. All others are amounts, and add up.
+_LARGEST = frozenset(("nv_model_load_duration_secs",))
+
+_WORST_FIRST = ("UNAVAILABLE", "UNLOADING", "LOADING", "READY")
+
+Entry = dict[str, Any]
+
+
+# statistics --------------------------------------------------------------------
+
+
+def statistics(answers: Iterable[Sequence[Mapping[str, Any]]]) -> list[Entry]:
+    """The entries of `model_stats` of all workers: what they counted, together."""
+    found: dict[tuple[str, str], Entry] = {}
+    for answer in answers:
+        for entry in answer:
+            key = (entry["name"], entry["version"])
+            found[key] = _together(found[key], entry) if key in found else dict(entry)
+    return [found[key] for key in sorted(found, key=lambda key: (key[0], int(key[1])))]
+
+
+def _together(one: Mapping[str, Any], other: Mapping[str, Any]) -> Entry:
+    return {
+        **one,
+        "last_inference": max(one["last_inference"], other["last_inference"]),
+        "inference_count": one["inference_count"] + other["inference_count"],
+        "execution_count": one["execution_count"] + other["execution_count"],
+        "inference_stats": _sums(one["inference_stats"], other["inference_stats"]),
+        "response_stats": _sums(one["response_stats"], other["response_stats"]),
+        "batch_stats": _rows(one["batch_stats"], other["batch_stats"], ("batch_size",)),
+        "memory_usage": _rows(one["memory_usage"], other["memory_usage"], ("type", "id")),
+    }
+
+
+def _sums(one: Mapping[str, Any], other: Mapping[str, Any]) -> Entry:
+    """Sums of all numbers, at any depth, by their names."""
+    found = dict(one)
+    for name, value in other.items():
+        if name not in found:
+            found[name] = value
+        elif isinstance(value, Mapping):
+            found[name] = _sums(found[name], value)
+        else:
+            found[name] = found[name] + value
+    return found
+
+
+def _rows(
+    one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]], names: Sequence[str]
+) -> list[Entry]:
+    """Rows of both, those with the same names in one; sorted by them."""
+    found: dict[tuple[Any, ...], Entry] = {}
+    for row in (*one, *other):
+        key = tuple(row[name] for name in names)
+        labels = {name: row[name] for name in names}
+        numbers = {name: value for name, value in row.items() if name not in names}
+        before = {name: value for name, value in found.get(key, {}).items() if name not in names}
+        found[key] = {**labels, **_sums(before, numbers)}
+    return [found[key] for key in sorted(found)]
+
+
+# metrics -------------------------------------------------------------------------
+
+
+def families_as_values(families: Iterable[Family]) -> list[Any]:
+    """Families as values.py can pack them."""
+    return [
+        [
+            each.name,
+            each.kind,
+            each.help,
+            [[dict(sample.labels), sample.value, sample.suffix] for sample in each.samples],
+        ]
+        for each in families
+    ]
+
+
+def families_of_values(values: Iterable[Any]) -> list[Family]:
+    """What families_as_values was given."""
+    return [
+        Family(name, kind, text, [Sample(*sample) for sample in samples])
+        for name, kind, text, samples in values
+    ]
+
+
+def families(answers: Iterable[Iterable[Family]]) -> list[Family]:
+    """Every family once, with a sample for each set of labels.
+
+    Counters and histograms add up, and gauges that count something; the machine's are told once.
+    """
+    found: dict[str, Family] = {}
+    samples: dict[str, dict[tuple[Any, ...], Sample]] = {}
+    for answer in answers:
+        for family in answer:
+            found.setdefault(family.name, Family(family.name, family.kind, family.help))
+            known = samples.setdefault(family.name, {})
+            for sample in family.samples:
+                key = (sample.suffix, *sorted(sample.labels.items()))
+                before = known.get(key)
+                known[key] = sample if before is None else _merged(family.name, before, sample)
+    for name, family in found.items():
+        family.samples = list(samples[name].values())
+    return list(found.values())
+
+
+def _merged(name: str, one: Sample, other: Sample) -> Sample:
+    if name in _OF_THE_MACHINE:
+        return one
+    if name in _LARGEST:
+        return one if one.value >= other.value else other
+    return Sample(one.labels, one.value + other.value, one.suffix)
+
+
+# index -----------------------------------------------------------------------------
+
+
+def index(answers: Mapping[int, Sequence[Mapping[str, Any]]], ready_only: bool) -> list[Entry]:
+    """The entries of the repository index, each with its worst state.
+
+    answers   worker → all entries that it has
+    A version that a worker does not have is UNAVAILABLE: a client may reach that worker.
+    """
+    names = sorted({entry["name"] for entries in answers.values() for entry in entries})
+    by_name: dict[str, dict[str, dict[int, Mapping[str, Any]]]] = {name: {} for name in names}
+    for worker, entries in answers.items():
+        for entry in entries:
+            by_name[entry["name"]].setdefault(entry.get("version", ""), {})[worker] = entry
+    found = []
+    for name, versions in by_name.items():
+        for version in sorted(filter(None, versions), key=int) or [""]:
+            found.append(_worst(name, version, versions[version], answers))
+    return [entry for entry in found if not ready_only or entry.get("state") == "READY"]
+
+
+def _worst(
+    name: str, version: str, told: Mapping[int, Mapping[str, Any]], workers: Iterable[int]
+) -> Entry:
+    entries: list[Mapping[str, Any]] = list(told.values())
+    if version:
+        entries += [
+            {
+                "name": name,
+                "version": version,
+                "state": "UNAVAILABLE",
+                "reason": f"worker {worker} does not have it",
+            }
+            for worker in workers
+            if worker not in told
+        ]
+    worst: Mapping[str, Any] = min(entries, key=_badness)
+    return dict(worst)
+
+
+def _badness(entry: Mapping[str, Any]) -> int:
+    """Small for bad; an entry without state is a model that nobody asked for."""
+    state = entry.get("state")
+    return _WORST_FIRST.index(state) if state in _WORST_FIRST else len(_WORST_FIRST)

@@ -1,0 +1,82 @@
+"""Ports: one for each frontend of all workers, chosen and kept by the supervisor."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Sequence
+
+from core.errors import CoreError, unavailable
+from core.options import Options
+
+
+class Ports:
+    """The ports of the server, bound by the supervisor as long as it lives.
+
+    It never listens: connections go to the workers. But nobody else can take a port while a worker
+    is started again, and another server that holds one is found before any worker starts.
+
+    chosen   name of the option → port
+    """
+
+    def __init__(self, options: Options):
+        """Raises CoreError(UNAVAILABLE) for a port that is taken or an address that is not here."""
+        self.chosen: dict[str, int] = {}
+        self._sockets: list[socket.socket] = []
+        try:
+            for name in ("http", "grpc", "metrics"):
+                if getattr(options, f"allow_{name}"):
+                    self._keep(options, name)
+        except CoreError:
+            self.close()
+            raise
+
+    def _keep(self, options: Options, name: str) -> None:
+        host = getattr(options, f"{name}_address")
+        port = getattr(options, f"{name}_port")
+        shared = getattr(options, f"reuse_{name}_port", False)
+        try:
+            found = _bind(host.strip("[]"), port, shared)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise unavailable(f"Socket '{host}:{port}' already in use") from None
+            reason = error.strerror or error
+            raise unavailable(f"cannot listen at '{host}:{port}': {reason}") from None
+        self._sockets += found
+        self.chosen[f"{name}_port"] = found[0].getsockname()[1]
+
+    def close(self) -> None:
+        """Let the ports go."""
+        for each in self._sockets:
+            each.close()
+        self._sockets.clear()
+
+
+def _bind(host: str, port: int, shared: bool) -> Sequence[socket.socket]:
+    """A bound socket for each address of the host, all with one port, that others may bind too.
+
+    shared   whether other servers may have it already
+    """
+    found: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, address in dict.fromkeys(
+            socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        ):
+            each = socket.socket(family, kind, protocol)
+            found.append(each)
+            if family == socket.AF_INET6:
+                each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if shared:
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            chosen = found[0].getsockname()[1] if found[1:] else port
+            each.bind((address[0], chosen, *address[2:]))
+            # After the bind, which failed if another server has the port: from now on those who share
+            # ports can have it, the workers, and nobody else, also while none of them listens.
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    except OSError:
+        for each in found:
+            each.close()
+        raise
+    return found

@@ -1,0 +1,180 @@
+"""What several workers counted, together, is what one would have counted."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.fleet import merging
+from core.telemetry.families import Family, Sample
+from core.telemetry.registry import Registry
+from core.telemetry.statistics import Statistics
+
+NS = st.integers(0, 10**6)
+# What happens to a request: which worker gets it, rows, and its times.
+REQUESTS = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(1, 4), st.booleans(), NS, NS, NS), max_size=30
+)
+
+
+def count(statistics, rows, succeeds, queue_ns, input_ns, infer_ns):
+    statistics.executed(rows, input_ns, infer_ns, 7)
+    if succeeds:
+        total_ns = queue_ns + input_ns + infer_ns + 7
+        statistics.succeeded(rows, total_ns, queue_ns, input_ns, infer_ns, 7)
+    else:
+        statistics.failed("BACKEND", queue_ns)
+
+
+def entry(statistics, name="m", version="1"):
+    return {"name": name, "version": version, **statistics.as_dict()}
+
+
+class TestStatistics:
+    @given(REQUESTS)
+    def test_the_sum_over_workers_is_that_over_requests(self, requests):
+        workers, one = [Statistics() for _ in range(3)], Statistics()
+        for worker, *request in requests:
+            count(workers[worker], *request)
+            count(one, *request)
+        one.last_inference_ms = max(each.last_inference_ms for each in workers)
+
+        merged = merging.statistics([[entry(each)] for each in workers])
+
+        assert merged == [entry(one)]
+
+    def test_a_version_that_one_worker_has_is_told(self):
+        merged = merging.statistics(
+            [[entry(Statistics(), version="10")], [entry(Statistics(), version="9")]]
+        )
+
+        assert [each["version"] for each in merged] == ["9", "10"]
+
+    def test_one_answer_stays_as_it_is(self):
+        counted = Statistics()
+        count(counted, 2, True, 1, 2, 3)
+
+        assert merging.statistics([[entry(counted)]]) == [entry(counted)]
+
+    def test_memory_adds_up_for_each_device(self):
+        first, second = entry(Statistics()), entry(Statistics())
+        first["memory_usage"] = [{"type": "GPU", "id": 0, "byte_size": 5}]
+        second["memory_usage"] = [
+            {"type": "CPU", "id": 0, "byte_size": 1},
+            {"type": "GPU", "id": 0, "byte_size": 6},
+        ]
+
+        (merged,) = merging.statistics([[first], [second]])
+
+        assert merged["memory_usage"] == [
+            {"type": "CPU", "id": 0, "byte_size": 1},
+            {"type": "GPU", "id": 0, "byte_size": 11},
+        ]
+
+
+def values(families):
+    return {
+        (family.name, sample.suffix, *sorted(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+class TestMetrics:
+    @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from("ab"), st.integers(0, 50))))
+    def test_counters_and_histograms_add_up(self, events):
+        registries = [Registry() for _ in range(3)]
+        one = Registry()
+        for worker, kind, value in events:
+            for registry in (registries[worker], one):
+                seen = registry.family("seen", "", "counter").metric({"kind": kind})
+                sizes = registry.family("sizes", "", "histogram").metric({}, [1, 10])
+                seen.increment(value)
+                sizes.observe(value)
+
+        merged = merging.families(registry.families() for registry in registries)
+
+        assert values(merged) == values(one.families())
+
+    def test_the_machine_is_told_once(self):
+        answers = [[Family("nv_cpu_utilization", "gauge", "", [Sample({}, v)])] for v in (0.4, 0.6)]
+
+        (merged,) = merging.families(answers)
+
+        assert merged.samples == [Sample({}, 0.4)]
+
+    def test_of_the_times_of_loads_the_longest_counts(self):
+        name = "nv_model_load_duration_secs"
+        answers = [[Family(name, "gauge", "", [Sample({}, v)])] for v in (1.0, 3.0, 2.0)]
+
+        (merged,) = merging.families(answers)
+
+        assert merged.samples == [Sample({}, 3.0)]
+
+    def test_amounts_add_up(self):
+        name = "nv_inference_pending_request_count"
+        answers = [[Family(name, "gauge", "", [Sample({"model": "m"}, v)])] for v in (1, 2)]
+
+        (merged,) = merging.families(answers)
+
+        assert merged.samples == [Sample({"model": "m"}, 3)]
+
+    def test_a_family_that_only_one_worker_has_is_told(self):
+        own = Family("own", "gauge", "help", [Sample({}, 1)])
+
+        assert merging.families([[], [own]]) == [own]
+
+    def test_families_travel_as_values(self):
+        told = [Family("x", "gauge", "help", [Sample({"a": "b"}, math.inf, "_sum")])]
+
+        assert merging.families_of_values(merging.families_as_values(told)) == told
+
+
+STATES = ("UNAVAILABLE", "UNLOADING", "LOADING", "READY")
+
+
+def state(name, version, state):
+    return {"name": name, "version": version, "state": state}
+
+
+class TestIndex:
+    @given(st.lists(st.sampled_from(STATES), min_size=1))
+    def test_the_worst_state_is_told(self, states):
+        answers = {i: [state("m", "1", each)] for i, each in enumerate(states, 1)}
+
+        (merged,) = merging.index(answers, ready_only=False)
+
+        assert merged["state"] == min(states, key=STATES.index)
+
+    @given(st.lists(st.sampled_from(STATES), min_size=1))
+    def test_ready_is_what_is_ready_in_all(self, states):
+        answers = {i: [state("m", "1", each)] for i, each in enumerate(states, 1)}
+
+        merged = merging.index(answers, ready_only=True)
+
+        assert bool(merged) == (set(states) == {"READY"})
+
+    def test_a_version_that_a_worker_does_not_have_is_unavailable(self):
+        answers = {1: [state("m", "1", "READY")], 2: [{"name": "m"}]}
+
+        assert merging.index(answers, ready_only=False) == [
+            {
+                "name": "m",
+                "version": "1",
+                "state": "UNAVAILABLE",
+                "reason": "worker 2 does not have it",
+            }
+        ]
+
+    def test_a_reason_comes_with_its_state(self):
+        failed = {**state("m", "1", "UNAVAILABLE"), "reason": "no memory"}
+
+        assert merging.index({1: [state("m", "1", "READY")], 2: [failed]}, False) == [failed]
+
+    def test_models_that_nobody_asked_for_are_listed(self):
+        assert merging.index({1: [{"name": "m"}], 2: [{"name": "m"}]}, False) == [{"name": "m"}]
+
+    def test_versions_are_in_the_order_of_their_numbers(self):
+        answers = {1: [state("m", "10", "READY"), state("m", "9", "READY")]}
+
+        assert [each["version"] for each in merging.index(answers, False)] == ["9", "10"]

@@ -1,0 +1,426 @@
+"""Several workers in one process: real servers and channels, no other process and no port.
+
+Each worker has a manager over the same folders, and a backend of its own that a test can let fail.
+"""
+
+import asyncio
+import os
+import socket
+from types import SimpleNamespace
+
+import pytest
+
+import core
+from core.errors import CoreError, Kind
+from core.fleet.channel import open_channel
+from core.fleet.exchange import Exchange
+from core.fleet.member import Member
+from core.fleet.relay import Relay
+from core.options import Options
+from core.server import Server
+
+CONFIG = """
+backend: "test"
+input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
+"""
+
+
+class Switched(core.Model):
+    def load(self):
+        if self.name in self.backend.refused:
+            raise RuntimeError("no memory here")
+        self.backend.loads.append(self.name)
+
+
+class Identity(core.ModelInstance):
+    def execute(self, batch):
+        return {"y": batch["x"]}
+
+
+class Fleet:
+    """The supervisor's relay, and the workers on the other ends of its channels."""
+
+    def __init__(self, **options):
+        self.options = options
+        self.exchange = Exchange(patience_s=0.2)
+        self.relay = Relay(self.exchange, {})
+        self.workers = {}
+        self.all = []  # those that have been replaced too
+
+    async def start(self, numbers):
+        operation = self.exchange.begin(numbers)
+        for number in numbers:
+            await self.connect(number, operation.number)
+            self.exchange.join(number)
+        starts = [self.begin(number) for number in numbers]
+        await asyncio.gather(*starts)
+        self.exchange.end(operation)
+        self.relay.complete = True
+
+    async def connect(self, number, operation):
+        ours, theirs = socket.socketpair()
+        channel = await open_channel(ours)
+        self.exchange.connect(number, channel.send)
+        member = await Member.of(theirs, number, 2, operation)
+
+        async def listen():
+            while (message := await channel.receive()) is not None:
+                self.relay.received(number, message)
+
+        backend = core.Backend(instance=Identity, model=Switched)
+        backend.refused, backend.loads = set(), []
+        options = Options.defaults(workers=2, exit_on_error=False, **self.options)
+        server = Server(options, find_backend=lambda name: backend, member=member)
+        listener = asyncio.get_running_loop().create_task(listen())
+        self.workers[number] = SimpleNamespace(
+            server=server, member=member, backend=backend, channel=channel, listener=listener
+        )
+        self.all.append(self.workers[number])
+        return self.workers[number]
+
+    async def begin(self, number):
+        worker = self.workers[number]
+        await worker.member.starting(worker.server.start())
+        operation = self.exchange._operations.get(worker.member._start)
+        if operation is not None:
+            operation.ended(number)
+
+    def die(self, number):
+        """The worker ends without a word."""
+        self.exchange.leave(number)
+
+    def management(self, number):
+        return self.workers[number].server.management
+
+    async def close(self):
+        self.relay.close()
+        for worker in self.all:
+            await worker.server.stop(5)
+            worker.channel.close()
+            await worker.member.end.wait()
+            await worker.member.close()
+            worker.listener.cancel()
+
+
+@pytest.fixture
+async def start(folder):
+    fleets = []
+
+    async def made(**options):
+        fleet = Fleet(
+            **{"model_repository": [str(folder.path)], "model_control_mode": "explicit", **options}
+        )
+        fleets.append(fleet)
+        await fleet.start([1, 2])
+        return fleet
+
+    yield made
+    for fleet in fleets:
+        await fleet.close()
+
+
+def states(index):
+    return {entry["name"]: entry.get("state") for entry in index}
+
+
+async def test_a_load_through_one_worker_is_in_all(start, folder):
+    folder.model("m", config=CONFIG)
+    fleet = await start()
+
+    await fleet.management(2).load("m", {})
+
+    for worker in fleet.workers.values():
+        assert worker.server.model_ready("m")
+    assert states(await fleet.management(1).index()) == {"m": "READY"}
+    assert await fleet.management(1).model_ready("m")
+
+
+async def test_an_unload_through_one_worker_is_in_all(start, folder):
+    folder.model("m", config=CONFIG)
+    fleet = await start(load_model=["m"])
+
+    await fleet.management(1).unload("m")
+
+    for worker in fleet.workers.values():
+        with pytest.raises(CoreError):
+            worker.server.model_ready("m")
+
+
+async def test_what_one_worker_cannot_load_none_serves(start, folder):
+    folder.model("m", config=CONFIG)
+    fleet = await start()
+    fleet.workers[2].backend.refused.add("m")
+
+    with pytest.raises(CoreError) as caught:
+        await fleet.management(1).load("m", {})
+
+    assert "worker 2" in caught.value.message
+    assert "no memory here" in caught.value.message
+    for worker in fleet.workers.values():
+        with pytest.raises(CoreError):
+            worker.server.model_ready("m")
+
+
+async def test_a_reload_that_one_worker_cannot_leaves_all_with_the_old_version(start, folder):
+    folder.model("m", config=CONFIG)
+    fleet = await start(load_model=["m"])
+    before = [next(iter(worker.server.versions())) for worker in fleet.workers.values()]
+    (folder.path / "m" / "1" / "model.txt").write_text("new")
+    os.utime(folder.path / "m" / "1" / "model.txt", (1, 1))
+    fleet.workers[1].backend.refused.add("m")
+
+    with pytest.raises(CoreError):
+        await fleet.management(1).load("m", {})
+
+    # The other one has loaded the new version, and let it go again.
+    assert fleet.workers[2].backend.loads == ["m", "m"]
+    assert [next(iter(each.server.versions())) for each in fleet.workers.values()] == before
+    assert await fleet.management(2).model_ready("m")
+
+
+async def test_what_no_worker_can_load_fails_with_the_text_of_one_server(start, folder):
+    folder.model("m", config=CONFIG)
+    fleet = await start()
+    for worker in fleet.workers.values():
+        worker.backend.refused.add("m")
+
+    with pytest.raises(CoreError) as caught:
+        await fleet.management(1).load("m", {})
+
+    assert caught.value.message.startswith(
+        "load failed for model 'm': version 1 is at UNAVAILABLE state: "
+    )
+    assert "worker" not in caught.value.message
+
+
+async def test_at_the_start_too_what_one_worker_cannot_load_none_serves(start, folder):
+    folder.model("good", config=CONFIG)
+    folder.model("m", config=CONFIG)
+    fleet = Fleet(model_repository=[str(folder.path)])
+    operation = fleet.exchange.begin([1, 2])
+    for number in (1, 2):
+        worker = await fleet.connect(number, operation.number)
+        fleet.exchange.join(number)
+    worker.backend.refused.add("m")
+
+    await asyncio.gather(fleet.begin(1), fleet.begin(2))
+
+    assert states(await fleet.management(1).index()) == {"good": "READY", "m": "UNAVAILABLE"}
+    with pytest.raises(CoreError):
+        fleet.workers[1].server.model_ready("m")
+    await fleet.close()
+
+
+async def test_a_load_survives_the_death_of_a_worker_that_takes_part(start, folder):
+    folder.model("m", config=CONFIG)
+    fleet = await start()
+    fleet.die(2)
+
+    await fleet.management(1).load("m", {})
+
+    assert fleet.workers[1].server.model_ready("m")
+
+
+async def test_loads_that_contradict_each_other_end_alike_everywhere(start, folder):
+    folder.model("m", config=CONFIG)
+    fleet = await start()
+
+    await asyncio.gather(
+        *(fleet.management(1 + i % 2).load("m", {}) for i in range(4)),
+        *(fleet.management(1 + i % 2).unload("m") for i in range(4)),
+        *(fleet.management(1 + i % 2).load("m", {}) for i in range(3)),
+    )
+
+    found = [worker.server.index() for worker in fleet.workers.values()]
+    assert found[0] == found[1]
+
+
+async def test_files_of_a_load_reach_all(start, folder):
+    fleet = await start()
+    files = {
+        "config": '{"backend": "test", "max_batch_size": 0}',
+        "file:1/model.bin": b"\0\xff" * 500,
+    }
+
+    await fleet.management(1).load("brought", files)
+
+    for worker in fleet.workers.values():
+        (version,) = worker.server.versions()
+        assert (version.path / "model.bin").read_bytes() == b"\0\xff" * 500
+
+
+async def test_settings_of_the_traces_are_the_same_everywhere(start):
+    fleet = await start()
+
+    told = await fleet.management(2).change_trace_settings({"trace_rate": "7"})
+
+    assert told["trace_rate"] == "7"
+    assert fleet.workers[1].server.trace_settings()["trace_rate"] == "7"
+
+
+async def test_a_setting_that_cannot_be_is_refused_as_one_server_does(start):
+    fleet = await start()
+
+    with pytest.raises(CoreError) as caught:
+        await fleet.management(1).change_trace_settings({"trace_rate": "many"})
+
+    assert caught.value.message == "Unable to parse 'trace_rate', got: many"
+    assert fleet.workers[2].server.trace_settings()["trace_rate"] == "1000"
+
+
+@pytest.fixture
+def region():
+    name = f"core_test_fleet_{os.getpid()}"
+    with open(f"/dev/shm/{name}", "wb") as file:
+        file.truncate(4096)
+    yield f"/{name}"
+    os.unlink(f"/dev/shm/{name}")
+
+
+async def test_a_region_is_registered_and_forgotten_everywhere(start, region):
+    fleet = await start(allow_client_shm=True)
+
+    await fleet.management(1).register_memory("r", region, 0, 4096)
+
+    regions = [worker.server.shared_memory for worker in fleet.workers.values()]
+    assert [len(each.status()) for each in regions] == [1, 1]
+    await fleet.management(2).unregister_memory("r")
+    assert [len(each.status()) for each in regions] == [0, 0]
+
+
+async def test_a_region_that_one_worker_cannot_map_is_let_go_by_the_others(start, region):
+    fleet = await start(allow_client_shm=True)
+    fleet.workers[2].server.shared_memory.register("r", region, 0, 4096)
+
+    with pytest.raises(CoreError) as caught:
+        await fleet.management(1).register_memory("r", region, 0, 4096)
+
+    assert caught.value.kind is Kind.ALREADY_EXISTS
+    assert "worker 2" in caught.value.message
+    # A message behind the answer undoes it; a question comes after that.
+    await fleet.management(1).index()
+    assert fleet.workers[1].server.shared_memory.status() == []
+
+
+async def test_ready_is_when_all_are(start, folder):
+    folder.model("m", config=CONFIG)
+    fleet = await start(load_model=["m"])
+    assert await fleet.management(1).ready()
+
+    fleet.relay.complete = False
+
+    assert not await fleet.management(1).ready()
+
+
+async def test_a_worker_that_says_nothing_is_not_ready_and_named(start, folder):
+    fleet = await start()
+    fleet.exchange.connect(2, lambda head, body: None)
+
+    assert not await fleet.management(1).ready()
+    with pytest.raises(CoreError, match="worker 2 of the server does not answer") as caught:
+        await fleet.management(1).metrics()
+    assert caught.value.kind is Kind.UNAVAILABLE
+
+
+async def test_a_worker_that_has_ended_is_not_waited_for(start, folder):
+    folder.model("m", config=CONFIG)
+    fleet = await start(load_model=["m"])
+    fleet.exchange.connect(2, lambda head, body: None)
+    asked = asyncio.ensure_future(fleet.management(1).statistics())
+    while not fleet.exchange._questions:
+        await asyncio.sleep(0)
+
+    fleet.die(2)
+
+    assert [each["name"] for each in await asked] == ["m"]
+
+
+async def test_who_comes_later_catches_up(start, folder):
+    folder.model("m", config=CONFIG)
+    folder.model("gone", config=CONFIG)
+    fleet = await start(load_model=["gone"])
+    await fleet.management(1).change_trace_settings({"trace_rate": "7"})
+    await fleet.management(1).load("m", {})
+    await fleet.management(1).change_trace_settings({"trace_rate": "8"}, "m")
+    await fleet.management(1).unload("gone")
+    fleet.die(2)
+    await fleet.workers[2].server.stop(5)
+
+    operation = fleet.exchange.begin({2})
+    worker = await fleet.connect(2, operation.number)
+    await fleet.begin(2)
+    await fleet.exchange.catch_up(2)
+
+    assert worker.server.trace_settings()["trace_rate"] == "7"
+    assert worker.server.trace_settings("m")["trace_rate"] == "8"
+    assert states(worker.server.index(ready_only=True)) == {"m": "READY"}
+
+
+async def test_sequences_are_refused_by_name(start, folder):
+    folder.model("s", config=CONFIG + "sequence_batching { }")
+    fleet = await start()
+
+    with pytest.raises(CoreError, match="model 's' has sequence_batching") as caught:
+        await fleet.management(1).load("s", {})
+
+    assert "--workers=2" in caught.value.message
+
+
+async def test_sequences_of_one_request_are_served(start, folder):
+    folder.model("s", config=CONFIG + "sequence_batching { iterative_sequence: true }")
+    fleet = await start()
+
+    await fleet.management(1).load("s", {})
+
+    assert fleet.workers[2].server.model_ready("s")
+
+
+async def test_sequences_that_keep_their_connection_are_served(start, folder):
+    promise = 'parameters { key: "sequences_keep_their_connection" value { string_value: "true" } }'
+    folder.model("s", config=f"{CONFIG} sequence_batching {{ }} {promise}")
+    fleet = await start()
+
+    await fleet.management(1).load("s", {})
+
+    assert fleet.workers[2].server.model_ready("s")
+
+
+async def test_a_model_that_loads_another_while_it_is_loaded_is_refused(start, folder):
+    fleet = await start()
+    worker = fleet.workers[1]
+    refusal = []
+
+    async def load_another():
+        try:
+            await worker.server.load("other")
+        except CoreError as error:
+            refusal.append(error)
+
+    await worker.member.starting(load_another())
+
+    assert refusal[0].kind is Kind.UNAVAILABLE
+    assert "while models are being loaded" in refusal[0].message
+
+
+async def test_without_a_supervisor_questions_and_loads_end(start, folder):
+    folder.model("m", config=CONFIG)
+    fleet = await start()
+    worker = fleet.workers[1]
+
+    worker.channel.close()
+    await worker.member.end.wait()
+
+    assert worker.member.orphaned
+    with pytest.raises(CoreError, match="Server exiting"):
+        await fleet.management(1).load("m", {})
+
+
+async def test_all_look_at_the_repositories_when_the_supervisor_says_so(start, folder):
+    fleet = await start(model_control_mode="poll")
+    folder.model("m", config=CONFIG)
+
+    await fleet.exchange.change("poll", b"[]")
+
+    for worker in fleet.workers.values():
+        assert worker.server.model_ready("m")
