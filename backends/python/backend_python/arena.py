@@ -21,10 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from backend_python.protocol import ProtocolError
+from backend_python.protocol import INLINE, ProtocolError
 
 ALIGNMENT = 64  # of regions and of the tensors in them
-COPIED_BELOW = 1 << 16  # bytes; a smaller region is copied and released at once
 _TRIM_EVERY = 256  # allocations between two looks at pages that nobody needs any more
 _KEPT = 1 << 22  # bytes that are never given back
 
@@ -172,31 +171,37 @@ class Receiver:
         self._size = os.fstat(self._fd).st_size
         access = mmap.ACCESS_WRITE if self._writable else mmap.ACCESS_READ
         self._mmap = mmap.mmap(self._fd, self._size, access=access)
-        self._memory = memoryview(self._mmap)
         whole: np.ndarray[Any, Any] = np.frombuffer(self._mmap, np.uint8)
         self._address: int = whole.__array_interface__["data"][0]
 
-    def take(self, offset: int, size: int) -> Any:
-        """The bytes of a region: a copy if it is small, else a view that holds it.
+    def tensors(self, content: bytes, fixed: int, offset: int, size: int) -> tuple[Any, int]:
+        """The bytes of a message's tensors, and where the rest of its content ends.
 
-        Both have the buffer protocol; a writable arena gives writable ones.
+        content  of the message, whose first `fixed` bytes tell offset and size
+        The bytes are an object with the buffer protocol, writable in a writable arena.
+        """
+        if offset != INLINE:
+            return (self.take(offset, size) if size else b""), len(content)
+        end = len(content) - size
+        if end < fixed:
+            raise ProtocolError(f"message of {len(content)} bytes with {size} bytes of tensors")
+        return (bytearray(content[end:]) if self._writable else content[end:]), end
+
+    def take(self, offset: int, size: int) -> np.ndarray[Any, Any]:
+        """The bytes of a region, a view that holds it.
+
         ProtocolError if the region is not within the arena.
         """
         with self._taking:
             return self._take(offset, size)
 
-    def _take(self, offset: int, size: int) -> Any:
+    def _take(self, offset: int, size: int) -> np.ndarray[Any, Any]:
         end = offset + size
         if end > self._size:
             self._map()
             if end > self._size:
                 raise ProtocolError(f"region of {size} bytes at {offset} is outside of the arena")
-        if size >= COPIED_BELOW:
-            return np.asarray(_Region(self, offset, size))
-        part = self._memory[offset:end]
-        found = bytearray(part) if self._writable else bytes(part)
-        self.released.append(offset)
-        return found
+        return np.asarray(_Region(self, offset, size))
 
     def drain_released(self, most: int) -> tuple[int, ...]:
         """At most `most` released offsets, to be sent now."""
@@ -207,5 +212,4 @@ class Receiver:
 
     def close(self) -> None:
         """Forget the mapping; views of it stay valid."""
-        self._memory = memoryview(b"")
         del self._mmap
