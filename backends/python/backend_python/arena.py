@@ -4,6 +4,9 @@ An arena is a memfd, handed to the child by inheritance: it has no name, nobody 
 it is gone with its last mapping. It can grow and is sealed against shrinking, so no side can pull
 pages from under the other.
 
+Its first bytes are the *mark*: the number of the batch that the child has begun last, in the arena
+that it writes. It outlives the child.
+
 A *region* holds the tensors of one message. The sender allocates it; from the moment the message is
 sent it belongs to the receiver, until the receiver names its offset as released.
 """
@@ -21,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from backend_python.protocol import INLINE, ProtocolError
+from backend_python.protocol import INLINE, MARK, ProtocolError
 
 ALIGNMENT = 64  # of regions and of the tensors in them
 _TRIM_EVERY = 256  # allocations between two looks at pages that nobody needs any more
@@ -51,7 +54,7 @@ class Sender:
         self._growth = max(growth, mmap.PAGESIZE)
         self._size = os.fstat(fd).st_size
         self._used: dict[int, int] = {}  # offset → size
-        self._holes: list[tuple[int, int]] = [(0, self._size)]  # offset, size; by offset
+        self._holes = [(ALIGNMENT, self._size - ALIGNMENT)]  # offset, size; by offset
         self._allocations = 0
         self._touched = 0  # end of the pages that may be in memory
         self._peak = 0  # end of the regions since the last trim
@@ -60,6 +63,10 @@ class Sender:
     def _map(self) -> None:
         self._mmap = mmap.mmap(self._fd, self._size)
         self.memory = memoryview(self._mmap)
+
+    def mark(self, number: int) -> None:
+        """Write the mark. Any thread."""
+        MARK.pack_into(self.memory, 0, number)
 
     def allocate(self, size: int) -> int:
         """The offset of a new region of at least `size` bytes."""
@@ -173,6 +180,12 @@ class Receiver:
         self._mmap = mmap.mmap(self._fd, self._size, access=access)
         whole: np.ndarray[Any, Any] = np.frombuffer(self._mmap, np.uint8)
         self._address: int = whole.__array_interface__["data"][0]
+
+    @property
+    def mark(self) -> int:
+        """The number that the sender has written last; 0 if it has not."""
+        number: int = MARK.unpack_from(self._mmap)[0]
+        return number
 
     def tensors(self, content: bytes, fixed: int, offset: int, size: int) -> tuple[Any, int]:
         """The bytes of a message's tensors, and where the rest of its content ends.

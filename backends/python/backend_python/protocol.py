@@ -48,6 +48,8 @@ LENGTH = struct.Struct("<I")
 TIMES = struct.Struct("<QQ")
 INDEX_FLAGS = struct.Struct("<II")
 
+MARK = struct.Struct("<Q")  # what an arena begins with: the batch that the child has begun last
+
 # In the place of a region's offset: the tensors are the last bytes of the message.
 INLINE = 2**64 - 1
 INLINE_BELOW = 1 << 15  # bytes; more lie in an arena

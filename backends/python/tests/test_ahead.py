@@ -12,8 +12,6 @@ PLUS_ONE = """
     def execute(self, requests):
         assert len(requests) == 1
         x = requests[0].inputs()[0].as_numpy()
-        if x[0] == -1:
-            os._exit(1)
         if x[0] == -2:
             time.sleep(0.001)  # long, whatever comes first
         while x[0] == -2 and not os.path.exists(os.path.join(pb_utils.get_model_dir(), "go")):
@@ -27,9 +25,9 @@ def instance(model):
     return worker.instance
 
 
-async def short(serve):
+async def short(serve, source=PLUS_ONE):
     """A model that has been asked until it is known that its executions are short."""
-    model = await serve(PLUS_ONE)
+    model = await serve(source)
     while instance(model).ahead == 1:
         assert await model.y(1) == [2]
     return model
@@ -64,20 +62,83 @@ async def test_an_answer_does_not_wait_for_a_long_execution_behind_it(serve, fol
     assert instance(model).ahead == 1  # until it is known to be short again
 
 
-async def test_a_death_fails_what_the_child_held_and_nothing_else(serve, children):
-    model = await short(serve)
-    (first,) = children()
+NOTES = """
+    def initialize(self, args):
+        if os.path.exists(os.path.join(pb_utils.get_model_dir(), "broken")):
+            raise RuntimeError("still broken")
+        self.notes = os.open(
+            os.path.join(pb_utils.get_model_dir(), "notes"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def execute(self, requests):
+        x = requests[0].inputs()[0].as_numpy()
+        os.write(self.notes, b"%d\\n" % x[0])
+        if x[0] < 0:
+            ENDS
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("y", x + 1)])]
+"""
+ENDS = {
+    "it exits": "os._exit(1)",
+    "it is killed": "os.kill(os.getpid(), signal.SIGKILL)",
+    "it hangs up and goes on": "__import__('socket').socket(fileno=os.dup(CHANNEL)).shutdown(2)",
+}
+
+
+def notes(folder):
+    return [int(line) for line in (folder / "1" / "notes").read_text().split()]
+
+
+@pytest.mark.parametrize("deaths", [{5}, {5, 6, 50, 99}], ids=len)
+@pytest.mark.parametrize("how", ENDS.values(), ids=ENDS)
+async def test_a_death_fails_what_the_child_had_begun_and_the_next_child_does_the_rest(
+    serve, folder, how, deaths
+):
+    how = how.replace(
+        "CHANNEL",
+        "__import__('backend_python.api.host').api.host._process._connection._sock.fileno()",
+    )
+    model = await short(serve, NOTES.replace("ENDS", how))
+    (folder / "1" / "notes").write_text("")
 
     answers = await asyncio.gather(
-        *(model.y(-1 if i == 5 else i) for i in range(100)), return_exceptions=True
+        *(model.y(-i if i in deaths else i) for i in range(100)), return_exceptions=True
     )
 
-    failed = [i for i, each in enumerate(answers) if isinstance(each, CoreError)]
-    assert 5 in failed
-    assert len(failed) <= AHEAD
+    failed = {i for i, each in enumerate(answers) if isinstance(each, CoreError)}
+    assert deaths <= failed
     assert all(answers[i] == [i + 1] for i in range(100) if i not in failed)
-    (second,) = children()
-    assert second != first
+    executed = [abs(i) for i in notes(folder)]
+    assert executed == list(range(100))  # each once; what failed, too
+    for i in failed - deaths:  # it had been executed, and the answer was under way
+        assert any(i < death < i + AHEAD for death in deaths)
+
+
+async def test_where_no_child_follows_its_error_is_that_of_what_was_left(serve, folder):
+    model = await short(serve, NOTES.replace("ENDS", ENDS["it is killed"]))
+    (folder / "1" / "broken").touch()
+
+    answers = await asyncio.gather(
+        *(model.y(-1 if i == 0 else i) for i in range(AHEAD)), return_exceptions=True
+    )
+
+    assert answers[0].message == "Stub process 'm_0' is not healthy."
+    assert all("still broken" in each.message for each in answers[1:])
+
+    (folder / "1" / "broken").unlink()
+    assert await model.y(1) == [2]
+
+
+async def test_closing_fails_what_a_child_left_that_died(serve, folder, children):
+    model = await short(serve, NOTES.replace("ENDS", ENDS["it is killed"]))
+
+    asked = [asyncio.ensure_future(model.y(-1 if i == 0 else i)) for i in range(AHEAD)]
+    with pytest.raises(CoreError, match="not healthy"):
+        await asked[0]
+    await model.chain.close()
+
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert all(a == [i + 1] or "not healthy" in a.message for i, a in enumerate(answers) if i)
+    while children():  # one may have been about to start
+        await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize(

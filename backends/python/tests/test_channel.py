@@ -196,8 +196,18 @@ def test_regions_never_overlap_and_are_used_again(fd):
     sender.free(list(used))
 
     assert sender.used == 0
-    assert sender.allocate(1) == 0
+    assert sender.allocate(1) == arena.ALIGNMENT
     assert os.fstat(fd).st_size < 64 << 20
+
+
+def test_the_mark_is_what_was_written_last_whatever_the_regions_hold(fd):
+    sender, receiver = arena.Sender(fd), arena.Receiver(fd, writable=False)
+    assert receiver.mark == 0
+
+    for number in (1, 2**63):
+        sender.mark(number)
+        sent(sender, b"x" * (1 << 20))
+        assert receiver.mark == number
 
 
 def test_a_region_that_is_not_in_use_cannot_be_released(fd):
@@ -237,7 +247,7 @@ def test_memory_of_a_peak_is_given_back(fd):
         sender.free([sent(sender, b"x" * 100)])
 
     assert os.fstat(fd).st_blocks * 512 <= 8 << 20
-    assert sender.memory[:4] == b"xxxx"
+    assert sender.memory[arena.ALIGNMENT :][:4] == b"xxxx"
     assert len(sender.memory) >= 64 << 20  # it stays as large, without pages
     assert mmap.PAGESIZE
 

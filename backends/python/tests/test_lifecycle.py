@@ -43,6 +43,13 @@ async def until(condition, seconds=10):
         await asyncio.sleep(0.01)
 
 
+async def killed(pid, caplog):
+    """The child has been killed, and the server has noticed."""
+    before = len(caplog.messages)
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: any("is not healthy" in each for each in caplog.messages[before:]))
+
+
 async def test_a_missing_file_is_named_with_what_is_there(serve, folder, loaded):
     (folder / "1").mkdir(parents=True)
     (folder / "1" / "mine.py").write_text("")
@@ -161,23 +168,21 @@ async def test_others_do_not_notice_a_death(serve, children):
     assert [isinstance(result, CoreError) for result in results] == [False, True, False, False]
 
 
-async def test_a_child_killed_while_idle_is_replaced_for_the_next_request(serve, children):
+async def test_a_child_killed_while_idle_is_replaced_for_the_next_request(serve, children, caplog):
     model = await serve(PID)
     await model.y(1)
     (pid,) = children()
 
-    os.kill(pid, signal.SIGKILL)
-    await until(lambda: children() == [])
+    await killed(pid, caplog)
 
     assert await model.y(1) != [pid]
     assert len(children()) == 1
 
 
-async def test_a_child_killed_before_its_first_request_is_replaced(serve, children):
+async def test_a_child_killed_before_its_first_request_is_replaced(serve, children, caplog):
     model = await serve(PID)
     (pid,) = children()
-    os.kill(pid, signal.SIGKILL)
-    await until(lambda: children() == [])
+    await killed(pid, caplog)
 
     assert await model.y(1) != [pid]
 
@@ -202,10 +207,9 @@ async def test_a_thread_of_the_model_is_served_before_the_first_request(serve, f
     await until(lambda: "ticked 100 times" in caplog.text)
 
 
-async def test_closing_while_a_child_is_started_again_leaves_no_child(serve, children):
+async def test_closing_while_a_child_is_started_again_leaves_no_child(serve, children, caplog):
     model = await serve("    def initialize(self, args):\n        time.sleep(0.5)\n" + PID)
-    os.kill(children()[0], signal.SIGKILL)
-    await until(lambda: children() == [])
+    await killed(children()[0], caplog)
     reply = model.ask({"x": np.ones(1, np.float32)})
     await asyncio.sleep(0.2)
 
@@ -216,7 +220,7 @@ async def test_closing_while_a_child_is_started_again_leaves_no_child(serve, chi
     await until(lambda: children() == [])
 
 
-async def test_a_restart_that_fails_says_so_and_is_tried_again(serve, folder, children):
+async def test_a_restart_that_fails_says_so_and_is_tried_again(serve, folder, children, caplog):
     model = await serve(
         """
     def initialize(self, args):
@@ -227,8 +231,7 @@ async def test_a_restart_that_fails_says_so_and_is_tried_again(serve, folder, ch
     )
     await model.y(1)
     (folder / "1" / "broken").touch()
-    os.kill(children()[0], signal.SIGKILL)
-    await until(lambda: children() == [])
+    await killed(children()[0], caplog)
 
     with pytest.raises(CoreError, match="still broken"):
         await model.y(1)

@@ -84,6 +84,10 @@ class Connection:
 
     # sending ---------------------------------------------------------------
 
+    def begin(self, batch: int) -> None:
+        """From now on that batch is executed: should the process end, it is not executed again."""
+        self._out.mark(batch)
+
     def send(self, kind: int, number: int = 0, content: bytes = b"") -> None:
         """Send a message. Any thread."""
         with self._sending:

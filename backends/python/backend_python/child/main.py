@@ -99,6 +99,7 @@ class Child:
 
     def _execute(self, frame: Frame) -> None:
         requests: list[InferenceRequest] = []
+        self._connection.begin(frame.number)
         start = time.monotonic_ns()
         try:
             assert self._runner is not None

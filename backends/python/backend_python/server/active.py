@@ -27,6 +27,17 @@ class Active:
         self.done: Done | None = done
         self.open = set(range(len(batch.requests)))
 
+    @property
+    def answered(self) -> bool:
+        """Whether any request has had its last answer."""
+        return len(self.open) < len(self.batch.requests)
+
+
+def behind_the_first(active: dict[int, Active]) -> dict[int, Active]:
+    """Take out the batches that a child had behind the one that it was to execute."""
+    waiting = [number for number, one in active.items() if one.done is not None]
+    return {n: active.pop(n) for n in waiting[1:] if not active[n].answered}
+
 
 class Took:
     """How long executions take.

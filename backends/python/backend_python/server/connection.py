@@ -18,7 +18,7 @@ import orjson
 
 from backend_python import layout, protocol
 from backend_python.protocol import Frame, ProtocolError
-from backend_python.server.active import AHEAD, Active, Done, Took
+from backend_python.server.active import AHEAD, Active, Done, Took, behind_the_first
 from backend_python.server.errors import failed, unhealthy
 from backend_python.server.nested import NestedCalls
 from backend_python.server.process import Process
@@ -37,6 +37,8 @@ _RELEASES = 64  # regions that the child's arena may be short of before it is to
 class Connection:
     """Sends batches and hands out answers until the child dies or `detach` is called.
 
+    died     called once the child is not to be used any more
+    again    called for each batch that the child has not begun, when it has ended
     outputs  names of the model's outputs
     server   whose models the model may call; None where there is none
     """
@@ -47,6 +49,7 @@ class Connection:
         loop: asyncio.AbstractEventLoop,
         decoupled: bool,
         died: Callable[[], None],
+        again: Callable[[Batch, Done], None],
         outputs: Collection[str],
         server: Any = None,
     ):
@@ -54,8 +57,10 @@ class Connection:
         self._loop = loop
         self._decoupled = decoupled
         self._died = died
+        self._again = again
         self._number = 0
         self._active: dict[int, Active] = {}
+        self._behind: dict[int, Active] = {}  # of a dying child, which may not have begun them
         self._unsent: deque[memoryview] = deque()  # what the socket would not take yet
         self._layouts = layout.Memory()
         self._encoder = Encoder(outputs)
@@ -105,7 +110,7 @@ class Connection:
         self._execute(number, active, parts, offset)
 
     def _execute(self, number: int, active: Active, parts: Parts, offset: int | None) -> None:
-        if active.done is None:  # it died while we were copying
+        if active.done is None or not self.alive:  # it died while we were copying
             return
         rest = protocol.LENGTH.pack(len(parts.layout)) + parts.layout + parts.fields
         self._send_tensors(protocol.EXECUTE, number, rest, parts, offset)
@@ -129,8 +134,9 @@ class Connection:
         self._loop.remove_writer(self._process.sock.fileno())
 
     def fail_all(self) -> None:
-        """The child is about to end: whoever waits for it gets an error."""
-        self._fail_all()
+        """Nobody will use the child any more: whoever waits for it gets an error."""
+        self._fail(self._behind)
+        self._fail(self._active)
         self._tell_finished()
 
     # sending -----------------------------------------------------------------
@@ -354,7 +360,7 @@ class Connection:
             active.batch.compute_start_ns = start
             active.batch.compute_end_ns = end
         text = frame.content[protocol.DONE.size :].decode("utf-8", "replace")
-        self._fail(active, failed(self._process.name, text))
+        self._fail_one(active, failed(self._process.name, text))
         self._over(frame.number, active)
 
     def _over(self, number: int, active: Active) -> None:
@@ -372,7 +378,7 @@ class Connection:
             self._active.pop(number, None)
 
     @staticmethod
-    def _fail(active: Active, error: CoreError) -> None:
+    def _fail_one(active: Active, error: CoreError) -> None:
         for i in sorted(active.open):
             active.batch.fail(i, error, failure=True)
         active.open.clear()
@@ -387,7 +393,8 @@ class Connection:
         self._stop_listening()
         self._process.kill_soon()
         self._nested.close(telling=False)
-        self._fail_all()
+        self._behind = behind_the_first(self._active)
+        self._fail(self._active)
         self._died()
         self._tell_finished()
 
@@ -396,11 +403,20 @@ class Connection:
         self._loop.remove_reader(self._process.pidfd)
         self._lost()
         logger.error("%s (%s)", unhealthy(self._process.name).message, self._process.ending)
+        begun = self._process.outputs.mark
         self._process.close()
+        unbegun = {n: self._behind.pop(n) for n in list(self._behind) if n > begun}
+        self._fail(self._behind)  # their answers were under way
+        self._tell_finished()
+        for one in unbegun.values():
+            done, one.done = one.done, None
+            if done is not None:
+                self._again(one.batch, done)
 
-    def _fail_all(self) -> None:
+    def _fail(self, batches: dict[int, Active]) -> None:
         error = unhealthy(self._process.name)
-        active, self._active = list(self._active.values()), {}
-        for one in active:
-            self._fail(one, error)
+        failing = list(batches.values())
+        batches.clear()
+        for one in failing:
+            self._fail_one(one, error)
             self._finish(one)

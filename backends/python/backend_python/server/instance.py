@@ -81,6 +81,7 @@ class ChildProcess:
         )
         self._connection: Connection | None = None  # loop thread
         self._restarting: asyncio.Task[None] | None = None  # the loop holds tasks weakly
+        self._waiting: list[tuple[Batch, Done]] = []  # for the child that is started again
         self._closed = False
 
     def open(self) -> None:
@@ -109,18 +110,27 @@ class ChildProcess:
         connection = self._connection
         if connection is not None and connection.alive:
             connection.begin(batch, done)
-        else:
-            self._restarting = self._instance.loop.create_task(self._begin_anew(batch, done))
+            return
+        self._waiting.append((batch, done))
+        if self._restarting is None:
+            self._restarting = self._instance.loop.create_task(self._begin_anew())
 
-    async def _begin_anew(self, batch: Batch, done: Done) -> None:
+    async def _begin_anew(self) -> None:
+        """Start the child again for those that wait; they fail if that fails."""
+        error: Exception = unhealthy(self._instance.name)
+        connection: Connection | None = None
         try:
             connection = await self._restart()
-            connection.begin(batch, done)
-        except asyncio.CancelledError:
-            done(unhealthy(self._instance.name))
-            raise
-        except Exception as error:
-            done(error)
+        except Exception as raised:
+            error = raised
+        finally:
+            self._restarting = None
+            waiting, self._waiting = self._waiting, []
+            for batch, done in waiting:
+                if connection is None:
+                    done(error)
+                else:
+                    _begin(connection, batch, done)
 
     async def _restart(self) -> Connection:
         child = await self._instance.loop.run_in_executor(None, self._start)
@@ -164,6 +174,7 @@ class ChildProcess:
             self._instance.loop,
             model.decoupled,
             self._died,
+            self.begin,
             [output.name for output in model.config.output],
             model.models,
         )
@@ -193,9 +204,19 @@ class ChildProcess:
 
     def _detach(self) -> bool:
         connection, self._connection = self._connection, None
-        if connection is None or not connection.alive:
+        if connection is None:
+            return True
+        if not connection.alive:
+            connection.fail_all()
             return True
         idle = not connection.busy
         connection.detach()
         connection.fail_all()
         return idle
+
+
+def _begin(connection: Connection, batch: Batch, done: Done) -> None:
+    try:
+        connection.begin(batch, done)
+    except Exception as error:
+        done(error)
