@@ -154,6 +154,7 @@ def main(channel: int, inputs: int, outputs: int) -> None:
     # What a model's folder holds stays as it is, and what is imported from it is what it holds now.
     sys.dont_write_bytecode = True
     _leave_ending_to_the_server()
+    draw_own_numbers()
     for fd in (channel, inputs, outputs):
         os.set_inheritable(fd, False)  # not for what the model starts
     sys.argv[:] = [""]
@@ -168,6 +169,15 @@ def main(channel: int, inputs: int, outputs: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def draw_own_numbers() -> None:
+    """numpy 1 imports its random numbers with the rest, and children would all draw the same ones.
+
+    The standard library's modules see to it themselves.
+    """
+    if (numbers := sys.modules.get("numpy.random")) is not None:
+        numbers.seed()
 
 
 def _leave_ending_to_the_server() -> None:

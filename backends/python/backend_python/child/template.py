@@ -12,13 +12,14 @@ import select
 import signal
 import socket
 import sys
+import warnings
 
 from backend_python.child import main as child
 from backend_python.protocol import ASKED, FORKED, STATUS
 
 
 class Template:
-    """One thread, which only waits, forks and reaps."""
+    """Only waits, forks and reaps. numpy's BLAS may have threads here; it ends them before a fork."""
 
     def __init__(self, control: socket.socket):
         self._control = control
@@ -44,7 +45,9 @@ class Template:
         if not message:
             return None
         channel, inputs, outputs, status = fds
-        pid = os.fork()
+        with warnings.catch_warnings():  # of those threads
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
         if not pid:
             self._become_child(channel, inputs, outputs, status)
         pidfd = os.pidfd_open(pid)  # nobody else reaps: it is that process

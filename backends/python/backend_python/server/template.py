@@ -61,9 +61,13 @@ class Child:
 
 
 class Template:
-    """One template process."""
+    """One template process.
+
+    surroundings  that it was started in, and its children are
+    """
 
     def __init__(self) -> None:
+        self.surroundings = surroundings()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._popen = subprocess.Popen(
@@ -132,9 +136,12 @@ class SharedTemplate:
     def fork(self, fds: Sequence[int], timeout_s: float) -> Child:
         """As Template.fork; `drop` is to follow when the child has ended.
 
-        A template that has ended, or hangs, is replaced.
+        A template that has ended, or hangs, or has other surroundings, is replaced.
         """
         with self._lock:
+            if self._template is not None and self._template.surroundings != surroundings():
+                self._template.close()
+                self._template = None
             if self._template is None:
                 self._template = Template()
             try:
@@ -152,6 +159,12 @@ class SharedTemplate:
 
 
 template = SharedTemplate()
+
+
+def surroundings() -> tuple[dict[str, str], int, int]:
+    """What a process gets from the one that starts it: environment variables, current directory."""
+    here = os.stat(".")
+    return dict(os.environ), here.st_dev, here.st_ino
 
 
 def _readable(fd: int, timeout_s: float | None) -> bool:
