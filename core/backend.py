@@ -94,8 +94,12 @@ class ModelInstance:
     placement   where `execute` runs: "thread" (its own thread, the default), "inline" (on the event
                 loop: only for work of some tens of microseconds), or "auto" (on its thread while
                 executions are long, on the loop while they are short: for an instance that does not
-                mind who calls it; it may settle for "thread" in open()). An `async def execute`
-                always runs on the loop. Set on the class.
+                mind who calls it; it may settle for "thread" in open()), or "callback" (`begin` starts
+                it on the loop, for work that is done elsewhere). Else an `async def execute` always runs
+                on the loop. Set on the class.
+    ahead       how many batches may be begun before the first of them is done, with placement
+                "callback": more than one for an instance that takes short executions in groups. It
+                executes them in order, one at a time. May change at any time; loop thread.
     """
 
     model: Model
@@ -103,6 +107,7 @@ class ModelInstance:
     name: str
     loop: asyncio.AbstractEventLoop
     placement: str = "thread"
+    ahead: int = 1
 
     def open(self) -> None:
         """Make buffers, streams, sessions. On a worker thread; an exception fails the load."""
@@ -116,6 +121,15 @@ class ModelInstance:
         out of service.
         """
         raise NotImplementedError(f"{type(self).__name__} has neither execute nor stream")
+
+    def begin(self, batch: Batch, done: Callable[[BaseException | None], None]) -> None:
+        """Start to answer `batch`; with placement "callback", in the place of execute. Loop thread.
+
+        Must not block. done(error or None) is called once, on the loop thread, at once or later, when
+        an execute would have returned or raised; with batch.respond(i, …) and batch.fail(i, …) before.
+        An exception of begin counts as the error, and done must not be called then.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no begin")
 
     def ready(self) -> bool:
         """Whether the instance can serve now. Any thread; must not block."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from core.backend import ModelInstance
 from core.errors import CoreError
 from core.pipeline.auto import AutoWorker
+from core.pipeline.callback import CallbackWorker
 from core.pipeline.delivery import BatchDelivery, Terms
 from core.pipeline.limit import Demand, RateLimiter, Turn
 from core.pipeline.queue import Waiting
@@ -78,7 +79,8 @@ class Pool:
         """
         instances = [instance for instance, _ in wanted]
         loop = self._terms.loop
-        workers = [worker_for(instance, loop, self._became_idle) for instance in instances]
+        limited = self._limiter is not None
+        workers = [worker_for(each, loop, self._became_idle, limited) for each in instances]
         results = await asyncio.gather(*(w.open() for w in workers), return_exceptions=True)
         self.workers = [w for w, r in zip(workers, results, strict=True) if r is None]
         if failure := next((r for r in results if r is not None), None):
@@ -125,8 +127,15 @@ class Pool:
             self.on_idle()
 
 
-def worker_for(instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle) -> Worker:
-    """The worker that an instance asks for by `placement`, or by being a coroutine."""
+def worker_for(
+    instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle, limited: bool = False
+) -> Worker:
+    """The worker that an instance asks for by `placement`, or by being a coroutine.
+
+    limited   by a rate limiter
+    """
+    if instance.placement == "callback":
+        return CallbackWorker(instance, loop, idle, limited)
     if inspect.iscoroutinefunction(instance.execute):
         return LoopWorker(instance, loop, idle)
     if instance.placement == "inline":

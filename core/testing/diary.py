@@ -60,7 +60,13 @@ def diary_of(backend: Backend) -> Iterator[Diary]:
     diary = Diary()
     model, instance = backend.model, backend.instance
     backend.model = _noting(model, diary, {"load": LOAD, "unload": UNLOAD})
-    steps = {"open": OPEN, "execute": EXECUTE, "stream": EXECUTE, "close": CLOSE}
+    steps = {
+        "open": OPEN,
+        "execute": EXECUTE,
+        "begin": EXECUTE,
+        "stream": EXECUTE,
+        "close": CLOSE,
+    }
     backend.instance = _noting(instance, diary, steps)
     backend.open = _noted(backend.open, diary, BACKEND_OPEN)  # type: ignore[method-assign]
     backend.close = _noted(backend.close, diary, BACKEND_CLOSE)  # type: ignore[method-assign]

@@ -4,6 +4,9 @@ An arena is a memfd, handed to the child by inheritance: it has no name, nobody 
 it is gone with its last mapping. It can grow and is sealed against shrinking, so no side can pull
 pages from under the other.
 
+Its first bytes are the *mark*: the number of the batch that the child has begun last, in the arena
+that it writes. It outlives the child.
+
 A *region* holds the tensors of one message. The sender allocates it; from the moment the message is
 sent it belongs to the receiver, until the receiver names its offset as released.
 """
@@ -21,10 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from backend_python.protocol import ProtocolError
+from backend_python.protocol import INLINE, MARK, ProtocolError
 
 ALIGNMENT = 64  # of regions and of the tensors in them
-COPIED_BELOW = 1 << 16  # bytes; a smaller region is copied and released at once
 _TRIM_EVERY = 256  # allocations between two looks at pages that nobody needs any more
 _KEPT = 1 << 22  # bytes that are never given back
 
@@ -52,7 +54,7 @@ class Sender:
         self._growth = max(growth, mmap.PAGESIZE)
         self._size = os.fstat(fd).st_size
         self._used: dict[int, int] = {}  # offset → size
-        self._holes: list[tuple[int, int]] = [(0, self._size)]  # offset, size; by offset
+        self._holes = [(ALIGNMENT, self._size - ALIGNMENT)]  # offset, size; by offset
         self._allocations = 0
         self._touched = 0  # end of the pages that may be in memory
         self._peak = 0  # end of the regions since the last trim
@@ -61,6 +63,10 @@ class Sender:
     def _map(self) -> None:
         self._mmap = mmap.mmap(self._fd, self._size)
         self.memory = memoryview(self._mmap)
+
+    def mark(self, number: int) -> None:
+        """Write the mark. Any thread."""
+        MARK.pack_into(self.memory, 0, number)
 
     def allocate(self, size: int) -> int:
         """The offset of a new region of at least `size` bytes."""
@@ -172,31 +178,43 @@ class Receiver:
         self._size = os.fstat(self._fd).st_size
         access = mmap.ACCESS_WRITE if self._writable else mmap.ACCESS_READ
         self._mmap = mmap.mmap(self._fd, self._size, access=access)
-        self._memory = memoryview(self._mmap)
         whole: np.ndarray[Any, Any] = np.frombuffer(self._mmap, np.uint8)
         self._address: int = whole.__array_interface__["data"][0]
 
-    def take(self, offset: int, size: int) -> Any:
-        """The bytes of a region: a copy if it is small, else a view that holds it.
+    @property
+    def mark(self) -> int:
+        """The number that the sender has written last; 0 if it has not."""
+        number: int = MARK.unpack_from(self._mmap)[0]
+        return number
 
-        Both have the buffer protocol; a writable arena gives writable ones.
+    def tensors(self, content: bytes, fixed: int, offset: int, size: int) -> tuple[Any, int]:
+        """The bytes of a message's tensors, and where the rest of its content ends.
+
+        content  of the message, whose first `fixed` bytes tell offset and size
+        The bytes are an object with the buffer protocol, writable in a writable arena.
+        """
+        if offset != INLINE:
+            return (self.take(offset, size) if size else b""), len(content)
+        end = len(content) - size
+        if end < fixed:
+            raise ProtocolError(f"message of {len(content)} bytes with {size} bytes of tensors")
+        return (bytearray(content[end:]) if self._writable else content[end:]), end
+
+    def take(self, offset: int, size: int) -> np.ndarray[Any, Any]:
+        """The bytes of a region, a view that holds it.
+
         ProtocolError if the region is not within the arena.
         """
         with self._taking:
             return self._take(offset, size)
 
-    def _take(self, offset: int, size: int) -> Any:
+    def _take(self, offset: int, size: int) -> np.ndarray[Any, Any]:
         end = offset + size
         if end > self._size:
             self._map()
             if end > self._size:
                 raise ProtocolError(f"region of {size} bytes at {offset} is outside of the arena")
-        if size >= COPIED_BELOW:
-            return np.asarray(_Region(self, offset, size))
-        part = self._memory[offset:end]
-        found = bytearray(part) if self._writable else bytes(part)
-        self.released.append(offset)
-        return found
+        return np.asarray(_Region(self, offset, size))
 
     def drain_released(self, most: int) -> tuple[int, ...]:
         """At most `most` released offsets, to be sent now."""
@@ -207,5 +225,4 @@ class Receiver:
 
     def close(self) -> None:
         """Forget the mapping; views of it stay valid."""
-        self._memory = memoryview(b"")
         del self._mmap

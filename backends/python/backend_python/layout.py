@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from backend_python.api.datatypes import BYTES, ITEM_SIZE
 from backend_python.arena import aligned
-from backend_python.protocol import ProtocolError
+from backend_python.protocol import ProtocolError, to_json
 
 _REMEMBERED = 256  # layouts
 _REMEMBERED_BELOW = 1 << 13  # bytes of one layout
@@ -83,8 +83,43 @@ def answers(layout: Any, region: int) -> list[Answer | bool | None]:
     return found
 
 
+def uniform(items: Sequence[Sequence[Place]]) -> int:
+    """The bytes from each item to the next if all have the same arrays; 0 if they have not."""
+    if len(items) < 2 or not items[0] or len(items[1]) != len(items[0]):
+        return 0
+    first = items[0]
+    stride = items[1][0].start - first[0].start
+    if not stride or not all(place.shape and place.number != BYTES for place in first):
+        return 0
+    for i, item in enumerate(items):
+        if item != [place._replace(start=place.start + i * stride) for place in first]:
+            return 0
+    return stride
+
+
+class Items:
+    """The JSON of items of layouts, remembered by the entries in them. Any thread.
+
+    get   the JSON of entries that are known, else None
+    """
+
+    def __init__(self, item: Callable[[tuple[Entry, ...]], Any] = lambda entries: entries):
+        self._item = item
+        self._known: dict[tuple[Entry, ...], bytes] = {}
+        self.get = self._known.get
+
+    def add(self, entries: tuple[Entry, ...]) -> bytes:
+        """The JSON of `entries`, remembered if it is short."""
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        told = to_json(self._item(entries))
+        if len(told) < _REMEMBERED_BELOW:
+            self._known[entries] = told
+        return told
+
+
 class Memory:
-    """Remembers what was computed of the last layouts. One thread at a time."""
+    """Remembers what was computed of the last layouts. Any thread."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}

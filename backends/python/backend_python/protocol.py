@@ -43,8 +43,24 @@ DONE = struct.Struct("<QQQQ")  # offset and size of the region, start and end of
 ANSWER = struct.Struct("<QQII")  # offset and size of the region, index of the request, flags
 INDEX = struct.Struct("<I")
 
+PLACE = struct.Struct("<QQ")  # what REGION, DONE and ANSWER begin with; what follows in each:
+LENGTH = struct.Struct("<I")
+TIMES = struct.Struct("<QQ")
+INDEX_FLAGS = struct.Struct("<II")
+
+MARK = struct.Struct("<Q")  # what an arena begins with: the batch that the child has begun last
+
+# In the place of a region's offset: the tensors are the last bytes of the message.
+INLINE = 2**64 - 1
+INLINE_BELOW = 1 << 15  # bytes; more lie in an arena
+
 MOST_RELEASED = 0xFFFF
 MOST_BYTES = 1 << 28  # of one message; tensors do not travel in messages
+
+# server ⇄ template
+ASKED = 4  # file descriptors of a request: channel, inputs, outputs, status
+FORKED = struct.Struct("<i")  # the process id; with the pidfd beside it
+STATUS = struct.Struct("<i")  # exit status, or the negative number of a signal
 
 FINAL = 1  # a flag of RESPOND and of INFERRED
 
@@ -64,11 +80,35 @@ class Frame(NamedTuple):
 
 def frame(kind: int, number: int = 0, content: bytes = b"", released: Sequence[int] = ()) -> bytes:
     """The bytes of a message."""
+    return _head(kind, number, len(content), released) + content
+
+
+def tensor_frame(
+    kind: int,
+    number: int,
+    place: tuple[int, int],
+    rest: bytes,
+    pieces: Sequence[Any],
+    released: Sequence[int],
+) -> bytes:
+    """The bytes of a message about tensors.
+
+    place    offset (or INLINE) and size of their region
+    rest     the content behind the place
+    pieces   the region's bytes if they are INLINE, else nothing
+    """
+    length = PLACE.size + len(rest) + (place[1] if place[0] == INLINE else 0)
+    head = _head(kind, number, length, released)
+    return b"".join((head, PLACE.pack(*place), rest, *pieces))
+
+
+def _head(kind: int, number: int, length: int, released: Sequence[int]) -> bytes:
+    if not released:
+        return HEADER.pack(length, kind, 0, number)
     count = len(released)
-    header = HEADER.pack(8 * count + len(content), kind, count, number)
-    if count:
-        return header + struct.pack(f"<{count}Q", *released) + content
-    return header + content
+    return HEADER.pack(8 * count + length, kind, count, number) + struct.pack(
+        f"<{count}Q", *released
+    )
 
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -108,9 +148,8 @@ class Reader:
                 return
             self._start = start + length
             released = struct.unpack_from(f"<{count}Q", self._buffer, start) if count else ()
-            yield Frame(
-                kind, number, released, bytes(self._buffer[start + 8 * count : start + length])
-            )
+            content = bytes(memoryview(self._buffer)[start + 8 * count : self._start])
+            yield Frame(kind, number, released, content)
 
     def _make_room(self) -> None:
         """The buffer is full and holds a part of a message: move it to the front, or grow."""

@@ -1,6 +1,7 @@
 """Models of a few lines, opened behind the real pipeline."""
 
 import asyncio
+import contextlib
 import os
 import textwrap
 from pathlib import Path
@@ -59,14 +60,23 @@ class Served:
 
 def children(parent=None):
     """Process ids of the models' children of this process, zombies included."""
+    return [pid for template in templates(parent) for pid in _children_of(template)]
+
+
+def templates(parent=None):
+    """Process ids of the processes that this one's children are forked from."""
+    return [
+        pid
+        for pid in _children_of(parent or os.getpid())
+        if b"backend_python.child.template" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+
+
+def _children_of(parent):
     found = []
-    for task in Path(f"/proc/{parent or os.getpid()}/task").iterdir():
-        try:
-            pids = (task / "children").read_text().split()
-            commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids}
-        except (FileNotFoundError, ProcessLookupError):  # a thread or a process has ended
-            continue
-        found += [int(pid) for pid, c in commands.items() if b"backend_python.child" in c or not c]
+    for task in Path(f"/proc/{parent}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            found += map(int, (task / "children").read_text().split())
     return found
 
 
@@ -74,6 +84,12 @@ def children(parent=None):
 def _children():
     assert children() == []
     return children
+
+
+@pytest.fixture(name="templates")
+def _templates():
+    assert templates() == []
+    return templates
 
 
 def write_model(folder, source, *, version="1", file="model.py"):
@@ -140,3 +156,4 @@ async def serve(folder):
     yield start
     for chain in opened:
         await chain.close()
+    assert children() == []

@@ -1,7 +1,9 @@
 """Frames, arenas and layouts: the parts of the channel, each by itself."""
 
+import contextlib
 import fcntl
 import gc
+import math
 import mmap
 import os
 import random
@@ -102,26 +104,57 @@ def sent(sender, data):
     return offset
 
 
-@pytest.mark.parametrize("size", [1, 64, arena.COPIED_BELOW - 1, arena.COPIED_BELOW, 1 << 20])
+@pytest.mark.parametrize("size", [1, 64, 1 << 20])
+@pytest.mark.parametrize("inline", [True, False])
 @pytest.mark.parametrize("writable", [True, False])
-def test_what_was_written_is_read(fd, size, writable):
+def test_tensors_are_read_as_they_were_written(fd, size, inline, writable):
     sender, receiver = arena.Sender(fd), arena.Receiver(fd, writable=writable)
     data = random.Random(size).randbytes(size)
+    place = (protocol.INLINE if inline else sent(sender, data), size)
+    pieces = [data[: size // 2], data[size // 2 :]] if inline else []
 
-    found = receiver.take(sent(sender, data), size)
+    message = protocol.tensor_frame(protocol.EXECUTE, 1, place, b"rest", pieces, [7])
+    frame = cut(message)
+    found, end = receiver.tensors(
+        frame.content, protocol.PLACE.size, *protocol.PLACE.unpack_from(frame.content)
+    )
 
+    assert frame[:3] == (protocol.EXECUTE, 1, (7,))
+    assert frame.content[protocol.PLACE.size : end] == b"rest"
     assert bytes(memoryview(found)) == data
     assert memoryview(found).readonly != writable
 
 
-def test_a_small_region_is_released_at_once_and_a_large_one_with_its_last_view(fd):
+def cut(message):
+    """The one frame of a message."""
+    one, other = socket.socketpair()
+    with one, other:
+        reader = protocol.Reader(other)
+        one.setblocking(False)
+        frames = []
+        while message or not frames:
+            with contextlib.suppress(BlockingIOError):
+                message = message[one.send(message) :]
+            assert reader.receive()
+            frames += reader.frames()
+    (frame,) = frames
+    return frame
+
+
+def test_inline_tensors_longer_than_their_message_are_refused(fd):
+    receiver = arena.Receiver(fd, writable=False)
+
+    for size in (1, 2**40):
+        with pytest.raises(ProtocolError):
+            receiver.tensors(bytes(protocol.PLACE.size), protocol.PLACE.size, protocol.INLINE, size)
+
+
+def test_a_region_is_released_with_its_last_view(fd):
     sender, receiver = arena.Sender(fd), arena.Receiver(fd, writable=True)
-    small, large = sent(sender, b"x"), sent(sender, bytes(arena.COPIED_BELOW))
+    size = 1 << 10
+    offset = sent(sender, bytes(size))
 
-    kept = receiver.take(small, 1)
-    assert receiver.drain_released(9) == (small,)
-
-    region = receiver.take(large, arena.COPIED_BELOW)
+    region = receiver.take(offset, size)
     view = np.ndarray((4,), np.float32, region, 64)
     tail = view[2:]
     del region, view
@@ -129,8 +162,7 @@ def test_a_small_region_is_released_at_once_and_a_large_one_with_its_last_view(f
     assert receiver.drain_released(9) == ()
     del tail
     gc.collect()
-    assert receiver.drain_released(9) == (large,)
-    assert kept == b"x"
+    assert receiver.drain_released(9) == (offset,)
 
 
 def test_a_view_stays_valid_while_the_arena_grows_and_is_closed(fd):
@@ -164,8 +196,18 @@ def test_regions_never_overlap_and_are_used_again(fd):
     sender.free(list(used))
 
     assert sender.used == 0
-    assert sender.allocate(1) == 0
+    assert sender.allocate(1) == arena.ALIGNMENT
     assert os.fstat(fd).st_size < 64 << 20
+
+
+def test_the_mark_is_what_was_written_last_whatever_the_regions_hold(fd):
+    sender, receiver = arena.Sender(fd), arena.Receiver(fd, writable=False)
+    assert receiver.mark == 0
+
+    for number in (1, 2**63):
+        sender.mark(number)
+        sent(sender, b"x" * (1 << 20))
+        assert receiver.mark == number
 
 
 def test_a_region_that_is_not_in_use_cannot_be_released(fd):
@@ -205,7 +247,7 @@ def test_memory_of_a_peak_is_given_back(fd):
         sender.free([sent(sender, b"x" * 100)])
 
     assert os.fstat(fd).st_blocks * 512 <= 8 << 20
-    assert sender.memory[:4] == b"xxxx"
+    assert sender.memory[arena.ALIGNMENT :][:4] == b"xxxx"
     assert len(sender.memory) >= 64 << 20  # it stays as large, without pages
     assert mmap.PAGESIZE
 
@@ -252,6 +294,44 @@ def test_answers_errors_and_gaps_keep_their_places():
         ([], (2, "no"), ""),
         True,
     ]
+
+
+ENTRIES = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b"]), st.sampled_from([2, 11, 13]), st.lists(st.integers(0, 3))
+    ),
+    max_size=3,
+)
+
+
+def sized(entries):
+    return [[n, d, shape, math.prod(shape) * (4 if d == 11 else 1)] for n, d, shape in entries]
+
+
+@given(st.lists(ENTRIES, min_size=1, max_size=2), st.lists(st.integers(0, 1), max_size=5))
+def test_only_requests_with_equal_arrays_are_uniform(kinds, order):
+    items = [sized(kinds[i % len(kinds)]) for i in order]
+    places = layout.request_places(items, 1 << 20)
+
+    stride = layout.uniform(places)
+
+    if stride:
+        assert all(item == items[0] for item in items)
+        assert all(d != 13 and shape for _, d, shape, _ in items[0])
+        for i, item in enumerate(places):
+            assert [p.start for p in item] == [p.start + i * stride for p in places[0]]
+    elif len(items) > 1 and all(item == items[0] for item in items):
+        plain = all(d != 13 and shape for _, d, shape, _ in items[0])
+        assert not plain or not any(size for *_, size in items[0])
+
+
+def test_what_items_remember_is_what_they_said_first():
+    items = layout.Items()
+    entries = [(("x", 11, (n,), 4 * n),) for n in range(600)]
+
+    told = [items.get(each) or items.add(each) for each in entries + entries]
+
+    assert told == [protocol.to_json(each) for each in entries + entries]
 
 
 # strings -----------------------------------------------------------------------

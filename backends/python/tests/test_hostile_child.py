@@ -45,6 +45,9 @@ GARBAGE = {
         "connection.send(68, batch, struct.pack('<QQQQ', 0, 64, 0, 0) "
         '+ b\'[[[["y", 11, [3], 64]], null, ""]]\')'
     ),
+    "inline tensors that are not there": (
+        "connection.send(68, batch, struct.pack('<QQQQ', 2**64 - 1, 64, 0, 0) + b'[null]')"
+    ),
     "a region that it does not hold": "sock.sendall(protocol.frame(71, 0, b'', [4096]))",
     "a call of nothing": "connection.send(72, 1, b'[]')",
     "a log line of nothing": "connection.send(71, 0, b'[1]')",

@@ -43,6 +43,13 @@ async def until(condition, seconds=10):
         await asyncio.sleep(0.01)
 
 
+async def killed(pid, caplog):
+    """The child has been killed, and the server has noticed."""
+    before = len(caplog.messages)
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: any("is not healthy" in each for each in caplog.messages[before:]))
+
+
 async def test_a_missing_file_is_named_with_what_is_there(serve, folder, loaded):
     (folder / "1").mkdir(parents=True)
     (folder / "1" / "mine.py").write_text("")
@@ -161,23 +168,21 @@ async def test_others_do_not_notice_a_death(serve, children):
     assert [isinstance(result, CoreError) for result in results] == [False, True, False, False]
 
 
-async def test_a_child_killed_while_idle_is_replaced_for_the_next_request(serve, children):
+async def test_a_child_killed_while_idle_is_replaced_for_the_next_request(serve, children, caplog):
     model = await serve(PID)
     await model.y(1)
     (pid,) = children()
 
-    os.kill(pid, signal.SIGKILL)
-    await until(lambda: children() == [])
+    await killed(pid, caplog)
 
     assert await model.y(1) != [pid]
     assert len(children()) == 1
 
 
-async def test_a_child_killed_before_its_first_request_is_replaced(serve, children):
+async def test_a_child_killed_before_its_first_request_is_replaced(serve, children, caplog):
     model = await serve(PID)
     (pid,) = children()
-    os.kill(pid, signal.SIGKILL)
-    await until(lambda: children() == [])
+    await killed(pid, caplog)
 
     assert await model.y(1) != [pid]
 
@@ -202,10 +207,9 @@ async def test_a_thread_of_the_model_is_served_before_the_first_request(serve, f
     await until(lambda: "ticked 100 times" in caplog.text)
 
 
-async def test_closing_while_a_child_is_started_again_leaves_no_child(serve, children):
+async def test_closing_while_a_child_is_started_again_leaves_no_child(serve, children, caplog):
     model = await serve("    def initialize(self, args):\n        time.sleep(0.5)\n" + PID)
-    os.kill(children()[0], signal.SIGKILL)
-    await until(lambda: children() == [])
+    await killed(children()[0], caplog)
     reply = model.ask({"x": np.ones(1, np.float32)})
     await asyncio.sleep(0.2)
 
@@ -216,7 +220,7 @@ async def test_closing_while_a_child_is_started_again_leaves_no_child(serve, chi
     await until(lambda: children() == [])
 
 
-async def test_a_restart_that_fails_says_so_and_is_tried_again(serve, folder, children):
+async def test_a_restart_that_fails_says_so_and_is_tried_again(serve, folder, children, caplog):
     model = await serve(
         """
     def initialize(self, args):
@@ -227,8 +231,7 @@ async def test_a_restart_that_fails_says_so_and_is_tried_again(serve, folder, ch
     )
     await model.y(1)
     (folder / "1" / "broken").touch()
-    os.kill(children()[0], signal.SIGKILL)
-    await until(lambda: children() == [])
+    await killed(children()[0], caplog)
 
     with pytest.raises(CoreError, match="still broken"):
         await model.y(1)
@@ -332,7 +335,7 @@ async def test_programs_and_forks_of_a_model_get_ordinary_signals(serve):
 
 
 @pytest.mark.parametrize("work", ["pass", "time.sleep(1000)", "[0 for _ in iter(int, 1)]"])
-def test_a_server_that_is_killed_leaves_no_child(tmp_path, folder, work):
+def test_a_server_that_is_killed_leaves_no_child_and_no_template(tmp_path, folder, work):
     tests = Path(__file__).parent
     script = f"""
 import asyncio, pathlib, sys
@@ -355,7 +358,7 @@ def execute(self, requests):
     chain = await open_chain(model, signature, loop=asyncio.get_running_loop())
     support.Served(model, chain).ask({{"x": np.ones(1, np.float32)}})
     await asyncio.sleep(0.2)
-    print(*support.children(), flush=True)
+    print(*support.templates(), *support.children(), flush=True)
     await asyncio.sleep(1000)
 
 asyncio.run(main())
@@ -363,7 +366,7 @@ asyncio.run(main())
     server = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     try:
         pids = [int(pid) for pid in server.stdout.readline().split()]
-        assert len(pids) == 1
+        assert len(pids) == 2
     finally:
         server.kill()
         server.wait()
@@ -371,7 +374,7 @@ asyncio.run(main())
 
     end = time.monotonic() + 10
     while any(_runs(pid) for pid in pids):
-        assert time.monotonic() < end, "the child is still there"
+        assert time.monotonic() < end, "a child or the template is still there"
         time.sleep(0.05)
 
 

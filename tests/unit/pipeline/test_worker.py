@@ -11,11 +11,12 @@ import pytest
 import core
 from core import config as configuration
 from core.pipeline import open_chain
+from core.pipeline.limit import RateLimiter
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
 
-async def open_model(instance, config=""):
+async def open_model(instance, config="", limiter=None):
     message = configuration.parse_text(
         'name: "m" backend: "test" max_batch_size: 4 '
         'input [ { name: "x" data_type: TYPE_INT32 dims: [ 1 ] } ] '
@@ -30,6 +31,7 @@ async def open_model(instance, config=""):
         model,
         configuration.signature_of(message, Path(), 1),
         loop=asyncio.get_running_loop(),
+        limiter=limiter,
     )
 
 
@@ -73,6 +75,93 @@ async def test_an_inline_instance_executes_on_the_loop():
     await chain.close()
 
     assert ("execute", threading.main_thread().name) in model.places
+
+
+class Elsewhere(Placed):
+    """Its executions end when the test says."""
+
+    placement = "callback"
+
+    def begin(self, batch, done):
+        self.note("begin")
+        if batch["x"][0] < 0:
+            raise ValueError("negative")
+        self.model.begun = getattr(self.model, "begun", [])
+        self.model.begun.append((batch, done))
+
+
+async def test_an_instance_that_answers_by_callback_begins_on_the_loop_one_batch_at_a_time():
+    model, chain = await open_model(Elsewhere)
+    replies = [ask(chain, value) for value in (1, 2)]
+
+    assert model.places[1:] == [("begin", threading.main_thread().name)]
+    for reply in replies:
+        batch, done = model.begun.pop()
+        batch.respond(0, {"y": batch["x"]})
+        done(None)
+        assert (await reply).output("y").array.tolist() == batch["x"].tolist()
+    assert not model.begun
+    assert chain.statistics.execution_count == 2
+    await chain.close()
+
+
+async def test_an_instance_that_works_ahead_begins_as_many_batches_as_it_likes():
+    class Ahead(Elsewhere):
+        ahead = 3
+
+    model, chain = await open_model(Ahead)
+    replies = [ask(chain, value) for value in range(5)]
+    assert [batch["x"][0, 0] for batch, _ in model.begun] == [0, 1, 2]
+
+    for at_ns, reply in enumerate(replies, start=10):
+        batch, done = model.begun.pop(0)
+        batch.compute_start_ns, batch.compute_end_ns = at_ns, at_ns + 1
+        batch.start_ns = at_ns - 9  # sent together with the first
+        batch.respond(0, {"y": batch["x"]})
+        done(None)
+        assert (await reply).output("y").array.tolist() == batch["x"].tolist()
+
+    statistics = chain.statistics
+    assert statistics.execution_count == 5
+    assert statistics.compute_input.ns == 9  # of the first; the others waited for their turn
+    await chain.close()
+
+
+async def test_under_a_rate_limit_nothing_is_begun_ahead():
+    class Ahead(Elsewhere):
+        ahead = 3
+
+    limiter = RateLimiter({})
+    model, chain = await open_model(Ahead, "instance_group { count: 1 }", limiter)
+    replies = [ask(chain, value) for value in range(3)]
+
+    for reply in replies:
+        ((batch, done),) = model.begun
+        model.begun.clear()
+        batch.respond(0, {"y": batch["x"]})
+        done(None)
+        await reply
+    await chain.close()
+
+
+@pytest.mark.parametrize("value,text", [(-1, "ValueError: negative"), (1, "KeyError: 'later'")])
+async def test_what_goes_wrong_with_a_callback_fails_its_batch_alone(value, text):
+    model, chain = await open_model(Elsewhere)
+    reply = ask(chain, value)
+    if value > 0:
+        _, done = model.begun.pop()
+        done(KeyError("later"))
+
+    with pytest.raises(core.CoreError) as error:
+        await reply
+    assert error.value.message.endswith(text)
+
+    reply = ask(chain, 2)
+    batch, done = model.begun.pop()
+    batch.respond(0, {"y": batch["x"]})
+    done(None)
+    await reply
+    await chain.close()
 
 
 async def test_a_coroutine_executes_on_the_loop():

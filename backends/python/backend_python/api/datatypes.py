@@ -30,7 +30,7 @@ NUMPY: dict[int, np.dtype[Any]] = {
 ITEM_SIZE: dict[int, int] = {
     number: 0 if number == BYTES else dtype.itemsize for number, dtype in NUMPY.items()
 }
-_NUMBERS = {dtype: number for number, dtype in NUMPY.items() if number != BF16}
+NUMBERS = {dtype: number for number, dtype in NUMPY.items() if number != BF16}
 
 TRITON_STRING_TO_NUMPY: dict[str, type] = {
     "TYPE_BOOL": bool,
@@ -54,7 +54,7 @@ def number_of(dtype: np.dtype[Any]) -> int:
 
     Bytes of fixed width (`S`) are BYTES; text of fixed width (`U`) is none, as in Triton.
     """
-    if (number := _NUMBERS.get(dtype)) is not None:
+    if (number := NUMBERS.get(dtype)) is not None:
         return number
     if dtype.kind == "S":
         return BYTES

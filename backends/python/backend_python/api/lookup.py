@@ -12,12 +12,18 @@ from backend_python.api.tensor import Tensor
 
 def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> Tensor | None:
     """The input of that name; None if the request has none."""
-    return _tensor(inference_request.inputs(), name)
+    for tensor in inference_request._inputs:
+        if tensor._name == name:
+            return tensor
+    return None
 
 
 def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> Tensor | None:
     """The output of that name; None if the response has none."""
-    return _tensor(inference_response.output_tensors(), name)
+    for tensor in inference_response._outputs:
+        if tensor._name == name:
+            return tensor
+    return None
 
 
 def get_input_config_by_name(model_config: dict[str, Any], name: str) -> dict[str, Any] | None:
@@ -34,13 +40,6 @@ def using_decoupled_model_transaction_policy(model_config: dict[str, Any]) -> bo
     """Whether the configuration makes the model a decoupled one."""
     policy: dict[str, bool] = model_config.get("model_transaction_policy", {})
     return policy.get("decoupled", False)
-
-
-def _tensor(tensors: Iterable[Tensor], name: str) -> Tensor | None:
-    for tensor in tensors:
-        if tensor.name() == name:
-            return tensor
-    return None
 
 
 def _entry(entries: Iterable[dict[str, Any]], name: str) -> dict[str, Any] | None:

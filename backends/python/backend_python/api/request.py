@@ -18,6 +18,9 @@ TRITONSERVER_REQUEST_RELEASE_ALL = 1
 TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = 2
 
 
+_new = object.__new__
+
+
 class MemoryType(enum.IntEnum):
     """Where the outputs of a called model should be."""
 
@@ -76,6 +79,7 @@ class InferenceRequest:
         "preferred_memory",
     )
 
+    _inputs: list[Tensor]
     _host: Host | None  # of a client's request; None in one that the model made
     _key: Key
     _sender: InferenceResponseSender | None
@@ -143,7 +147,6 @@ class InferenceRequest:
         key: Key,
         inputs: list[Tensor],
         outputs: frozenset[str],
-        *,
         decoupled: bool,
         request_id: str = "",
         correlation_id: int | str = 0,
@@ -153,7 +156,7 @@ class InferenceRequest:
         trace: str | None = None,
     ) -> InferenceRequest:
         """A request that came from the server."""
-        request = cls.__new__(cls)
+        request: InferenceRequest = _new(cls)
         request._host = host
         request._key = key
         request._sender = None

@@ -20,6 +20,8 @@ class InferenceResponse:
 
     __slots__ = ("_error", "_outputs", "_parameters")
 
+    _outputs: list[Tensor]
+
     def __init__(
         self,
         output_tensors: Sequence[Tensor] = (),
@@ -31,7 +33,7 @@ class InferenceResponse:
                 f"InferenceResponse: output_tensors must be a list, found {type(output_tensors)}"
             )
         for tensor in output_tensors:
-            if not isinstance(tensor, Tensor):
+            if type(tensor) is not Tensor and not isinstance(tensor, Tensor):
                 raise TypeError(
                     "InferenceResponse: output_tensors must be a list of Tensor, "
                     f"found {type(tensor)} in it"

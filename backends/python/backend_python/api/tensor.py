@@ -9,10 +9,14 @@ import numpy as np
 
 from backend_python import strings
 from backend_python.api import datatypes
+from backend_python.api.datatypes import BF16, BYTES
 from backend_python.api.errors import TritonModelException
 
 Array = np.ndarray[Any, Any]
 Buffer = Any  # an object with the buffer protocol
+
+_NUMBERS = datatypes.NUMBERS
+_new = object.__new__
 
 
 class Tensor:
@@ -29,29 +33,25 @@ class Tensor:
     _array: Array | None  # BF16 as uint16
     _buffer: Buffer  # wire form: bytes _start to _start + _size of it; None if it came as an array
     _number: int  # of the datatype
-    _shape: tuple[int, ...]
+    _shape: tuple[int, ...]  # as it came; of no use once there is an array
     _size: int
     _start: int
 
     def __init__(self, name: str, numpy_array: Array, /):
-        if not isinstance(name, str) or not isinstance(numpy_array, np.ndarray):
-            raise TypeError(
-                "Tensor() takes the name (str) and a numpy.ndarray, "
-                f"found {type(name)} and {type(numpy_array)}"
-            )
+        if type(numpy_array) is not np.ndarray or type(name) is not str:
+            _check_types(name, numpy_array)
         if not name:
             raise TritonModelException("Tensor name cannot be an empty string.")
-        number = datatypes.number_of(numpy_array.dtype)
+        number = _NUMBERS.get(numpy_array.dtype) or datatypes.number_of(numpy_array.dtype)
         if not number:
             raise TritonModelException("NumPy dtype is not supported.")
-        if number == datatypes.BF16:
+        if number == BF16:
             numpy_array = numpy_array.view(np.uint16)
         if not numpy_array.flags.c_contiguous:
             numpy_array = np.ascontiguousarray(numpy_array)
         self._name = name
         self._number = number
         self._array = numpy_array
-        self._shape = numpy_array.shape
         self._buffer = None
 
     @classmethod
@@ -78,10 +78,9 @@ class Tensor:
     @classmethod
     def _shared(cls, name: str, number: int, array: Array) -> Tensor:
         """A tensor of an array as `as_numpy` gives it (BF16 as uint16), C order, unchecked."""
-        tensor = cls.__new__(cls)
+        tensor = _new(cls)
         tensor._name = name
         tensor._number = number
-        tensor._shape = array.shape
         tensor._array = array
         tensor._buffer = None
         return tensor
@@ -105,7 +104,7 @@ class Tensor:
 
     def shape(self) -> list[int]:
         """The dimensions, the batch dimension included."""
-        return list(self._shape)
+        return list(self._dims())
 
     def triton_dtype(self) -> int:
         """The number of the datatype: 1 for BOOL … 13 for BYTES, 14 for BF16."""
@@ -117,16 +116,17 @@ class Tensor:
 
     def as_numpy(self) -> Array:
         """The tensor as a numpy array; the model may write to it."""
-        if self._number == datatypes.BF16:
+        if self._number == BF16:
             raise TritonModelException(
                 "Tensor dtype is BF16 and cannot be converted to NumPy. "
                 "Use to_dlpack() and from_dlpack() instead."
             )
-        return self._values()
+        array = self._array
+        return self._values() if array is None else array
 
     def to_dlpack(self) -> Any:
         """A DLPack capsule that shares the tensor's memory."""
-        if self._number == datatypes.BYTES:
+        if self._number == BYTES:
             raise TritonModelException("DLPack does not have support for string tensors.")
         from backend_python.api import dlpack
 
@@ -138,9 +138,12 @@ class Tensor:
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0
 
+    def _dims(self) -> tuple[int, ...]:
+        return self._shape if self._array is None else self._array.shape
+
     def _values(self) -> Array:
         if self._array is None:
-            if self._number == datatypes.BYTES:
+            if self._number == BYTES:
                 flat = strings.decode(self._wire(), math.prod(self._shape))
                 self._array = flat.reshape(self._shape)
             else:
@@ -150,11 +153,11 @@ class Tensor:
 
     def _wire(self) -> Buffer:
         """The wire form, flat and contiguous: what the sender writes into its arena."""
-        if self._buffer is not None and (self._array is None or self._number != datatypes.BYTES):
+        if self._buffer is not None and (self._array is None or self._number != BYTES):
             return memoryview(self._buffer)[self._start : self._start + self._size]
         array = self._array
         assert array is not None
-        if self._number == datatypes.BYTES:
+        if self._number == BYTES:
             return strings.encode(array)
         if array.ndim == 0 or array.size == 0:  # these have no byte view
             return array.tobytes()
@@ -170,3 +173,11 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"Tensor({self._name!r}, datatype {self._number}, shape {self.shape()})"
+
+
+def _check_types(name: Any, array: Any) -> None:
+    if not isinstance(name, str) or not isinstance(array, np.ndarray):
+        raise TypeError(
+            "Tensor() takes the name (str) and a numpy.ndarray, "
+            f"found {type(name)} and {type(array)}"
+        )

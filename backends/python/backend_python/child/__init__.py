@@ -1,7 +1,9 @@
-"""The process of one model instance: `python -m backend_python.child`.
+"""The process of one model instance, and the template that it is forked from.
 
-__main__.py    start, main loop, end
+template.py    forks children and tells how they have ended
+main.py        a child: start, main loop, end
 connection.py  the channel: who reads, who writes
+held.py        answers that are sent together
 host.py        what the model's calls of triton_python_backend_utils become
 messages.py    requests and answers ⇄ regions
 """

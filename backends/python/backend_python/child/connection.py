@@ -20,6 +20,9 @@ from functools import partial
 from typing import Any
 
 from backend_python import arena, protocol
+from backend_python.child import messages
+from backend_python.child.held import Held
+from backend_python.child.messages import Parts
 from backend_python.protocol import Frame
 
 _MOST_CANCELLED = 4096  # notices that are kept; the oldest go first
@@ -61,7 +64,10 @@ class Connection:
         # Reentrant: a collected object of the model may log from its __del__ while we send.
         self._sending = threading.RLock()
         self._within = False  # a send is under way, on the thread that holds _sending
-        self._turn = threading.Condition()  # guards the fields below
+        self._held = Held(self._sending, self.flush)
+        self._lock = threading.RLock()  # guards the fields below
+        self._turn = threading.Condition(self._lock)
+        self._waiting = 0  # threads in _wait
         self._reading = False
         self._work: deque[Frame] = deque()
         self._boxes: dict[int, Mailbox] = {}  # calls whose last frame has not come
@@ -78,32 +84,75 @@ class Connection:
 
     # sending ---------------------------------------------------------------
 
-    def send(
-        self,
-        kind: int,
-        number: int = 0,
-        content: bytes = b"",
-        *,
-        size: int = 0,
-        fill: Callable[[memoryview, int, int], bytes] | None = None,
-    ) -> None:
-        """Send a message. With `fill`, allocate a region of `size` bytes for it first;
-        fill(memory, offset, size) writes the region and returns the content."""
+    def begin(self, batch: int) -> None:
+        """From now on that batch is executed: should the process end, it is not executed again."""
+        self._out.mark(batch)
+
+    def send(self, kind: int, number: int = 0, content: bytes = b"") -> None:
+        """Send a message. Any thread."""
         with self._sending:
             within, self._within = self._within, True
             try:
-                if fill is not None:
-                    offset = self._out.allocate(size) if size else 0
-                    content = fill(self._out.memory, offset, size)
                 released = self._in.drain_released(protocol.MOST_RELEASED)
-                message = protocol.frame(kind, number, content, released)
-                self._send_all(message + self._stops())
+                self._send_all(protocol.frame(kind, number, content, released))
             finally:
                 self._within = within
         if self._dropped:  # while this was being sent
             self._tell_dropped()
 
+    def send_tensors(
+        self,
+        kind: int,
+        number: int,
+        fixed: bytes,
+        parts: Parts,
+        fields: bytes = b"",
+        hold: bool = False,
+    ) -> None:
+        """Send a message about tensors. Any thread.
+
+        fixed    what stands between the place of the region and the layout
+        hold     it may wait for the next message, or some milliseconds
+        """
+        size = parts.size
+        place, pieces = (0, 0), []
+        with self._sending:
+            within, self._within = self._within, True
+            try:
+                if 0 < size < protocol.INLINE_BELOW:
+                    place, pieces = (protocol.INLINE, size), parts.pieces
+                elif size:
+                    place = (self._out.allocate(size), size)
+                    messages.write(self._out.memory, place[0], parts.pieces)
+                released = self._in.drain_released(protocol.MOST_RELEASED)
+                rest = fixed + parts.layout + fields
+                message = protocol.tensor_frame(kind, number, place, rest, pieces, released)
+                if hold:
+                    self._held.add(message)
+                else:
+                    self._send_all(message)
+            finally:
+                self._within = within
+        if self._dropped:  # while this was being sent
+            self._tell_dropped()
+
+    def may_hold(self, now_ns: int) -> bool:
+        """Whether an answer may wait for the next, so that one message wakes the server for both: if
+        the next batch is here already, and no other answer has waited for long. Main thread."""
+        return bool(self._work) and self._held.may_wait(now_ns)
+
+    def flush(self) -> None:
+        """Send what is held. Any thread."""
+        with self._sending, contextlib.suppress(Closed):  # who reads finds out
+            self._send_all(b"")
+
     def _send_all(self, message: bytes) -> None:
+        if self._held.messages:
+            message = self._held.take() + message
+        if self._dropped:
+            message += self._stops()
+        if not message:
+            return
         try:
             self._sock.sendall(message)
         except OSError:
@@ -133,9 +182,8 @@ class Connection:
         if not self._within and self._sending.acquire(blocking=False):
             try:
                 if not self._within:
-                    stops = self._stops()
                     with contextlib.suppress(Closed):
-                        self._send_all(stops)
+                        self._send_all(b"")
             finally:
                 self._sending.release()
 
@@ -143,33 +191,38 @@ class Connection:
 
     def next_work(self) -> Frame:
         """The next frame for the main thread; waits. Closed when the channel is."""
-        with self._turn:
+        with self._lock:
             while self._reading and not self._work:
-                self._turn.wait()
+                self._wait()
             if self._work:
                 return self._work.popleft()
             self._reading = True
         try:
+            if self._held.messages:
+                self.flush()
             while not self._work:
                 self._receive()
         finally:
             self._stop_reading()
         return self._work.popleft()
 
-    def call(
-        self,
-        kind: int,
-        content: bytes = b"",
-        *,
-        size: int = 0,
-        fill: Callable[[memoryview, int, int], bytes] | None = None,
-    ) -> Mailbox:
-        """Send a CALL or an INFER; what comes for it goes to the mailbox. Any thread."""
-        with self._turn:
+    def call(self, content: bytes) -> Mailbox:
+        """Send a CALL; what comes for it goes to the mailbox. Any thread."""
+        return self._with_box(lambda number: self.send(protocol.CALL, number, content))
+
+    def infer(self, parts: Parts, fields: bytes) -> Mailbox:
+        """Send an INFER; what comes for it goes to the mailbox. Any thread."""
+        length = protocol.LENGTH.pack(len(parts.layout))
+        return self._with_box(
+            lambda number: self.send_tensors(protocol.INFER, number, length, parts, fields)
+        )
+
+    def _with_box(self, send: Callable[[int], None]) -> Mailbox:
+        with self._lock:
             self._calls += 1
             box = self._boxes[self._calls] = Mailbox(self._calls)
         try:
-            self.send(kind, box.number, content, size=size, fill=fill)
+            send(box.number)
         except BaseException:
             self._boxes.pop(box.number, None)
             raise
@@ -178,9 +231,9 @@ class Connection:
     def wait(self, box: Mailbox) -> tuple[bytes, Any]:
         """The next content and region of a mailbox; waits. Any thread, one for each mailbox."""
         while True:
-            with self._turn:
+            with self._lock:
                 while self._reading and not box.frames and not self._closed:
-                    self._turn.wait()
+                    self._wait()
                 if box.frames:
                     return box.frames.popleft()
                 if self._closed:
@@ -199,7 +252,7 @@ class Connection:
         loop = asyncio.get_running_loop()
         event = asyncio.Event()
         while True:
-            with self._turn:
+            with self._lock:
                 if box.frames:
                     return box.frames.popleft()
                 if self._closed:
@@ -211,7 +264,7 @@ class Connection:
             try:
                 await event.wait()
             finally:
-                with self._turn:
+                with self._lock:
                     self._awaited.discard(box)
                     box.arrived = None
 
@@ -219,13 +272,13 @@ class Connection:
         if not self._listens:
             self._listens = True
             threading.Thread(target=self._read_for_coroutines, name="listen", daemon=True).start()
-        self._turn.notify_all()
+        self._notify()
 
     def _read_for_coroutines(self) -> None:
         while True:
-            with self._turn:
+            with self._lock:
                 while (self._reading or not self._awaited) and not self._closed:
-                    self._turn.wait()
+                    self._wait()
                 if self._closed:
                     return
                 self._reading = True
@@ -241,7 +294,7 @@ class Connection:
         """Whether the notice for that request has come; looks at the channel if nobody does."""
         if key in self._cancelled:
             return True
-        with self._turn:
+        with self._lock:
             if self._reading or self._closed:
                 return key in self._cancelled
             self._reading = True
@@ -254,10 +307,21 @@ class Connection:
             self._stop_reading()
         return key in self._cancelled
 
-    def _stop_reading(self) -> None:
-        with self._turn:
-            self._reading = False
+    def _wait(self) -> None:
+        self._waiting += 1
+        try:
+            self._turn.wait()
+        finally:
+            self._waiting -= 1
+
+    def _notify(self) -> None:
+        if self._waiting:
             self._turn.notify_all()
+
+    def _stop_reading(self) -> None:
+        with self._lock:
+            self._reading = False
+            self._notify()
 
     def _receive(self) -> None:
         """Receive once and hand out what came. Only while this thread reads."""
@@ -278,7 +342,7 @@ class Connection:
 
     def _close(self) -> None:
         """The channel is closed: whoever awaits something is told."""
-        with self._turn:
+        with self._lock:
             self._closed = True
             for box in list(self._awaited):
                 self._wake(box)
@@ -292,22 +356,24 @@ class Connection:
         elif frame.kind == protocol.REPLY:
             self._deliver(frame, b"", True)
         elif frame.kind == protocol.INFERRED:
-            offset, size, _, flags = protocol.ANSWER.unpack_from(frame.content)
-            region = self._in.take(offset, size) if size else b""
-            self._deliver(frame, region, bool(flags & protocol.FINAL))
+            fixed = protocol.ANSWER
+            offset, size, _, flags = fixed.unpack_from(frame.content)
+            region, stop = self._in.tensors(frame.content, fixed.size, offset, size)
+            told = frame._replace(content=frame.content[:stop])
+            self._deliver(told, region, bool(flags & protocol.FINAL))
         elif frame.kind != protocol.RELEASE:
-            with self._turn:
+            with self._lock:
                 self._work.append(frame)
-                self._turn.notify_all()
+                self._notify()
 
     def _deliver(self, frame: Frame, region: Any, final: bool) -> None:
         """Put what came into its mailbox; without one nobody wants it, and the region is released."""
-        with self._turn:
+        with self._lock:
             box = self._boxes.pop(frame.number, None) if final else self._boxes.get(frame.number)
             if box is not None:
                 box.frames.append((frame.content, region))
                 self._wake(box)
-                self._turn.notify_all()
+                self._notify()
 
     def _wake(self, box: Mailbox) -> None:
         self._awaited.discard(box)

@@ -24,6 +24,7 @@ class ChildHost:
         self.serving = False
         self.calls_models = False  # there is a server whose models can be called
         self._connection = connection
+        self.encoder = messages.AnswerEncoder()
         self._dropped: deque[tuple[str, int]] = deque()  # objects that no longer exist here
 
     def log(self, level: int, file: str, line: int, text: str) -> None:
@@ -33,14 +34,10 @@ class ChildHost:
     def send(
         self, key: Key, wanted: frozenset[str], response: InferenceResponse | None, flags: int
     ) -> None:
-        layout, pieces, size = messages.one(response, wanted)
         batch, index = key
-
-        def fill(memory: memoryview, offset: int, size: int) -> bytes:
-            messages.write(memory, offset, pieces)
-            return protocol.ANSWER.pack(offset, size, index, flags) + layout
-
-        self._connection.send(protocol.RESPOND, batch, size=size, fill=fill)
+        parts = self.encoder.one(response, wanted)
+        fixed = protocol.INDEX_FLAGS.pack(index, flags)
+        self._connection.send_tensors(protocol.RESPOND, batch, fixed, parts)
 
     def is_cancelled(self, key: Key) -> bool:
         return self._connection.is_cancelled(key)
@@ -55,7 +52,7 @@ class ChildHost:
                 f"{operation}: {len(content)} bytes are too many for one call, "
                 f"at most {protocol.MOST_BYTES} are possible"
             )
-        reply, _ = self._connection.wait(self._connection.call(protocol.CALL, content))
+        reply, _ = self._connection.wait(self._connection.call(content))
         answer = json.loads(reply)
         if "error" in answer:
             raise TritonModelException(answer["error"])
@@ -64,14 +61,8 @@ class ChildHost:
     def infer(self, request: InferenceRequest, decoupled: bool, *, blocking: bool) -> ChildAnswers:
         if not (self.serving and self.calls_models):
             raise TritonModelException(no_inference(self.serving))
-        told, layout, pieces, size = messages.call(request, decoupled)
-
-        def fill(memory: memoryview, offset: int, size: int) -> bytes:
-            messages.write(memory, offset, pieces)
-            return protocol.REGION.pack(offset, size, len(layout)) + layout + told
-
-        box = self._connection.call(protocol.INFER, size=size, fill=fill)
-        return ChildAnswers(self._connection, box)
+        parts, fields = messages.call(request, decoupled)
+        return ChildAnswers(self._connection, self._connection.infer(parts, fields))
 
     def drop(self, what: str, number: int) -> None:
         self._dropped.append((what, number))  # goes with the next call: destructors do not wait

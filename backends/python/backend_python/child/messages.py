@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from backend_python import layout, protocol
+from backend_python.api.datatypes import BYTES, NUMPY
 from backend_python.api.errors import ErrorCode, TritonError
 from backend_python.api.host import Host
 from backend_python.api.request import (
@@ -15,11 +18,38 @@ from backend_python.api.request import (
 )
 from backend_python.api.response import InferenceResponse
 from backend_python.api.tensor import Tensor
-from backend_python.arena import Receiver, aligned
+from backend_python.arena import ALIGNMENT, Receiver
 from backend_python.protocol import Frame
 from backend_python.strings import speakable
 
-Pieces = list[tuple[int, Any]]  # offset in the region, bytes to write there
+_COPIED_BELOW = 4096  # bytes
+_LAST = ALIGNMENT - 1
+
+
+class Parts(NamedTuple):
+    """What a message has besides its fixed part."""
+
+    layout: bytes
+    pieces: list[Any]  # the bytes of its region, one behind the other
+    size: int  # of the region
+
+
+class _Column(NamedTuple):
+    """One input of all requests of a batch, whose tensors are alike: rows of one array."""
+
+    name: str
+    number: int
+    dtype: Any
+    shape: tuple[int, ...]  # requests first
+    start: int
+    strides: tuple[int, ...]
+
+
+class _Plan(NamedTuple):
+    """How the requests of equal batches lie in their region."""
+
+    places: list[list[layout.Place]]
+    columns: list[_Column] | None  # None if the requests are not alike
 
 
 class RequestDecoder:
@@ -33,87 +63,148 @@ class RequestDecoder:
         self._layouts = layout.Memory()
 
     def requests(self, frame: Frame) -> list[InferenceRequest]:
-        offset, size, length = protocol.REGION.unpack_from(frame.content)
+        content = frame.content
+        offset, size, length = protocol.REGION.unpack_from(content)
         end = protocol.REGION.size + length
-        described = frame.content[protocol.REGION.size : end]
-        placed = self._layouts.of(
-            (described, size),
-            length,
-            lambda: layout.request_places(json.loads(described), size),
-        )
-        fields = json.loads(frame.content[end:]) if len(frame.content) > end else ()
-        region = self._in.take(offset, size) if size else b""
+        region, stop = self._in.tensors(content, end, offset, size)
+        described = content[protocol.REGION.size : end]
+        plan = self._layouts.of((described, size), length, lambda: _plan(described, size))
+        inputs = _alike(plan.columns, region) if plan.columns else _each(plan.places, region)
+        received = InferenceRequest._received
+        host, batch, wanted, decoupled = self._host, frame.number, self._all, self._decoupled
+        if stop == end:
+            return [
+                received(host, (batch, i), tensors, wanted, decoupled)
+                for i, tensors in enumerate(inputs)
+            ]
+        fields = json.loads(content[end:stop])
         return [
-            self._request(frame.number, i, places, region, fields[i] if fields else None)
-            for i, places in enumerate(placed)
+            self._told(batch, i, tensors, fields[i])
+            if fields[i]
+            else received(host, (batch, i), tensors, wanted, decoupled)
+            for i, tensors in enumerate(inputs)
         ]
 
-    def _request(
-        self, batch: int, i: int, places: list[layout.Place], region: Any, fields: Any
-    ) -> InferenceRequest:
-        received = Tensor._received
-        inputs = [received(p.name, p.number, p.shape, region, p.start, p.size) for p in places]
-        key = (batch, i)
-        if not fields:
-            return InferenceRequest._received(
-                self._host, key, inputs, self._all, decoupled=self._decoupled
-            )
+    def _told(self, batch: int, i: int, inputs: list[Tensor], fields: Any) -> InferenceRequest:
         request_id, correlation_id, flags, timeout, parameters, outputs, trace = fields
         return InferenceRequest._received(
             self._host,
-            key,
+            (batch, i),
             inputs,
             self._all if outputs is None else frozenset(outputs),
-            decoupled=self._decoupled,
-            request_id=request_id,
-            correlation_id=correlation_id,
-            flags=flags,
-            timeout=timeout,
-            parameters=parameters,
-            trace=trace,
+            self._decoupled,
+            request_id,
+            correlation_id,
+            flags,
+            timeout,
+            parameters,
+            trace,
         )
 
 
+def _plan(described: bytes, size: int) -> _Plan:
+    places = layout.request_places(json.loads(described), size)
+    stride = layout.uniform(places)
+    columns = [_column(place, len(places), stride) for place in places[0]] if stride else None
+    return _Plan(places, columns)
+
+
+def _column(place: layout.Place, requests: int, stride: int) -> _Column:
+    dtype = NUMPY[place.number]
+    strides = [dtype.itemsize]
+    for dim in place.shape[:0:-1]:
+        strides.insert(0, strides[0] * dim)
+    return _Column(
+        place.name,
+        place.number,
+        dtype,
+        (requests, *place.shape),
+        place.start,
+        (stride, *strides),
+    )
+
+
+def _alike(columns: list[_Column], region: Any) -> Iterable[list[Tensor]]:
+    """The inputs of each request, one array made for all of them and cut into rows."""
+    new = object.__new__
+    found = []
+    for name, number, dtype, shape, start, strides in columns:
+        tensors: list[Tensor] = []
+        for row in np.ndarray(shape, dtype, region, start, strides):
+            tensor = new(Tensor)  # as Tensor._shared does, without its call
+            tensor._name = name
+            tensor._number = number
+            tensor._array = row
+            tensor._buffer = None
+            tensors.append(tensor)
+        found.append(tensors)
+    return map(list, zip(*found, strict=True))
+
+
+def _each(places: list[list[layout.Place]], region: Any) -> Iterable[list[Tensor]]:
+    """The inputs of each request, made into arrays when the model asks."""
+    received = Tensor._received
+    return [
+        [
+            received(name, number, shape, region, start, size)
+            for name, number, shape, start, size in item
+        ]
+        for item in places
+    ]
+
+
 class AnswerEncoder:
-    """InferenceResponses → a layout and the pieces of its region. One thread at a time."""
+    """InferenceResponses → a layout and the pieces of its region. Any thread."""
 
     def __init__(self) -> None:
-        self._layouts = layout.Memory()
+        self._items = layout.Items(lambda entries: (entries, None, ""))
 
     def batch(
         self, requests: list[InferenceRequest], responses: list[InferenceResponse | None]
-    ) -> tuple[bytes, Pieces, int]:
-        """The layout of EXECUTED, what to write and the size of the region."""
-        pieces: Pieces = []
-        items: list[Any] = []
+    ) -> Parts:
+        """What EXECUTED tells."""
+        pieces: list[Any] = []
+        items: list[bytes] = []
         end = 0
         for request, response in zip(requests, responses, strict=True):
             if response is not None:
-                item, end = _item(response, request._outputs, pieces, end)
+                item, end = self._item(response, request._outputs, pieces, end)
                 items.append(item)
             elif request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
-                items.append(True)
+                items.append(b"true")
             else:
-                items.append(None if request._sender is None else False)
-        key = tuple(items)
-        return self._layouts.of(key, 64 * len(pieces), lambda: protocol.to_json(items)), pieces, end
+                items.append(b"null" if request._sender is None else b"false")
+        return Parts(b"[%s]" % b",".join(items), pieces, end)
+
+    def one(self, response: InferenceResponse | None, wanted: frozenset[str]) -> Parts:
+        """The same for one answer of a stream: what RESPOND tells."""
+        if response is None:
+            return Parts(b"[null]", [], 0)
+        pieces: list[Any] = []
+        item, end = self._item(response, wanted, pieces, 0)
+        return Parts(b"[%s]" % item, pieces, end)
+
+    def _item(
+        self, response: InferenceResponse, wanted: frozenset[str], pieces: list[Any], end: int
+    ) -> tuple[bytes, int]:
+        """One answer as it stands in a layout; its tensors go to `pieces`, whose size is `end`."""
+        error = response._error
+        if error is not None:
+            told = (int(error._code), speakable(error._message))
+            return protocol.to_json(((), told, "")), end
+        outputs = [tensor for tensor in response._outputs if tensor._name in wanted]
+        entries, end = _entries(outputs, pieces, end)
+        if response._parameters:
+            return protocol.to_json((entries, None, response._parameters)), end
+        return self._items.get(entries) or self._items.add(entries), end
 
 
-def one(response: InferenceResponse | None, wanted: frozenset[str]) -> tuple[bytes, Pieces, int]:
-    """The same for one answer of a stream: the layout of RESPOND."""
-    pieces: Pieces = []
-    if response is None:
-        return b"[null]", pieces, 0
-    item, end = _item(response, wanted, pieces, 0)
-    return protocol.to_json([item]), pieces, end
-
-
-def call(request: InferenceRequest, decoupled: bool) -> tuple[bytes, bytes, Pieces, int]:
-    """A call of another model: fields and layout of INFER, what to write and the size of the region.
+def call(request: InferenceRequest, decoupled: bool) -> tuple[Parts, bytes]:
+    """A call of another model: what INFER tells, and its fields.
 
     TypeError or ValueError for a field that is not what InferenceRequest says.
     """
-    pieces: Pieces = []
+    pieces: list[Any] = []
     entries, end = _entries(request._inputs, pieces, 0)
     fields = [
         speakable(request.model_name),
@@ -127,11 +218,14 @@ def call(request: InferenceRequest, decoupled: bool) -> tuple[bytes, bytes, Piec
         sorted(map(speakable, request._outputs)),
         request.trace()._key,
     ]
-    return protocol.to_json(fields), protocol.to_json([entries]), pieces, end
+    return Parts(protocol.to_json([entries]), pieces, end), protocol.to_json(fields)
 
 
 def response(content: bytes, region: Any) -> tuple[InferenceResponse | None, bool]:
-    """The response of an INFERRED, None if it only tells the end, and whether it is the last."""
+    """The response of an INFERRED, None if it only tells the end, and whether it is the last.
+
+    content   without the tensors, which are in `region`
+    """
     _, size, _, flags = protocol.ANSWER.unpack_from(content)
     (answer,) = layout.answers(json.loads(content[protocol.ANSWER.size :]), size)
     final = bool(flags & protocol.FINAL)
@@ -150,38 +244,33 @@ def response(content: bytes, region: Any) -> tuple[InferenceResponse | None, boo
     return found, final
 
 
-def write(memory: memoryview, offset: int, pieces: Pieces) -> None:
+def write(memory: memoryview, offset: int, pieces: Sequence[Any]) -> None:
     """Copy the pieces into their region."""
-    for start, data in pieces:
-        at = offset + start
-        memory[at : at + len(data)] = data
-
-
-def _item(
-    response: InferenceResponse, wanted: frozenset[str], pieces: Pieces, start: int
-) -> tuple[Any, int]:
-    """One answer as it stands in a layout; its tensors go to `pieces` from `start` on."""
-    error = response._error
-    if error is not None:
-        return ((), (int(error._code), speakable(error._message)), ""), start
-    outputs = [tensor for tensor in response._outputs if tensor._name in wanted]
-    entries, start = _entries(outputs, pieces, start)
-    return (entries, None, response._parameters), start
+    for data in pieces:
+        end = offset + len(data)
+        memory[offset:end] = data
+        offset = end
 
 
 def _entries(
-    tensors: Sequence[Tensor], pieces: Pieces, start: int
+    tensors: Sequence[Tensor], pieces: list[Any], end: int
 ) -> tuple[tuple[layout.Entry, ...], int]:
-    """Tensors as they stand in a layout; their bytes go to `pieces` from `start` on."""
+    """Tensors as they stand in a layout; their bytes go to `pieces`, whose size so far is `end`."""
     entries: list[layout.Entry] = []
     for tensor in tensors:
-        data = tensor._wire()
-        size = len(data)
-        entries.append((tensor._name, tensor._number, tensor._shape, size))
-        if size:
-            pieces.append((start, data))
-        start += aligned(size)
-    return tuple(entries), start
+        array = tensor._array
+        if array is None or array.nbytes >= _COPIED_BELOW or tensor._number == BYTES:
+            data = tensor._wire()
+            entries.append((tensor._name, tensor._number, tensor._dims(), len(data)))
+        else:  # copied is quicker than viewed
+            data = array.tobytes()
+            entries.append((tensor._name, tensor._number, array.shape, len(data)))
+        pieces.append(data)
+        end += len(data)
+        if gap := -end & _LAST:
+            pieces.append(bytes(gap))
+            end += gap
+    return tuple(entries), end
 
 
 def _spoken(correlation_id: int | str) -> int | str:

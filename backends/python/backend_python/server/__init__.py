@@ -3,9 +3,10 @@
 model.py       Model: is there something to run, and how
 complete.py    auto_complete_config, in a short-lived child
 instance.py    ModelInstance: a child that is started, replaced when it died, and ended
+template.py    the process that children are forked from
 process.py     one child, from a thread that may block: start, initialize, finalize, kill
 connection.py  the same child from the loop, once it runs: batches out, answers in
-requests.py    a batch as a message
+active.py      which batches it has · requests.py  a batch as a message
 inprocess.py   without a child: EXECUTION_MODE thread and inline · local.py  what its calls become ·
                tensors.py  core's tensors as the model's, and back
 nested.py      the calls of other models that a child makes · bls.py  what they become

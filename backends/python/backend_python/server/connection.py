@@ -1,7 +1,7 @@
 """The server's end of a channel once the model runs. Loop thread only.
 
-A batch costs one send and one wake-up: `execute` writes EXECUTE itself, and the reader callback hands
-the answers of EXECUTED to the batch before it lets `execute` go on.
+A batch costs one send and one wake-up: `begin` writes EXECUTE itself, and the reader callback hands the
+answers of EXECUTED to the batch before it tells that the execution is over.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,35 +18,28 @@ import orjson
 
 from backend_python import layout, protocol
 from backend_python.protocol import Frame, ProtocolError
+from backend_python.server.active import AHEAD, Active, Done, Took, behind_the_first
 from backend_python.server.errors import failed, unhealthy
 from backend_python.server.nested import NestedCalls
 from backend_python.server.process import Process
-from backend_python.server.requests import COPIED_ON_THE_LOOP, Parts, write
+from backend_python.server.requests import COPIED_ON_THE_LOOP, Encoder, Parts, write
 from core import dtypes
 from core.batch import Batch
 from core.errors import CoreError, Kind
 from core.request import Parameter
-from core.tensor import Tensor
+from core.tensor import Buffer, Tensor
 
 logger = logging.getLogger("core")
 
 _RELEASES = 64  # regions that the child's arena may be short of before it is told on its own
 
 
-class Active:
-    """A batch whose requests have not all had their last answer."""
-
-    __slots__ = ("batch", "done", "open")
-
-    def __init__(self, batch: Batch, done: asyncio.Future[None]):
-        self.batch = batch
-        self.done = done  # the execution is over
-        self.open = set(range(len(batch.requests)))  # requests without their last answer
-
-
 class Connection:
     """Sends batches and hands out answers until the child dies or `detach` is called.
 
+    died     called once the child is not to be used any more
+    again    called for each batch that the child has not begun, when it has ended
+    outputs  names of the model's outputs
     server   whose models the model may call; None where there is none
     """
 
@@ -56,18 +49,31 @@ class Connection:
         loop: asyncio.AbstractEventLoop,
         decoupled: bool,
         died: Callable[[], None],
+        again: Callable[[Batch, Done], None],
+        outputs: Collection[str],
         server: Any = None,
     ):
         self._process = process
         self._loop = loop
         self._decoupled = decoupled
         self._died = died
+        self._again = again
         self._number = 0
         self._active: dict[int, Active] = {}
+        self._behind: dict[int, Active] = {}  # of a dying child, which may not have begun them
         self._unsent: deque[memoryview] = deque()  # what the socket would not take yet
         self._layouts = layout.Memory()
+        self._encoder = Encoder(outputs)
+        self._finished: deque[Done] = deque()  # executions that are over, not told yet
+        self._took = Took()
+        self._copying = False  # a batch, on a thread
+        self._outbox: list[bytes] = []  # messages that go together, soon
+        self._together = 1  # how many went together the last time
+        self._flushing = False
         self.alive = True
-        self._nested = NestedCalls(server, process, loop, self._send, self._trace_of)
+        self._nested = NestedCalls(
+            server, process, loop, self._send, self._send_tensors, self._trace_of
+        )
         process.write = self._write
         process.sock.setblocking(False)
         loop.add_reader(process.sock.fileno(), self._readable)
@@ -75,35 +81,46 @@ class Connection:
         loop.call_soon(self._take_frames)  # what came with the answer to INITIALIZE
 
     @property
+    def ahead(self) -> int:
+        """How many batches the child may have, of a model whose requests run one by one."""
+        return AHEAD if self._took.short and not self._copying else 1
+
+    @property
     def busy(self) -> bool:
         """Whether the child executes a batch now."""
-        return any(not active.done.done() for active in self._active.values())
+        return any(active.done is not None for active in self._active.values())
 
-    async def execute(self, batch: Batch, parts: Parts) -> None:
-        """Run a batch; returns when the child's execute has returned, or the child has died."""
-        process = self._process
-        offset = process.inputs.allocate(parts.size) if parts.size else 0
-        if parts.size > COPIED_ON_THE_LOOP:
-            memory = process.inputs.memory
-            await self._loop.run_in_executor(None, write, memory, offset, parts)
-        else:
-            write(process.inputs.memory, offset, parts)
+    def begin(self, batch: Batch, done: Done) -> None:
+        """Run a batch; done(None) when the child's execute has returned, or the child has died."""
+        parts = self._encoder.batch(batch.requests)
         self._number += 1
         number = self._number
-        active = Active(batch, self._loop.create_future())
-        self._active[number] = active
-        if not self.alive:  # it died while we were copying
-            self._fail_all()
+        active = self._active[number] = Active(batch, done)
+        inputs = self._process.inputs
+        if parts.size <= COPIED_ON_THE_LOOP:
+            self._execute(number, active, parts, None)
             return
-        region = protocol.REGION.pack(offset, parts.size, len(parts.layout))
-        self._send(protocol.EXECUTE, number, region + parts.layout + parts.fields)
-        for i, request in enumerate(batch.requests):
+        offset = inputs.allocate(parts.size)
+        self._copying = True  # the next must not overtake it
+        copying = self._loop.run_in_executor(None, write, inputs.memory, offset, parts.pieces)
+        copying.add_done_callback(lambda _: self._copied(number, active, parts, offset))
+
+    def _copied(self, number: int, active: Active, parts: Parts, offset: int) -> None:
+        self._copying = False
+        self._execute(number, active, parts, offset)
+
+    def _execute(self, number: int, active: Active, parts: Parts, offset: int | None) -> None:
+        if active.done is None or not self.alive:  # it died while we were copying
+            return
+        rest = protocol.LENGTH.pack(len(parts.layout)) + parts.layout + parts.fields
+        self._send_tensors(protocol.EXECUTE, number, rest, parts, offset)
+        for i, request in enumerate(active.batch.requests):
             request.on_cancel(partial(self._cancel, number, i))
-        await active.done
 
     def detach(self) -> None:
         """Stop listening: the channel goes back to a thread that may block."""
         if self.alive:
+            self._flush()
             self._nested.close(telling=True)
             self.alive = False
             self._stop_listening()
@@ -117,8 +134,10 @@ class Connection:
         self._loop.remove_writer(self._process.sock.fileno())
 
     def fail_all(self) -> None:
-        """The child is about to end: whoever waits for it gets an error."""
-        self._fail_all()
+        """Nobody will use the child any more: whoever waits for it gets an error."""
+        self._fail(self._behind)
+        self._fail(self._active)
+        self._tell_finished()
 
     # sending -----------------------------------------------------------------
 
@@ -126,21 +145,55 @@ class Connection:
         released = self._process.outputs.drain_released(protocol.MOST_RELEASED)
         self._write(protocol.frame(kind, number, content, released))
 
+    def _send_tensors(
+        self, kind: int, number: int, rest: bytes, parts: Parts, offset: int | None
+    ) -> None:
+        """Send a message about tensors; offset of their region if they have been copied there."""
+        size = parts.size
+        pieces: Sequence[Buffer] = ()
+        if offset is None:
+            if not size:
+                offset = 0
+            elif size < protocol.INLINE_BELOW:
+                offset, pieces = protocol.INLINE, parts.pieces
+            else:
+                offset = self._process.inputs.allocate(size)
+                write(self._process.inputs.memory, offset, parts.pieces)
+        released = self._process.outputs.drain_released(protocol.MOST_RELEASED)
+        message = protocol.tensor_frame(kind, number, (offset, size), rest, pieces, released)
+        if kind == protocol.EXECUTE and (self._together > 1 or len(self._active) > 1):
+            self._outbox.append(message)
+            if not self._flushing:
+                self._flushing = True
+                self._loop.call_soon(self._flush)
+        else:
+            self._write(message)
+
+    def _flush(self) -> None:
+        """Send what has gathered in this turn of the loop: the child wakes once for all of it."""
+        self._flushing = False
+        self._together = len(self._outbox)
+        if self._outbox:
+            self._write(b"")
+
     def _write(self, message: bytes) -> None:
         if not self.alive:
             return
-        data = memoryview(message)
+        if self._outbox:
+            message = b"".join((*self._outbox, message))
+            self._outbox.clear()
+        sent = 0
         if not self._unsent:
             try:
-                data = data[self._process.sock.send(data) :]
+                sent = self._process.sock.send(message)
             except BlockingIOError:
                 pass
             except OSError:
                 return  # the child has died: the reader finds out
-            if not data:
+            if sent == len(message):
                 return
             self._loop.add_writer(self._process.sock.fileno(), self._writable)
-        self._unsent.append(data)
+        self._unsent.append(memoryview(message)[sent:])
 
     def _writable(self) -> None:
         try:
@@ -183,6 +236,12 @@ class Connection:
         except Exception as error:  # nothing that a child sends may harm the server
             logger.error("'%s' sent what is no message: %r", self._process.name, error)
             self._lost()
+        self._tell_finished()
+
+    def _tell_finished(self) -> None:
+        """Executions are over. Not while a frame is handled: the pipeline may begin the next."""
+        while self._finished:
+            self._finished.popleft()(None)
 
     def _handle(self, frame: Frame) -> None:
         if frame.kind == protocol.EXECUTED:
@@ -208,21 +267,23 @@ class Connection:
     def _executed(self, frame: Frame) -> None:
         """The answers of a batch, or of a decoupled model only that execute has returned."""
         active = self._active[frame.number]
-        offset, size, start, end = protocol.DONE.unpack_from(frame.content)
-        described = frame.content[protocol.DONE.size :]
+        content = frame.content
+        offset, size, start, end = protocol.DONE.unpack_from(content)
+        region, stop = self._process.outputs.tensors(content, protocol.DONE.size, offset, size)
+        described = content[protocol.DONE.size : stop]
         answers = self._layouts.of(
             (described, size),
             len(described),
             lambda: layout.answers(orjson.loads(described), size),
         )
-        region = self._process.outputs.take(offset, size) if size else b""
         batch = active.batch
         batch.compute_start_ns = start
         batch.compute_end_ns = end
+        self._took.add(end - start)
         if len(answers) != len(batch.requests):
             raise ProtocolError(f"{len(answers)} answers to {len(batch.requests)} requests")
         for i, answer in enumerate(answers):
-            if isinstance(answer, layout.Answer):
+            if type(answer) is layout.Answer:
                 self._answer(active, i, answer, region, True)
             elif answer is True:
                 self._reschedule(active, i)
@@ -232,13 +293,14 @@ class Connection:
 
     def _respond(self, frame: Frame) -> None:
         """One answer of a response sender."""
-        offset, size, i, flags = protocol.ANSWER.unpack_from(frame.content)
-        region = self._process.outputs.take(offset, size) if size else b""
+        content = frame.content
+        offset, size, i, flags = protocol.ANSWER.unpack_from(content)
+        region, stop = self._process.outputs.tensors(content, protocol.ANSWER.size, offset, size)
         self._release()
         active = self._active.get(frame.number)
         if active is None or i not in active.open:
             return  # it has had its last answer, as a failure of its batch
-        described = orjson.loads(frame.content[protocol.ANSWER.size :])
+        described = orjson.loads(content[protocol.ANSWER.size : stop])
         (answer,) = layout.answers(described, size)
         final = bool(flags & protocol.FINAL) or not self._decoupled
         if isinstance(answer, layout.Answer):
@@ -276,17 +338,13 @@ class Connection:
         parameters: dict[str, Parameter] | None = (
             json.loads(answer.parameters) if answer.parameters else None
         )
-        view = memoryview(region)
-        tensors = [
-            Tensor(
-                place.name,
-                dtypes.BY_NUMBER[place.number],
-                place.shape,
-                view[place.start : place.start + place.size],
+        view = region if type(region) is bytes else memoryview(region)
+        tensors = []
+        for name, number, shape, start, size in answer.places:
+            tensors.append(
+                Tensor(name, dtypes.BY_NUMBER[number], shape, view[start : start + size])
             )
-            for place in answer.places
-        ]
-        active.batch.respond(i, tensors, parameters, final=final)
+        active.batch.delivery.respond(i, tensors, parameters, final)
 
     def _reschedule(self, active: Active, i: int) -> None:
         active.open.discard(i)
@@ -298,25 +356,29 @@ class Connection:
         if active is None:
             return
         _, _, start, end = protocol.DONE.unpack_from(frame.content)
-        if not active.done.done():
+        if active.done is not None:
             active.batch.compute_start_ns = start
             active.batch.compute_end_ns = end
         text = frame.content[protocol.DONE.size :].decode("utf-8", "replace")
-        self._fail(active, failed(self._process.name, text))
+        self._fail_one(active, failed(self._process.name, text))
         self._over(frame.number, active)
 
     def _over(self, number: int, active: Active) -> None:
         """The execution of a batch is over."""
-        if not active.done.done():
-            active.done.set_result(None)
+        self._finish(active)
         self._forget_if_over(number, active)
 
+    def _finish(self, active: Active) -> None:
+        if active.done is not None:
+            self._finished.append(active.done)
+            active.done = None
+
     def _forget_if_over(self, number: int, active: Active) -> None:
-        if active.done.done() and not active.open:
+        if active.done is None and not active.open:
             self._active.pop(number, None)
 
     @staticmethod
-    def _fail(active: Active, error: CoreError) -> None:
+    def _fail_one(active: Active, error: CoreError) -> None:
         for i in sorted(active.open):
             active.batch.fail(i, error, failure=True)
         active.open.clear()
@@ -331,20 +393,30 @@ class Connection:
         self._stop_listening()
         self._process.kill_soon()
         self._nested.close(telling=False)
-        self._fail_all()
+        self._behind = behind_the_first(self._active)
+        self._fail(self._active)
         self._died()
+        self._tell_finished()
 
     def _ended(self) -> None:
         """The process has ended, whether or not something it started holds the channel open."""
         self._loop.remove_reader(self._process.pidfd)
         self._lost()
         logger.error("%s (%s)", unhealthy(self._process.name).message, self._process.ending)
+        begun = self._process.outputs.mark
         self._process.close()
+        unbegun = {n: self._behind.pop(n) for n in list(self._behind) if n > begun}
+        self._fail(self._behind)  # their answers were under way
+        self._tell_finished()
+        for one in unbegun.values():
+            done, one.done = one.done, None
+            if done is not None:
+                self._again(one.batch, done)
 
-    def _fail_all(self) -> None:
+    def _fail(self, batches: dict[int, Active]) -> None:
         error = unhealthy(self._process.name)
-        active, self._active = list(self._active.values()), {}
-        for one in active:
-            self._fail(one, error)
-            if not one.done.done():
-                one.done.set_result(None)
+        failing = list(batches.values())
+        batches.clear()
+        for one in failing:
+            self._fail_one(one, error)
+            self._finish(one)

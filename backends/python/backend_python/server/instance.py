@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from concurrent.futures import Future
 
 import core
 from backend_python import protocol
 from backend_python.server import process
+from backend_python.server.active import Done
 from backend_python.server.connection import Connection
 from backend_python.server.errors import unhealthy
 from backend_python.server.inprocess import InProcess
 from backend_python.server.model import PythonModel
 from backend_python.server.process import Died, Process
-from backend_python.server.requests import parts_of
 from core.batch import Batch
 from core.config import to_json
 from core.errors import internal
@@ -30,7 +31,24 @@ class PythonInstance(core.ModelInstance):
         self._way = ChildProcess(self) if self.model.mode == "process" else InProcess(self)
         self._way.open()
 
+    @property
+    def placement(self) -> str:  # type: ignore[override]
+        """A child answers by callback; in this process execute is a coroutine."""
+        return "callback" if self.model.mode == "process" else "inline"
+
+    @property
+    def ahead(self) -> int:  # type: ignore[override]
+        """More than one batch at a time for a child whose executions are short."""
+        return self._way.ahead if isinstance(self._way, ChildProcess) else 1
+
+    def begin(self, batch: Batch, done: Done) -> None:
+        """Send the batch to the child."""
+        assert isinstance(self._way, ChildProcess)
+        self._way.begin(batch, done)
+
     async def execute(self, batch: Batch) -> None:  # type: ignore[override]
+        """Run the batch in this process."""
+        assert isinstance(self._way, InProcess)
         await self._way.execute(batch)
 
     def ready(self) -> bool:
@@ -62,6 +80,8 @@ class ChildProcess:
             None  # a thread's in open and close, between them the loop's
         )
         self._connection: Connection | None = None  # loop thread
+        self._restarting: asyncio.Task[None] | None = None  # the loop holds tasks weakly
+        self._waiting: list[tuple[Batch, Done]] = []  # for the child that is started again
         self._closed = False
 
     def open(self) -> None:
@@ -76,12 +96,41 @@ class ChildProcess:
     def ready(self) -> bool:
         return not self._closed
 
-    async def execute(self, batch: Batch) -> None:
+    @property
+    def ahead(self) -> int:
+        """Only where requests run one by one: a batcher does better to wait for more of them, and a
+        sequence's next request needs what the last one left."""
+        connection = self._connection
+        if connection is None or not connection.alive or not self._instance.model.one_by_one:
+            return 1
+        return connection.ahead
+
+    def begin(self, batch: Batch, done: Done) -> None:
         """Run a batch in the child; a child that has died is started again first. Loop thread."""
         connection = self._connection
-        if connection is None or not connection.alive:
+        if connection is not None and connection.alive:
+            connection.begin(batch, done)
+            return
+        self._waiting.append((batch, done))
+        if self._restarting is None:
+            self._restarting = self._instance.loop.create_task(self._begin_anew())
+
+    async def _begin_anew(self) -> None:
+        """Start the child again for those that wait; they fail if that fails."""
+        error: Exception = unhealthy(self._instance.name)
+        connection: Connection | None = None
+        try:
             connection = await self._restart()
-        await connection.execute(batch, parts_of(batch))
+        except Exception as raised:
+            error = raised
+        finally:
+            self._restarting = None
+            waiting, self._waiting = self._waiting, []
+            for batch, done in waiting:
+                if connection is None:
+                    done(error)
+                else:
+                    _begin(connection, batch, done)
 
     async def _restart(self) -> Connection:
         child = await self._instance.loop.run_in_executor(None, self._start)
@@ -121,7 +170,13 @@ class ChildProcess:
     def _attach(self, child: Process) -> Connection:
         model = self._instance.model
         self._connection = Connection(
-            child, self._instance.loop, model.decoupled, self._died, model.models
+            child,
+            self._instance.loop,
+            model.decoupled,
+            self._died,
+            self.begin,
+            [output.name for output in model.config.output],
+            model.models,
         )
         return self._connection
 
@@ -149,9 +204,19 @@ class ChildProcess:
 
     def _detach(self) -> bool:
         connection, self._connection = self._connection, None
-        if connection is None or not connection.alive:
+        if connection is None:
+            return True
+        if not connection.alive:
+            connection.fail_all()
             return True
         idle = not connection.busy
         connection.detach()
         connection.fail_all()
         return idle
+
+
+def _begin(connection: Connection, batch: Batch, done: Done) -> None:
+    try:
+        connection.begin(batch, done)
+    except Exception as error:
+        done(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,16 @@ class PythonModel(core.Model):
     @property
     def decoupled(self) -> bool:
         return bool(self.config.model_transaction_policy.decoupled)
+
+    @cached_property
+    def one_by_one(self) -> bool:
+        """Whether each request runs alone, whatever others do."""
+        config = self.config
+        return not (
+            self.decoupled
+            or config.HasField("dynamic_batching")
+            or config.HasField("sequence_batching")
+        )
 
     @property
     def models(self) -> Any:

@@ -16,7 +16,7 @@ from backend_python import layout, protocol
 from backend_python.protocol import Frame
 from backend_python.server import bls
 from backend_python.server.process import Process
-from backend_python.server.requests import COPIED_ON_THE_LOOP, Parts, parts_of_answer, write
+from backend_python.server.requests import COPIED_ON_THE_LOOP, Encoder, Parts, write
 from core import dtypes
 from core.errors import CoreError, cancelled, unsupported
 from core.request import InferenceRequest
@@ -46,6 +46,7 @@ class NestedCalls:
 
     server     whose models are called; None where a model runs without one
     send       sends a message: kind, number, content
+    answer     sends one about tensors: kind, number, rest, parts, offset of the region or None
     trace_of   the trace of a request that the child executes: batch, index
     """
 
@@ -55,12 +56,15 @@ class NestedCalls:
         process: Process,
         loop: asyncio.AbstractEventLoop,
         send: Callable[[int, int, bytes], None],
+        answer: Callable[[int, int, bytes, Parts, int | None], None],
         trace_of: Callable[[int, int], Any],
     ):
         self._server = server
         self._process = process
         self._loop = loop
         self._send = send
+        self._answer = answer
+        self._encoder = Encoder()
         self._trace_of = trace_of
         self._calls: dict[int, Call] = {}
 
@@ -92,16 +96,17 @@ class NestedCalls:
         for call in list(self._calls.values()):
             self._forget(call)
             if telling:
-                self._tell(call, 0, parts_of_answer(cancelled()), True)
+                self._tell(call, None, self._encoder.answer(cancelled()), True)
             if call.reply is not None:
                 call.reply.cancel()
 
     def _request(self, frame: Frame) -> tuple[InferenceRequest, bool]:
-        offset, size, length = protocol.REGION.unpack_from(frame.content)
+        content = frame.content
+        offset, size, length = protocol.REGION.unpack_from(content)
         end = protocol.REGION.size + length
-        described = json.loads(frame.content[protocol.REGION.size : end])
-        (places,) = layout.request_places(described, size)
-        region = memoryview(self._process.outputs.take(offset, size) if size else b"")
+        found, stop = self._process.outputs.tensors(content, end, offset, size)
+        (places,) = layout.request_places(json.loads(content[protocol.REGION.size : end]), size)
+        region = memoryview(found)
         (
             name,
             version,
@@ -113,7 +118,7 @@ class NestedCalls:
             parameters,
             outputs,
             trace,
-        ) = json.loads(frame.content[end:])
+        ) = json.loads(content[end:stop])
         tensors = [
             Tensor(p.name, dtypes.BY_NUMBER[p.number], p.shape, region[p.start : p.start + p.size])
             for p in places
@@ -142,17 +147,18 @@ class NestedCalls:
     def _pass_on(self, call: Call) -> None:
         while call.waiting and not call.copying:
             item, final = call.waiting.popleft()
-            parts = parts_of_answer(item)
-            inputs = self._process.inputs
-            offset = inputs.allocate(parts.size) if parts.size else 0
+            parts = self._encoder.answer(item)
             if parts.size > COPIED_ON_THE_LOOP:
+                inputs = self._process.inputs
+                offset = inputs.allocate(parts.size)
                 call.copying = True
-                copying = self._loop.run_in_executor(None, write, inputs.memory, offset, parts)
+                copying = self._loop.run_in_executor(
+                    None, write, inputs.memory, offset, parts.pieces
+                )
                 tell = partial(self._tell, call, offset, parts, final)
                 copying.add_done_callback(partial(self._copied, call, tell))
                 return
-            write(inputs.memory, offset, parts)
-            self._tell(call, offset, parts, final)
+            self._tell(call, None, parts, final)
 
     def _copied(self, call: Call, tell: Callable[[], None], _: asyncio.Future[None]) -> None:
         """A large answer lies in its region; it is told even if the child wants no more, since only
@@ -161,11 +167,11 @@ class NestedCalls:
         tell()
         self._pass_on(call)
 
-    def _tell(self, call: Call, offset: int, parts: Parts, final: bool) -> None:
+    def _tell(self, call: Call, offset: int | None, parts: Parts, final: bool) -> None:
         if final:
             self._calls.pop(call.number, None)
-        fixed = protocol.ANSWER.pack(offset, parts.size, 0, protocol.FINAL if final else 0)
-        self._send(protocol.INFERRED, call.number, fixed + parts.layout)
+        rest = protocol.INDEX_FLAGS.pack(0, protocol.FINAL if final else 0) + parts.layout
+        self._answer(protocol.INFERRED, call.number, rest, parts, offset)
 
     def _forget(self, call: Call) -> None:
         call.stopped = True

@@ -9,11 +9,8 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import select
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -27,7 +24,8 @@ from backend_python.protocol import Frame
 from backend_python.server.calls import Calls, replied
 from backend_python.server.control import OPERATIONS, ModelControl
 from backend_python.server.errors import unhealthy
-from core.errors import Kind, invalid, unavailable
+from backend_python.server.template import Ended, template
+from core.errors import CoreError, Kind, invalid, unavailable
 
 logger = logging.getLogger("core")
 
@@ -75,14 +73,15 @@ class Process:
         self._fds: tuple[int, ...] = (request_fd, response_fd)
         self.sock, theirs = socket.socketpair()
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
-        fds = (theirs.fileno(), request_fd, response_fd)
-        with theirs:
-            self._popen = subprocess.Popen(
-                [sys.executable, "-m", "backend_python.child", *map(str, fds)],
-                stdin=subprocess.DEVNULL,
-                pass_fds=fds,
-            )
-        self.pidfd = os.pidfd_open(self._popen.pid)
+        try:
+            with theirs:
+                fds = (theirs.fileno(), request_fd, response_fd)
+                self._child = template.fork(fds, settings.timeout_s)
+        except BaseException:
+            self.sock.close()
+            protocol.close_fds(*self._fds)
+            raise
+        self.pidfd = self._child.pidfd
         self.reader = protocol.Reader(self.sock)
         self.calls = Calls()
         self.inputs = arena.Sender(request_fd, settings.growth_bytes)
@@ -90,7 +89,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        return self._popen.pid
+        return self._child.pid
 
     def ask(self, kind: int, question: Any, answer: int, timeout_s: float | None) -> dict[str, Any]:
         """Send a message and wait for the one that answers it, as its JSON.
@@ -109,10 +108,7 @@ class Process:
         try:
             self._wait(protocol.READY, self._settings.timeout_s)
         except TimeoutError:
-            raise unavailable(
-                f"Stub process '{self.name}' did not start within {self._settings.timeout_s} "
-                "seconds; --backend-config=python,stub-timeout-seconds=N allows more"
-            ) from None
+            raise too_late(self.name, self._settings) from None
 
     def finalize(self) -> None:
         """Let the model finalize, within stub-timeout-seconds, and end the process."""
@@ -120,10 +116,10 @@ class Process:
             answer = self.ask(protocol.FINALIZE, {}, protocol.FINALIZED, self._settings.timeout_s)
             if "error" in answer:
                 logger.error("finalize of '%s' failed: %s", self.name, answer["error"])
-            self._popen.wait(EXIT_S)
+            self._child.wait(EXIT_S)
         except Died:
             pass
-        except (TimeoutError, subprocess.TimeoutExpired):
+        except TimeoutError:
             logger.warning("'%s' does not end; it is killed", self.name)
         self.kill()
 
@@ -131,32 +127,36 @@ class Process:
         """End the process at once and close everything. A second call does nothing."""
         if not self._fds:
             return
-        self._popen.kill()
-        self._popen.wait()
+        self._child.kill()
+        self._child.wait()
         self.close()
 
     def kill_soon(self) -> None:
         """End the process; `close` is to follow when pidfd tells its end."""
-        self._popen.kill()
+        self._child.kill()
 
     def close(self) -> None:
         """The process has ended: reap it and close everything."""
         if not self._fds:
             return
-        self._popen.wait()
+        self._child.wait()
         self.calls.close()
         self.sock.close()
         self.inputs.close()
         self.outputs.close()
-        protocol.close_fds(self.pidfd, *self._fds)
+        protocol.close_fds(*self._fds)
+        self._child.close()
         self._fds = ()
+        template.drop()
 
     @property
     def ending(self) -> str:
         """How the process ended, in words."""
-        status = self._popen.poll()
+        with contextlib.suppress(TimeoutError):
+            self._child.wait(0)
+        status = self._child.status
         if status is None:
-            return "it closed its channel"
+            return "nobody knows how"
         return f"signal {-status}" if status < 0 else f"exit status {status}"
 
     def log(self, frame: Frame) -> None:
@@ -231,7 +231,12 @@ def start(name: str, settings: Settings, control: ModelControl | None = None) ->
 
     control   for what its model asks about other models; None where it may not
     """
-    process = Process(name, settings, control)
+    try:
+        process = Process(name, settings, control)
+    except Ended:
+        raise unhealthy(name) from None
+    except TimeoutError:
+        raise too_late(name, settings) from None
     try:
         process.wait_ready()
     except Died:
@@ -241,6 +246,13 @@ def start(name: str, settings: Settings, control: ModelControl | None = None) ->
         process.kill()
         raise
     return process
+
+
+def too_late(name: str, settings: Settings) -> CoreError:
+    return unavailable(
+        f"Stub process '{name}' did not start within {settings.timeout_s} "
+        "seconds; --backend-config=python,stub-timeout-seconds=N allows more"
+    )
 
 
 def write_log(level: int, file: str, line: int, text: str) -> None:

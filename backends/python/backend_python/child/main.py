@@ -1,7 +1,7 @@
-"""Main loop of a child: `python -m backend_python.child CHANNEL INPUTS OUTPUTS`, file descriptors.
+"""Main loop of a child, in a fork of the template.
 
-Imports numpy and the standard library only, and as little of that as possible: every instance of
-every model pays for it.
+Imports numpy and the standard library only, and as little of that as possible: it is memory of every
+server that has a Python model.
 """
 
 from __future__ import annotations
@@ -23,9 +23,6 @@ from backend_python.child.connection import Closed, Connection
 from backend_python.child.host import ChildHost
 from backend_python.protocol import Frame
 
-# What a model's folder holds stays as it is, and what is imported from it is what it holds now.
-sys.dont_write_bytecode = True
-
 
 class Child:
     """The model and its channel. Main thread, but for what says otherwise."""
@@ -37,7 +34,6 @@ class Child:
         self._host = ChildHost(self._connection)
         self._runner: runner.ModelRunner | None = None
         self._decoder: messages.RequestDecoder
-        self._encoder = messages.AnswerEncoder()
         self._decoupled = False
         api_host.set_process_host(self._host)
 
@@ -103,6 +99,7 @@ class Child:
 
     def _execute(self, frame: Frame) -> None:
         requests: list[InferenceRequest] = []
+        self._connection.begin(frame.number)
         start = time.monotonic_ns()
         try:
             assert self._runner is not None
@@ -113,7 +110,7 @@ class Child:
                 returned = self._coroutine(frame.number, requests, returned)
             responses = self._runner.checked(requests, returned)
             end = time.monotonic_ns()
-            layout, pieces, size = self._encoder.batch(requests, responses)
+            parts = self._host.encoder.batch(requests, responses)
         except Closed:
             raise
         except BaseException as error:  # SystemExit too: it is the batch that failed
@@ -123,12 +120,9 @@ class Child:
             # What the model did not keep is gone now, and its regions are released with the answer.
             requests = returned = responses = []
 
-        def fill(memory: memoryview, offset: int, size: int) -> bytes:
-            messages.write(memory, offset, pieces)
-            pieces.clear()
-            return protocol.DONE.pack(offset, size, start, end) + layout
-
-        self._connection.send(protocol.EXECUTED, frame.number, size=size, fill=fill)
+        times = protocol.TIMES.pack(start, end)
+        hold = self._connection.may_hold(end)
+        self._connection.send_tensors(protocol.EXECUTED, frame.number, times, parts, hold=hold)
 
     def _coroutine(self, batch: int, requests: list[InferenceRequest], coroutine: Any) -> Any:
         """Run an async execute: to its end, or of a decoupled model beside the batches to come."""
@@ -152,9 +146,15 @@ class Child:
         self._connection.send(protocol.FAILED, batch, times + text)
 
 
-def main() -> None:
+def main(channel: int, inputs: int, outputs: int) -> None:
+    """Serve one instance over these file descriptors until the server says, or has gone.
+
+    Does not return: it ends the process.
+    """
+    # What a model's folder holds stays as it is, and what is imported from it is what it holds now.
+    sys.dont_write_bytecode = True
     _leave_ending_to_the_server()
-    channel, inputs, outputs = map(int, sys.argv[1:4])
+    draw_own_numbers()
     for fd in (channel, inputs, outputs):
         os.set_inheritable(fd, False)  # not for what the model starts
     sys.argv[:] = [""]
@@ -171,6 +171,15 @@ def main() -> None:
     os._exit(0)
 
 
+def draw_own_numbers() -> None:
+    """numpy 1 imports its random numbers with the rest, and children would all draw the same ones.
+
+    The standard library's modules see to it themselves.
+    """
+    if (numbers := sys.modules.get("numpy.random")) is not None:
+        numbers.seed()
+
+
 def _leave_ending_to_the_server() -> None:
     """Ctrl-C and a service manager's SIGTERM reach the whole process group; the server drains first.
 
@@ -185,7 +194,3 @@ def _leave_ending_to_the_server() -> None:
 def _default_signals() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-if __name__ == "__main__":
-    main()

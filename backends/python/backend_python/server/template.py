@@ -1,0 +1,173 @@
+"""The template process that children are forked from, from the server's side. Any thread.
+
+One for all Python models of the server: it starts with the first that needs it and ends with the last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+
+from backend_python.protocol import FORKED, STATUS
+
+END_S = 5.0  # from the end of the channel to the end of the template
+REPORT_S = 1.0  # from the end of a child to the report of its status
+
+
+class Ended(Exception):
+    """The template has ended."""
+
+
+class Child:
+    """A forked process, whose parent is the template.
+
+    pid     of the process
+    pidfd   readable when the process has ended
+    status  its exit status, or the negative number of a signal; None before the end is known, or if
+            nobody could tell it
+    """
+
+    def __init__(self, pid: int, pidfd: int, report: int):
+        self.pid = pid
+        self.pidfd = pidfd
+        self.status: int | None = None
+        self._report = report  # a pipe, to which the template writes the status
+
+    def kill(self) -> None:
+        """End the process at once; `wait` is to follow."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Wait until the process has ended, and learn its status. TimeoutError."""
+        if not _readable(self.pidfd, timeout_s):
+            raise TimeoutError
+        if self.status is None and _readable(self._report, REPORT_S):
+            told = os.read(self._report, STATUS.size)
+            if len(told) == STATUS.size:
+                (self.status,) = STATUS.unpack(told)
+
+    def close(self) -> None:
+        """After `wait`."""
+        os.close(self.pidfd)
+        os.close(self._report)
+
+
+class Template:
+    """One template process.
+
+    surroundings  that it was started in, and its children are
+    """
+
+    def __init__(self) -> None:
+        self.surroundings = surroundings()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-m", "backend_python.child.template", str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+
+    def fork(self, fds: Sequence[int], timeout_s: float) -> Child:
+        """A child with these file descriptors: channel, inputs, outputs. Ended; TimeoutError."""
+        report, status = os.pipe()
+        try:
+            socket.send_fds(self._control, [b"f"], [*fds, status])
+            if not _readable(self._control.fileno(), timeout_s):
+                raise TimeoutError
+            message, pidfds, _, _ = socket.recv_fds(self._control, FORKED.size, 1)
+            if not message:
+                raise Ended
+        except OSError as error:
+            os.close(report)
+            if isinstance(error, TimeoutError):
+                raise
+            raise Ended from None
+        except Ended:
+            os.close(report)
+            raise
+        finally:
+            os.close(status)
+        (pid,) = FORKED.unpack(message)
+        return Child(pid, pidfds[0], report)
+
+    def close(self) -> None:
+        """End the process; its children go on."""
+        self._control.close()
+        try:
+            self._popen.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            self._popen.wait()
+
+
+class SharedTemplate:
+    """The template of this server. It starts with the first child; it ends with the last, or, if it is
+    kept, with `drop`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._template: Template | None = None
+
+    def keep(self) -> None:
+        """More children may come when there are none; `drop` is to follow."""
+        with self._lock:
+            self._holders += 1
+
+    def drop(self) -> None:
+        """It ends if there is no child, and nobody else has called `keep`."""
+        with self._lock:
+            self._holders -= 1
+            if self._holders:
+                return
+            template, self._template = self._template, None
+        if template is not None:
+            template.close()
+
+    def fork(self, fds: Sequence[int], timeout_s: float) -> Child:
+        """As Template.fork; `drop` is to follow when the child has ended.
+
+        A template that has ended, or hangs, or has other surroundings, is replaced.
+        """
+        with self._lock:
+            if self._template is not None and self._template.surroundings != surroundings():
+                self._template.close()
+                self._template = None
+            if self._template is None:
+                self._template = Template()
+            try:
+                child = self._template.fork(fds, timeout_s)
+            except Ended:
+                self._template.close()
+                self._template = Template()
+                child = self._template.fork(fds, timeout_s)
+            except TimeoutError:
+                self._template.close()
+                self._template = None
+                raise
+            self._holders += 1
+            return child
+
+
+template = SharedTemplate()
+
+
+def surroundings() -> tuple[dict[str, str], int, int]:
+    """What a process gets from the one that starts it: environment variables, current directory."""
+    here = os.stat(".")
+    return dict(os.environ), here.st_dev, here.st_ino
+
+
+def _readable(fd: int, timeout_s: float | None) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))

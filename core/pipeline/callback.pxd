@@ -1,0 +1,17 @@
+import cython
+
+from core.batch cimport Batch
+from core.pipeline.delivery cimport BatchDelivery
+from core.pipeline.worker cimport InlineWorker
+
+
+cdef class CallbackWorker(InlineWorker):
+    cdef bint _limited
+    cdef Py_ssize_t _under_way
+    cdef bint _is_idle
+    cdef long long _last_end_ns
+
+    cpdef run(self, BatchDelivery delivery)
+    @cython.locals(batch=Batch)
+    cpdef _done(self, BatchDelivery delivery, error)
+    cdef _tell_idle(self, BatchDelivery delivery)
