@@ -11,7 +11,13 @@ from backend_onnx.check import check
 from backend_onnx.complete import complete
 from backend_onnx.graph import Graph, graph_of
 from backend_onnx.instance import OnnxInstance
-from backend_onnx.options import GLOBAL_THREADS, run_options, session_options, shares_session
+from backend_onnx.options import (
+    GLOBAL_THREADS,
+    run_options,
+    session_options,
+    shares_session,
+    threads_by_default,
+)
 from backend_onnx.providers import providers_for
 from backend_onnx.session import model_file, open_session
 from core.backend import Backend, Device, Model
@@ -37,7 +43,8 @@ class OnnxBackend(Backend):
         if not self.global_threads or OnnxBackend._has_global_threads:
             return
         ort.set_global_thread_pool_sizes(
-            self._threads("intra_op_thread_count"), self._threads("inter_op_thread_count")
+            self._threads("intra_op_thread_count") or threads_by_default(),
+            self._threads("inter_op_thread_count"),
         )
         OnnxBackend._has_global_threads = True
 

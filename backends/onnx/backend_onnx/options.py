@@ -6,6 +6,7 @@ a parameter with a dot in its name is passed on to ONNX Runtime as a session con
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,9 @@ def session_options(config: ModelConfig, directory: Path, *, global_threads: boo
     if global_threads:
         options.use_per_session_threads = False
     else:
-        options.intra_op_num_threads = parameters.number("intra_op_thread_count", 0)
+        options.intra_op_num_threads = (
+            parameters.number("intra_op_thread_count", 0) or threads_by_default()
+        )
         options.inter_op_num_threads = parameters.number("inter_op_thread_count", 0)
     options.execution_mode = parameters.one_of("execution_mode", _EXECUTION_MODES, 0)
     options.enable_cpu_mem_arena = parameters.boolean("enable_mem_arena", True)
@@ -100,6 +103,18 @@ def session_options(config: ModelConfig, directory: Path, *, global_threads: boo
     for filename in config.model_operations.op_library_filename:
         _add_operators(options, filename, directory, config.name)
     return options
+
+
+def threads_by_default() -> int:
+    """Threads of one run where nobody says how many; 0 leaves it to ONNX Runtime.
+
+    It takes one for each core of the machine, also of a process that may use only some of them
+    (taskset, cpuset): they would spin in the way of those that work.
+    """
+    if not hasattr(os, "sched_getaffinity"):  # not on macOS
+        return 0
+    allowed = len(os.sched_getaffinity(0))
+    return allowed if allowed < (os.cpu_count() or 0) else 0
 
 
 def run_options(config: ModelConfig) -> Any | None:

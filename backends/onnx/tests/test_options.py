@@ -41,6 +41,17 @@ def test_threads_mode_and_memory_are_set():
 
 
 @pytest.mark.parametrize(
+    ("allowed", "given", "expected"), [(3, "0", 3), (8, "0", 0), (3, "5", 5), (3, None, 3)]
+)
+def test_a_run_takes_the_cores_that_the_process_may_use(monkeypatch, allowed, given, expected):
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(allowed)), raising=False)
+    text = parameters(intra_op_thread_count=given) if given else "name: 'm'"
+
+    assert options_of(text).intra_op_num_threads == expected
+
+
+@pytest.mark.parametrize(
     ("level", "expected"),
     [
         ("", "ORT_ENABLE_ALL"),
