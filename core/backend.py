@@ -117,6 +117,8 @@ class ModelInstance:
 
         Returns {output name: array with the rows of all requests}; core splits it by rows. Or answers
         with batch.respond(i, …) / batch.fail(i, …) for each request, and returns None.
+        Arrays that were given as answers are core's: large ones are sent without a copy, some time
+        after this returns, so they must not be written to again.
         An exception fails the requests that have no answer yet; core.Fatal also takes the instance
         out of service.
         """
