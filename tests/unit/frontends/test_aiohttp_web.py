@@ -93,12 +93,14 @@ def test_threads_that_ask_at_once_all_find_it():
     script = """
 import frontends.aiohttp_web, threading, aiohttp
 barrier = threading.Barrier(8)
+found = []
 def ask():
     barrier.wait()
-    print(aiohttp.ClientSession.__name__)
+    found.append(aiohttp.ClientSession.__name__)
 threads = [threading.Thread(target=ask) for _ in range(8)]
 for each in threads: each.start()
 for each in threads: each.join()
+print(*found)
 """
 
     assert run(script) == ["ClientSession"] * 8
