@@ -17,6 +17,7 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
+from core.devices import gpus
 from core.errors import CoreError, Kind
 from core.fleet.delays import Delays
 from core.fleet.exchange import Exchange
@@ -57,7 +58,7 @@ class Supervisor:
         try:
             check_server(self._options)
             check_workers(self._options)
-            for text in not_shared(self._options):
+            for text in not_shared(self._options, gpus()):
                 logger.warning("%s", text)
             self._ports = Ports(self._options)
             failure = await self._start()
