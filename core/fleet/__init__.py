@@ -7,7 +7,8 @@
 supervisor.py   starts, restarts and ends the workers; has no model, no frontend, no numpy
 relay.py        what one worker wants, of all · exchange.py  who is asked, who has answered ·
                 operation.py  who agrees · ledger.py  what a worker that comes later has to catch up
-process.py      one worker as the supervisor sees it · ports.py  one port for all of them
+process.py      one worker as the supervisor sees it · delays.py  when it is started again ·
+                ports.py  one port for all of them
 channel.py      messages between two processes · values.py  what is in them
 member.py       the worker's side
 management.py   what clients may ask about the whole server and change in it, in one process ·

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -53,7 +52,6 @@ class WorkerProcess:
     started    result: "" when its models are loaded, else why it cannot serve
     opened     set when the ports of a replacement are open
     ended      set when it has ended and somebody has looked
-    since_s    when it was started, on the monotonic clock
     status     exit status, negative for a signal; None while it runs
     """
 
@@ -66,7 +64,6 @@ class WorkerProcess:
         self.started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.opened = asyncio.Event()
         self.ended = asyncio.Event()
-        self.since_s = time.monotonic()
         self._popen = popen
         self._channel = channel
         self._listener: asyncio.Task[None] | None = None

@@ -17,7 +17,9 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
+from core.devices import gpus
 from core.errors import CoreError, Kind
+from core.fleet.delays import Delays
 from core.fleet.exchange import Exchange
 from core.fleet.operation import Operation
 from core.fleet.ports import Ports
@@ -28,9 +30,6 @@ from core.options.checks import check_workers, not_shared
 
 logger = logging.getLogger("core")
 
-_FIRST_DELAY_S = 0.1  # before a worker is started again; twice as long each time
-_LONGEST_DELAY_S = 30.0
-_WELL_S = 60.0  # a worker that ran so long has not failed again but for the first time
 _LAST_SECONDS_S = 2.0  # more than the workers have themselves
 
 
@@ -46,7 +45,7 @@ class Supervisor:
         self._exchange = Exchange()
         self._relay = Relay(self._exchange, dict.fromkeys(range(1, options.workers + 1), 0))
         self._workers: dict[int, WorkerProcess] = {}
-        self._delays: dict[int, float] = {}
+        self._delays = Delays()
         self._end = asyncio.Event()
         self._launching = asyncio.Lock()  # so that the end knows all workers
         self._tasks: set[asyncio.Task[None]] = set()
@@ -59,7 +58,7 @@ class Supervisor:
         try:
             check_server(self._options)
             check_workers(self._options)
-            for text in not_shared(self._options):
+            for text in not_shared(self._options, gpus()):
                 logger.warning("%s", text)
             self._ports = Ports(self._options)
             failure = await self._start()
@@ -102,6 +101,8 @@ class Supervisor:
             return failed[0]
         if not self._end.is_set():
             self._relay.complete = True
+            for number in numbers:
+                self._delays.up(number)
             logger.info("all %d workers are up", len(numbers))
             self._do(self._poll())
         return ""
@@ -189,18 +190,12 @@ class Supervisor:
                 "worker %d (process %d) %s", worker.number, worker.pid, worker.how_it_ended()
             )
             if self._relay.complete and not worker.replacing:
-                self._do(self._replace(worker))
+                self._do(self._replace(worker.number))
 
-    async def _replace(self, ended: WorkerProcess) -> None:
+    async def _replace(self, number: int) -> None:
         """Start a worker again, until it is up."""
-        number = ended.number
-        last = ended
         while True:
-            if time.monotonic() - last.since_s > _WELL_S:
-                self._delays.pop(number, None)
-            delay_s = self._delays.get(number, _FIRST_DELAY_S)
-            self._delays[number] = min(2 * delay_s, _LONGEST_DELAY_S)
-            await asyncio.sleep(delay_s)
+            await asyncio.sleep(self._delays.next_s(number))
             if self._end.is_set():
                 return
             self._relay.restarts[number] += 1
@@ -209,11 +204,11 @@ class Supervisor:
             )
             async with self._exchange.turn:
                 try:
-                    last = await self._launch(number, 0, replacement=True)
-                    reason = await self._admit(last)
+                    reason = await self._admit(await self._launch(number, 0, replacement=True))
                 except OSError as error:
                     reason = f"cannot be started: {error}"
             if not reason:
+                self._delays.up(number)
                 logger.info("worker %d is up again", number)
                 return
             if not self._end.is_set():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from itertools import combinations
 
 from core.errors import invalid
@@ -62,8 +63,11 @@ def check_workers(options: Options) -> None:
         )
 
 
-def not_shared(options: Options) -> list[str]:
-    """What each worker has for itself, as warnings."""
+def not_shared(options: Options, gpus: Sequence[int] = ()) -> list[str]:
+    """What each worker has for itself, as warnings.
+
+    gpus   those that instances may be placed on
+    """
     several = f"--workers={options.workers}"
     found = []
     if options.cache_config:
@@ -76,5 +80,10 @@ def not_shared(options: Options) -> list[str]:
         found.append(
             f"--trace-config: with {several} each worker writes a file of its own, <file>.worker-1 "
             "and so on, and counts its own requests"
+        )
+    if gpus:
+        found.append(
+            f"GPU {', '.join(map(str, gpus))}: with {several} each worker has all models in the memory "
+            "of the GPU for itself, and runtimes of its own beside them"
         )
     return found

@@ -1,6 +1,7 @@
 """A server of several processes: one server to its clients, and nothing of it is left behind."""
 
 import http.client
+import json
 import os
 import pathlib
 import signal
@@ -8,11 +9,15 @@ import socket
 import subprocess
 import sys
 import threading
+from importlib.util import find_spec
 
+import grpc
+import numpy as np
 import pytest
 from conformance.model import Model
 from conformance.protocol import wait_until
 from conformance.server import StartError
+from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 # Says which process it runs in: a thread of the worker.
 WHO = """
@@ -33,6 +38,9 @@ parameters { key: "EXECUTION_MODE" value { string_value: "thread" } }
 """
 who = Model("who", "plain", config=CONFIG, files={"1/model.py": WHO})
 BODY = {"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1], "data": [1]}]}
+ENGINES = ["grpcio", "native"]
+if find_spec("frontends.grpc.native.connection") is None:  # built without libnghttp2
+    ENGINES.remove("native")
 # So many connections that both of two workers get some, but for once in 10^12 runs.
 CONNECTIONS = 40
 
@@ -62,6 +70,23 @@ def pids(server, requests=CONNECTIONS):
     answers = [server.infer("who", BODY) for _ in range(requests)]
     assert {answer.status for answer in answers} == {200}
     return {answer.json["outputs"][0]["data"][0] for answer in answers}
+
+
+def pids_of_grpc(server, requests=CONNECTIONS):
+    """The same over gRPC."""
+    found = set()
+    for _ in range(requests):
+        # Without a pool of its own a channel takes the connection of another one.
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        with grpc.insecure_channel(server.grpc_address, options=options) as channel:
+            stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+            request = service_pb2.ModelInferRequest(model_name="who")
+            request.inputs.add(name="IN", datatype="INT32", shape=[1]).contents.int_contents[:] = [
+                1
+            ]
+            (pid,) = np.frombuffer(stub.ModelInfer(request).raw_output_contents[0], np.int64)
+            found.add(int(pid))
+    return found
 
 
 def from_every_connection(ask):
@@ -94,8 +119,12 @@ def test_what_the_workers_counted_is_told_together(server):
     assert found.metric("core_workers") == 2
 
 
-def test_grpc_is_shared_and_managed_alike(server):
-    found = server("--model-control-mode=explicit", "--load-model=who")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_grpc_is_shared_and_managed_alike(server, engine):
+    found = server(f"--grpc-engine={engine}", "--model-control-mode=explicit", "--load-model=who")
+
+    assert pids_of_grpc(found) == set(children(found.process.pid))
+    assert found.stats("who")["inference_count"] == CONNECTIONS
 
     for _ in range(4):
         with found.grpc_client() as client:
@@ -158,6 +187,74 @@ def test_a_worker_that_is_killed_is_replaced_and_the_other_serves_on(server):
     assert "was ended by SIGKILL" in found.log_text()
     restarts = [found.metric("core_worker_restarts", worker=number) for number in ("1", "2")]
     assert sorted(restarts) == [0, 1]
+
+
+def test_requests_over_the_connections_of_other_workers_go_on(server):
+    found = server()
+    connections = [http.client.HTTPConnection(*found.http_address.split(":")) for _ in range(20)]
+    by_worker = {}
+    for each in connections:
+        by_worker.setdefault(_pid_over(each), []).append(each)
+    killed, kept = by_worker
+
+    os.kill(killed, signal.SIGKILL)
+
+    def go_on_until_it_is_replaced():
+        assert {_pid_over(each) for each in by_worker[kept]} == {kept}
+        return "is up again" in found.log_text()
+
+    assert wait_until(go_on_until_it_is_replaced, 60)
+    for each in connections:
+        each.close()
+
+
+def _pid_over(connection):
+    connection.request("POST", "/v2/models/who/infer", json.dumps(BODY))
+    return json.loads(connection.getresponse().read())["outputs"][0]["data"][0]
+
+
+def test_a_worker_that_somebody_ends_drains_and_is_started_again(server):
+    found = server()
+
+    os.kill(min(children(found.process.pid)), signal.SIGTERM)
+
+    assert wait_until(lambda: "is up again" in found.log_text(), 60)
+    assert "ended with status 0" in found.log_text()
+    assert len(pids(found)) == 2
+
+
+def test_ctrl_c_reaches_all_processes_and_drains_them(server):
+    found = server()
+    workers = children(found.process.pid)
+
+    for pid in (*workers, found.process.pid):  # as a terminal does
+        os.kill(pid, signal.SIGINT)
+
+    assert found.process.wait(60) == 0
+    assert not any(map(running, workers))
+    assert "was ended by" not in found.log_text()
+
+
+def test_traces_of_each_worker_are_in_a_file_of_its_own(server, tmp_path):
+    file = tmp_path / "trace"
+    found = server(
+        f"--trace-config=triton,file={file}",
+        "--trace-config=level=TIMESTAMPS",
+        "--trace-config=rate=1",
+    )
+    assert len(pids(found)) == 2
+
+    found.stop()
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["trace.worker-1", "trace.worker-2"]
+
+
+def test_one_worker_is_a_server_without_others(launch):
+    found = launch([who], "--workers=1")
+
+    assert pids(found, 2) == {found.process.pid}
+    assert children(found.process.pid) == []
+    assert "core_workers" not in found.metrics_text()
 
 
 def test_while_a_worker_is_gone_connections_reach_the_others(server):
