@@ -21,5 +21,11 @@ def pytest_addoption(parser):
         help="what speaks HTTP/2 in the servers of --server=core",
     )
     group.addoption(
+        "--http-lane",
+        choices=("auto", "aiohttp"),
+        default="auto",
+        help="what answers requests for inference over HTTP in the servers of --server=core",
+    )
+    group.addoption(
         "--keep-logs", default=None, help="folder that receives the log of every server"
     )

@@ -42,6 +42,7 @@ class Launcher:
         self.kind = config.getoption("--server")
         self.site = config.getoption("--pytriton-site")
         self.engine = config.getoption("--grpc-engine")
+        self.lane = config.getoption("--http-lane")
         self.keep_logs = config.getoption("--keep-logs")
         self._servers = []
         self._runtime = None
@@ -96,6 +97,7 @@ class Launcher:
         return [
             *(sys.executable, "-m", "core.serve"),
             *("--allow-client-shm=true", f"--grpc-engine={self.engine}"),
+            f"--http-lane={self.lane}",
         ], environment
 
     # servers -------------------------------------------------------------
