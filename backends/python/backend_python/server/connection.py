@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Collection
+from concurrent.futures import Future
 from typing import Any
 
 from backend_python import layout, protocol
@@ -73,6 +74,8 @@ class Connection:
         self._together = 1  # how many went together the last time
         self._flushing = False
         self.alive = True
+        self.was_busy = False  # whether the child executed a batch when it was detached
+        self.ended: Future[None] = Future()  # of a child that has been ended, not of a detached one
         self._nested = NestedCalls(
             server, process, loop, self._send, self._send_tensors, self._trace_of
         )
@@ -84,11 +87,6 @@ class Connection:
 
     def _tell_ahead(self) -> None:
         self._ahead(AHEAD if self._took.short and self.alive and not self._copying else 1)
-
-    @property
-    def busy(self) -> bool:
-        """Whether the child executes a batch now."""
-        return any(active.done is not None for active in self._active.values())
 
     def begin(self, batch: Batch, done: Done) -> None:
         """Run a batch; done(None) when the child's execute has returned, or the child has died."""
@@ -121,6 +119,7 @@ class Connection:
     def detach(self) -> None:
         """Stop listening: the channel goes back to a thread that may block."""
         if self.alive:
+            self.was_busy = any(active.done is not None for active in self._active.values())
             self._flush()
             self._nested.close(telling=True)
             self.alive = False
@@ -404,6 +403,7 @@ class Connection:
         logger.error("%s (%s)", unhealthy(self._process.name).message, self._process.ending)
         begun = self._process.outputs.mark
         self._process.close()
+        self.ended.set_result(None)
         unbegun = {n: self._behind.pop(n) for n in list(self._behind) if n > begun}
         self._fail(self._behind)  # their answers were under way
         self._tell_finished()

@@ -180,32 +180,28 @@ class ChildProcess:
         """Let the model finalize and end the child; if it still executes, end it at once. A worker
         thread, while the loop runs."""
         self._closed = True
-        idle = self._detached()
+        connection = self._detached()
         child, self._process = self._process, None
         if child is None:
-            return
-        if idle:
+            if connection is not None:
+                connection.ended.result()  # it has been killed
+        elif connection is None or not connection.was_busy:
             child.finalize()
         else:
             child.kill()
 
-    def _detached(self) -> bool:
-        """Wait until the loop has given the channel back; whether the child is idle."""
-        idle: Future[bool] = Future()
-        self._instance.loop.call_soon_threadsafe(lambda: idle.set_result(self._detach()))
-        return idle.result()
+    def _detached(self) -> Connection | None:
+        """Wait until the loop has given the channel back."""
+        found: Future[Connection | None] = Future()
+        self._instance.loop.call_soon_threadsafe(lambda: found.set_result(self._detach()))
+        return found.result()
 
-    def _detach(self) -> bool:
+    def _detach(self) -> Connection | None:
         connection, self._connection = self._connection, None
-        if connection is None:
-            return True
-        if not connection.alive:
+        if connection is not None:
+            connection.detach()
             connection.fail_all()
-            return True
-        idle = not connection.busy
-        connection.detach()
-        connection.fail_all()
-        return idle
+        return connection
 
 
 def _begin(connection: Connection, batch: Batch, done: Done) -> None:
