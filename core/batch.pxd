@@ -17,6 +17,8 @@ cdef class Batch:
     cdef public long long compute_end_ns
     cdef public long long end_ns
 
+    @cython.locals(request=InferenceRequest)
+    cpdef on_cancel(self, listener)
     @cython.locals(spec=InputSpec, first=Tensor, tensor=Tensor, tensors=list, request=InferenceRequest,
                    rows=cython.longlong)
     cdef _gather(self, str name)

@@ -7,7 +7,7 @@ queue & group ─► [Batch] ─► execute ─► split.  Gathering is lazy: a 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,6 +30,8 @@ class Delivery(Protocol):
         parameters: dict[str, Parameter] | None,
         final: bool,
     ) -> None: ...
+
+    def respond_all(self, answers: list[list[Tensor]]) -> None: ...
 
     def fail(self, i: int, error: CoreError, final: bool, failure: bool) -> None: ...
 
@@ -139,6 +141,17 @@ class Batch:
         An output that the model's configuration does not have becomes an error for this request.
         """
         self.delivery.respond(i, outputs, parameters, final)
+
+    def respond_all(self, answers: list[list[Tensor]]) -> None:
+        """Answer every request that has no answer yet, each with the tensors at its place. Before the
+        execution is over, instance's thread.
+        """
+        self.delivery.respond_all(answers)
+
+    def on_cancel(self, listener: Callable[[], None]) -> None:
+        """Call `listener` for each request that is cancelled before its last answer. Loop thread."""
+        for request in self.requests:
+            request.on_cancel(listener)
 
     def fail(
         self, i: int, error: CoreError | str, *, final: bool = True, failure: bool = False

@@ -90,7 +90,8 @@ class InferenceRequest:
         self.arrival_ns = 0
         self.rows = 1
         self.cancelled = False
-        self._on_cancel: list[Callable[[], None]] | None = None
+        # One listener, or a list of them.
+        self._on_cancel: Callable[[], None] | list[Callable[[], None]] | None = None
 
     @property
     def parameters(self) -> dict[str, Parameter]:
@@ -125,17 +126,22 @@ class InferenceRequest:
             return
         self.cancelled = True
         listeners, self._on_cancel = self._on_cancel, None
-        for listener in listeners or ():
-            listener()
+        if isinstance(listeners, list):
+            for listener in listeners:
+                listener()
+        elif listeners is not None:
+            listeners()
 
     def on_cancel(self, listener: Callable[[], None]) -> None:
         """Call `listener` once when the request is cancelled; at once if it already is. Loop thread."""
         if self.cancelled:
             listener()
         elif self._on_cancel is None:
-            self._on_cancel = [listener]
-        else:
+            self._on_cancel = listener
+        elif isinstance(self._on_cancel, list):
             self._on_cancel.append(listener)
+        else:
+            self._on_cancel = [self._on_cancel, listener]
 
     def ended(self) -> None:
         """The last answer is on its way: forget who waits for a cancellation. Loop thread.

@@ -22,7 +22,7 @@ ROOMS = (
     ("core.response",),
     ("core.memory",),
     ("core.config",),
-    ("core.batch",),
+    ("core.batch", "core.layout"),
     ("core.backend",),
     ("core",),
     ("core.options",),

@@ -1,7 +1,13 @@
 """Compiled modules. One guard, so that a source tree that was never built says so plainly."""
 
 try:
-    from core.native import arrays, clock, gather, strings  # noqa: F401  they have no uncompiled form
+    from core.native import (  # noqa: F401  they have no uncompiled form
+        arrays,
+        clock,
+        frames,
+        gather,
+        strings,
+    )
 except ImportError as error:
     raise ImportError(
         f"core's compiled modules are not beside {__file__} ({error}). In a checkout run "

@@ -17,4 +17,17 @@ def flat(array: np.ndarray, dtype: np.dtype) -> bytes | memoryview:
     """The bytes of an array as `dtype`, row-major: a copy of a small one, else a read-only view."""
 
 def length(raw: Buffer) -> int:
-    """Bytes of a contiguous object with the buffer protocol."""
+    """Bytes of an array, or of a contiguous object with the buffer protocol."""
+
+def joined(parts: list[Buffer], alignment: int) -> bytes:
+    """A copy of all parts, each behind the one before at the next multiple of `alignment`, zeros between.
+
+    parts   arrays, of which the elements are copied in row-major order, or contiguous buffers
+    The end is at a multiple of `alignment` too.
+    """
+
+def part(raw: Buffer, start: int, size: int) -> bytes | memoryview:
+    """`size` bytes of a flat buffer from `start` on: a copy of bytes, else a view.
+
+    Raises ValueError if bytes have not as many.
+    """

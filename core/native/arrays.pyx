@@ -6,6 +6,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.memoryview cimport PyMemoryView_FromObject
 from cpython.ref cimport Py_INCREF
+from libc.string cimport memcpy, memset
 
 import numpy
 
@@ -98,7 +99,72 @@ cpdef Py_ssize_t length(object raw) except -1:
     cdef Py_ssize_t found
     if type(raw) is bytes:
         return PyBytes_GET_SIZE(raw)
+    if type(raw) is np.ndarray:
+        return np.PyArray_NBYTES(<np.ndarray>raw)
     PyObject_GetBuffer(raw, &buffer, PyBUF_SIMPLE)
     found = buffer.len
     PyBuffer_Release(&buffer)
     return found
+
+
+cdef Py_ssize_t fill(char* to, Py_ssize_t room, object raw) except -1:
+    """Copy the bytes of an object, row-major; how many these are. ValueError if there is no room."""
+    cdef Py_buffer buffer
+    cdef Py_ssize_t size
+    if type(raw) is bytes:
+        size = PyBytes_GET_SIZE(raw)
+        _check(size, room)
+        memcpy(to, PyBytes_AS_STRING(raw), size)
+        return size
+    if type(raw) is np.ndarray:
+        if np.PyArray_TYPE(<np.ndarray>raw) == np.NPY_OBJECT:
+            raise ValueError("an array of objects has no bytes")
+        if not np.PyArray_IS_C_CONTIGUOUS(<np.ndarray>raw):
+            raw = _contiguous(raw)
+        size = np.PyArray_NBYTES(<np.ndarray>raw)
+        _check(size, room)
+        memcpy(to, np.PyArray_DATA(<np.ndarray>raw), size)
+        return size
+    PyObject_GetBuffer(raw, &buffer, PyBUF_SIMPLE)
+    size = buffer.len
+    try:
+        _check(size, room)
+        memcpy(to, buffer.buf, size)
+    finally:
+        PyBuffer_Release(&buffer)
+    return size
+
+
+cdef inline int _check(Py_ssize_t size, Py_ssize_t room) except -1:
+    if size > room:
+        raise ValueError(f"{size} bytes where {room} were expected")
+    return 0
+
+
+cpdef bytes joined(list parts, Py_ssize_t alignment):
+    """One bytes object of many; see arrays.pyi."""
+    cdef Py_ssize_t size = 0, copied, gap, at = 0
+    for part in parts:
+        copied = length(part)
+        size += copied + _gap(copied, alignment)
+    cdef bytes whole = PyBytes_FromStringAndSize(NULL, size)
+    cdef char* to = PyBytes_AS_STRING(whole)
+    for part in parts:
+        copied = fill(to + at, size - at, part)
+        gap = min(_gap(copied, alignment), size - at - copied)
+        memset(to + at + copied, 0, gap)
+        at += copied + gap
+    return whole
+
+
+cdef inline Py_ssize_t _gap(Py_ssize_t size, Py_ssize_t alignment) noexcept:
+    return (alignment - size % alignment) % alignment
+
+
+cpdef object part(object raw, Py_ssize_t start, Py_ssize_t size):
+    """Some of the bytes of an object; see arrays.pyi."""
+    if type(raw) is not bytes:
+        return PyMemoryView_FromObject(raw)[start : start + size]
+    if start < 0 or size < 0 or start > PyBytes_GET_SIZE(raw) - size:
+        raise ValueError(f"{size} bytes from {start} on, of {PyBytes_GET_SIZE(raw)}")
+    return PyBytes_FromStringAndSize(PyBytes_AS_STRING(raw) + start, size)

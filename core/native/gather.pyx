@@ -10,7 +10,7 @@ cdef enum:
     WITHOUT_GIL_FROM = 65536
 
 
-def gather(list parts, out, Py_ssize_t offset=0):
+def gather(list parts, out, Py_ssize_t offset=0, Py_ssize_t alignment=1):
     """Copy `parts` one after another into `out` from byte `offset` on; see gather.pyi."""
     cdef Py_ssize_t n = len(parts)
     cdef Py_buffer target
@@ -19,11 +19,13 @@ def gather(list parts, out, Py_ssize_t offset=0):
     cdef char* to
     if sources == NULL:
         raise MemoryError()
+    if alignment < 1:
+        raise ValueError(f"gather: alignment {alignment}")
     try:
         for i in range(n):
             PyObject_GetBuffer(parts[i], &sources[i], PyBUF_SIMPLE)
             held += 1
-            total += sources[i].len
+            total = _up(total, alignment) + sources[i].len
         PyObject_GetBuffer(out, &target, PyBUF_SIMPLE | PyBUF_WRITABLE)
         try:
             if offset < 0 or offset > target.len or total > target.len - offset:
@@ -33,9 +35,9 @@ def gather(list parts, out, Py_ssize_t offset=0):
             to = <char*>target.buf + offset
             if total >= WITHOUT_GIL_FROM:
                 with nogil:
-                    _copy(sources, n, to)
+                    _copy(sources, n, to, alignment)
             else:
-                _copy(sources, n, to)
+                _copy(sources, n, to, alignment)
         finally:
             PyBuffer_Release(&target)
     finally:
@@ -45,8 +47,14 @@ def gather(list parts, out, Py_ssize_t offset=0):
     return total
 
 
-cdef void _copy(Py_buffer* sources, Py_ssize_t n, char* to) noexcept nogil:
-    cdef Py_ssize_t i
+cdef void _copy(Py_buffer* sources, Py_ssize_t n, char* to, Py_ssize_t alignment) noexcept nogil:
+    cdef Py_ssize_t i, at = 0
     for i in range(n):
-        memcpy(to, sources[i].buf, sources[i].len)
-        to += sources[i].len
+        at = _up(at, alignment)
+        memcpy(to + at, sources[i].buf, sources[i].len)
+        at += sources[i].len
+
+
+cdef inline Py_ssize_t _up(Py_ssize_t size, Py_ssize_t alignment) noexcept nogil:
+    """The next multiple."""
+    return size + (alignment - size % alignment) % alignment

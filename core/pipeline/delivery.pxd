@@ -47,7 +47,9 @@ cdef class BatchDelivery:
     @cython.locals(response=InferenceResponse)
     cdef _answer(self, Py_ssize_t i, list tensors)
     cdef _put(self, Py_ssize_t i, item, bint final, bint failure)
-    @cython.locals(i=cython.Py_ssize_t, batch=Batch, terms=Terms, found=list)
+    @cython.locals(i=cython.Py_ssize_t)
+    cpdef respond_all(self, list answers)
+    @cython.locals(batch=Batch, terms=Terms, found=list)
     cpdef executed(self, outputs, error)
     @cython.locals(batch=Batch, start=cython.longlong, end=cython.longlong, compute_start=cython.longlong,
                    compute_end=cython.longlong, i=cython.Py_ssize_t, answers=list)

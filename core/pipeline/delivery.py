@@ -114,6 +114,11 @@ class BatchDelivery:
         else:
             self._put(i, response, final, False)
 
+    def respond_all(self, answers: list[list[Tensor]]) -> None:
+        for i in range(len(answers)):
+            if not self._answered[i]:
+                self._answer(i, answers[i])
+
     def fail(self, i: int, error: CoreError, final: bool, failure: bool) -> None:
         self._put(i, error, final, failure)
 
@@ -169,9 +174,7 @@ class BatchDelivery:
                 batch.compute_end_ns = terms.clock.now_ns()
             try:
                 found = split(outputs, batch)
-                for i in range(len(found)):
-                    if not self._answered[i]:
-                        self._answer(i, found[i])
+                self.respond_all(found)
             except CoreError as problem:
                 error = problem
         if error is not None:

@@ -113,15 +113,17 @@ async def test_leaving_an_iteration_at_its_end_does_not_cancel():
     assert not found.request.cancelled
 
 
-def test_cancel_tells_each_listener_once():
+@pytest.mark.parametrize("before", [0, 1, 2, 3])
+def test_cancel_tells_each_listener_once(before):
     request, told = InferenceRequest("m", {}), []
-    request.on_cancel(lambda: told.append(1))
+    for i in range(before):
+        request.on_cancel(lambda i=i: told.append(i))
 
     request.cancel()
     request.cancel()
-    request.on_cancel(lambda: told.append(2))
+    request.on_cancel(lambda: told.append("late"))
 
-    assert told == [1, 2]
+    assert told == [*range(before), "late"]
 
 
 def test_what_comes_while_the_first_is_told_is_told_behind_it():

@@ -7,7 +7,8 @@
     both ends of the channel: protocol.py messages · arena.py shared memory · layout.py tensors in it ·
     strings.py BYTES · PROTOCOL.md explains it
 
-A child imports this package without core: `backend` is looked up when somebody asks for it.
+A child imports this package and of core only `core.native`: `backend` is looked up when somebody asks
+for it.
 """
 
 from typing import Any

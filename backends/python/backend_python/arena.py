@@ -187,18 +187,21 @@ class Receiver:
         number: int = MARK.unpack_from(self._mmap)[0]
         return number
 
-    def tensors(self, content: bytes, fixed: int, offset: int, size: int) -> tuple[Any, int]:
-        """The bytes of a message's tensors, and where the rest of its content ends.
+    def tensors(self, content: bytes, fixed: int, offset: int, size: int) -> tuple[Any, int, int]:
+        """Where the bytes of a message's tensors are, and where the rest of its content ends.
 
         content  of the message, whose first `fixed` bytes tell offset and size
-        The bytes are an object with the buffer protocol, writable in a writable arena.
+        Returns an object with the buffer protocol, writable in a writable arena, from which of its
+        bytes on they are, and the end.
         """
         if offset != INLINE:
-            return (self.take(offset, size) if size else b""), len(content)
+            return (self.take(offset, size) if size else b""), 0, len(content)
         end = len(content) - size
         if end < fixed:
             raise ProtocolError(f"message of {len(content)} bytes with {size} bytes of tensors")
-        return (bytearray(content[end:]) if self._writable else content[end:]), end
+        if self._writable:
+            return bytearray(memoryview(content)[end:]), 0, end
+        return content, end, end
 
     def take(self, offset: int, size: int) -> np.ndarray[Any, Any]:
         """The bytes of a region, a view that holds it.

@@ -8,12 +8,12 @@ sides compute by the same rule, so layouts of equal batches are equal bytes and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from backend_python.api.datatypes import BYTES, ITEM_SIZE
 from backend_python.arena import aligned
-from backend_python.protocol import ProtocolError, to_json
+from backend_python.protocol import ProtocolError
 
 _REMEMBERED = 256  # layouts
 _REMEMBERED_BELOW = 1 << 13  # bytes of one layout
@@ -35,9 +35,6 @@ class Answer(NamedTuple):
     places: list[Place]
     error: tuple[int, str] | None  # code and text
     parameters: str  # JSON, or ""
-
-
-Entry = tuple[str, int, tuple[int, ...], int]  # name, number, shape, bytes
 
 
 def places(entries: Sequence[Sequence[Any]], start: int, region: int) -> tuple[list[Place], int]:
@@ -97,39 +94,20 @@ def uniform(items: Sequence[Sequence[Place]]) -> int:
     return stride
 
 
-class Items:
-    """The JSON of items of layouts, remembered by the entries in them. Any thread.
-
-    get   the JSON of entries that are known, else None
-    """
-
-    def __init__(self, item: Callable[[tuple[Entry, ...]], Any] = lambda entries: entries):
-        self._item = item
-        self._known: dict[tuple[Entry, ...], bytes] = {}
-        self.get = self._known.get
-
-    def add(self, entries: tuple[Entry, ...]) -> bytes:
-        """The JSON of `entries`, remembered if it is short."""
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        told = to_json(self._item(entries))
-        if len(told) < _REMEMBERED_BELOW:
-            self._known[entries] = told
-        return told
-
-
 class Memory:
-    """Remembers what was computed of the last layouts. Any thread."""
+    """Remembers what was computed of the last layouts. Any thread.
+
+    get   what was added for an equal key, else None
+    """
 
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}
+        self.get = self._known.get
 
-    def of(self, key: Any, size: int, compute: Callable[[], Any]) -> Any:
-        """`compute()`, or what it gave for an equal key. `size` is that of the key in bytes."""
-        if (found := self._known.get(key)) is None:
-            found = compute()
-            if size < _REMEMBERED_BELOW:
-                if len(self._known) >= _REMEMBERED:
-                    self._known.clear()
-                self._known[key] = found
+    def add(self, key: Any, size: int, found: Any) -> Any:
+        """Remember `found`, unless the `size` of what is to be remembered is large. Gives it back."""
+        if size < _REMEMBERED_BELOW:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[key] = found
         return found

@@ -1,92 +1,21 @@
-"""Frames, arenas and layouts: the parts of the channel, each by itself."""
+"""Arenas and layouts: the parts of the channel, each by itself."""
 
-import contextlib
 import fcntl
 import gc
 import math
 import mmap
 import os
 import random
-import socket
 
 import numpy as np
 import pytest
 from backend_python import arena, layout, protocol, strings
-from backend_python.protocol import Frame, ProtocolError
+from backend_python.child.messages import Items
+from backend_python.protocol import ProtocolError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.native import strings as native
-
-# frames ------------------------------------------------------------------------
-
-
-@pytest.fixture
-def pair():
-    one, other = socket.socketpair()
-    yield one, other
-    one.close()
-    other.close()
-
-
-FRAMES = st.lists(
-    st.tuples(
-        st.integers(0, 255),
-        st.integers(0, 2**64 - 1),
-        st.binary(max_size=300),
-        st.lists(st.integers(0, 2**64 - 1), max_size=5),
-    ),
-    max_size=20,
-)
-
-
-@given(FRAMES, st.integers(1, 200))
-def test_frames_come_whole_however_they_are_cut(frames, step):
-    one, other = socket.socketpair()
-    with one, other:
-        reader = protocol.Reader(other)
-        data = b"".join(protocol.frame(*frame) for frame in frames)
-        found = []
-        for at in range(0, len(data), step):
-            one.sendall(data[at : at + step])
-            assert reader.receive()
-            found.extend(reader.frames())
-
-    assert found == [Frame(kind, number, tuple(r), c) for kind, number, c, r in frames]
-
-
-def test_a_frame_larger_than_the_buffer_comes_whole(pair):
-    one, other = pair
-    reader = protocol.Reader(other)
-    content = random.Random(0).randbytes(1_000_000)
-    data = protocol.frame(protocol.CALL, 1, b"small") + protocol.frame(protocol.CALL, 7, content)
-    found = []
-    for at in range(0, len(data), 50_000):
-        one.sendall(data[at : at + 50_000])
-        reader.receive()
-        found.extend(reader.frames())
-
-    assert [frame.content for frame in found] == [b"small", content]
-
-
-def test_the_end_of_the_channel_is_told(pair):
-    one, other = pair
-    reader = protocol.Reader(other)
-    one.close()
-
-    assert not reader.receive()
-
-
-@pytest.mark.parametrize("header", [(2**31, 1, 0, 0), (8, 1, 2, 0)], ids=str)
-def test_an_impossible_frame_is_refused(pair, header):
-    one, other = pair
-    reader = protocol.Reader(other)
-    one.sendall(protocol.HEADER.pack(*header))
-    reader.receive()
-
-    with pytest.raises(ProtocolError):
-        list(reader.frames())
-
 
 # arenas ------------------------------------------------------------------------
 
@@ -110,35 +39,14 @@ def sent(sender, data):
 def test_tensors_are_read_as_they_were_written(fd, size, inline, writable):
     sender, receiver = arena.Sender(fd), arena.Receiver(fd, writable=writable)
     data = random.Random(size).randbytes(size)
-    place = (protocol.INLINE if inline else sent(sender, data), size)
-    pieces = [data[: size // 2], data[size // 2 :]] if inline else []
+    offset = protocol.INLINE if inline else sent(sender, data)
+    content = b"fixed" + b"rest" + (data if inline else b"")
 
-    message = protocol.tensor_frame(protocol.EXECUTE, 1, place, b"rest", pieces, [7])
-    frame = cut(message)
-    found, end = receiver.tensors(
-        frame.content, protocol.PLACE.size, *protocol.PLACE.unpack_from(frame.content)
-    )
+    found, at, end = receiver.tensors(content, len(b"fixed"), offset, size)
 
-    assert frame[:3] == (protocol.EXECUTE, 1, (7,))
-    assert frame.content[protocol.PLACE.size : end] == b"rest"
-    assert bytes(memoryview(found)) == data
+    assert content[len(b"fixed") : end] == b"rest"
+    assert bytes(memoryview(found)[at : at + size]) == data
     assert memoryview(found).readonly != writable
-
-
-def cut(message):
-    """The one frame of a message."""
-    one, other = socket.socketpair()
-    with one, other:
-        reader = protocol.Reader(other)
-        one.setblocking(False)
-        frames = []
-        while message or not frames:
-            with contextlib.suppress(BlockingIOError):
-                message = message[one.send(message) :]
-            assert reader.receive()
-            frames += reader.frames()
-    (frame,) = frames
-    return frame
 
 
 def test_inline_tensors_longer_than_their_message_are_refused(fd):
@@ -326,7 +234,7 @@ def test_only_requests_with_equal_arrays_are_uniform(kinds, order):
 
 
 def test_what_items_remember_is_what_they_said_first():
-    items = layout.Items()
+    items = Items(lambda entries: entries)
     entries = [(("x", 11, (n,), 4 * n),) for n in range(600)]
 
     told = [items.get(each) or items.add(each) for each in entries + entries]

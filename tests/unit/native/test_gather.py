@@ -23,6 +23,22 @@ def test_parts_follow_each_other_from_the_offset_on(parts, offset):
     assert out == b"\xee" * offset + whole + b"\xee" * 3
 
 
+@given(
+    st.lists(st.binary(max_size=200), max_size=20), st.integers(0, 7), st.sampled_from([1, 3, 64])
+)
+def test_aligned_parts_leave_what_is_between_them(parts, offset, alignment):
+    expected = bytearray(b"\xee" * (offset + 21 * 264))
+    at = end = 0
+    for each in parts:
+        at = end + -end % alignment
+        end = at + len(each)
+        expected[offset + at : offset + end] = each
+    out = bytearray(b"\xee" * len(expected))
+
+    assert gather(parts, out, offset, alignment) == end
+    assert out == expected
+
+
 @given(st.sampled_from(FIXED), st.data())
 def test_rows_of_arrays_become_one_array(dtype, data):
     columns = data.draw(st.integers(1, 5))

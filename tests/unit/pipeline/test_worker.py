@@ -144,6 +144,38 @@ async def test_under_a_rate_limit_nothing_is_begun_ahead():
     await chain.close()
 
 
+async def test_answers_to_all_requests_leave_out_those_that_have_one():
+    model, chain = await open_model(Elsewhere, "dynamic_batching { }")
+    replies = [ask(chain, value) for value in (1, 2, 3)]
+    await asyncio.sleep(0)
+    ((batch, done),) = model.begun
+
+    batch.fail(1, "refused")
+    batch.respond_all([[Tensor.of("y", np.array([[value]], np.int32))] for value in (4, 5, 6)])
+    done(None)
+
+    found = await asyncio.gather(*replies, return_exceptions=True)
+    assert found[1].message == "refused"
+    assert [found[i].output("y").array.tolist() for i in (0, 2)] == [[[4]], [[6]]]
+    await chain.close()
+
+
+async def test_a_batch_tells_of_each_request_that_is_cancelled():
+    model, chain = await open_model(Elsewhere, "dynamic_batching { }")
+    replies = [ask(chain, value) for value in (1, 2)]
+    await asyncio.sleep(0)
+    ((batch, done),) = model.begun
+    told = []
+    batch.on_cancel(lambda: told.append([request.cancelled for request in batch.requests]))
+
+    replies[1].cancel()
+    replies[0].cancel()
+
+    assert told == [[False, True], [True, True]]
+    done(KeyError("over"))
+    await chain.close()
+
+
 @pytest.mark.parametrize("value,text", [(-1, "ValueError: negative"), (1, "KeyError: 'later'")])
 async def test_what_goes_wrong_with_a_callback_fails_its_batch_alone(value, text):
     model, chain = await open_model(Elsewhere)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from backend_python.api.errors import TritonError, TritonModelException
 from backend_python.api.host import Answers, Host, Key, current
@@ -171,6 +171,35 @@ class InferenceRequest:
         request._parameters = parameters
         request._trace = trace
         return request
+
+    @classmethod
+    def _all_plain(
+        cls,
+        host: Host,
+        batch: int,
+        inputs: Iterable[list[Tensor]],
+        outputs: frozenset[str],
+        decoupled: bool,
+    ) -> list[InferenceRequest]:
+        """The requests of a batch that have nothing but these inputs."""
+        requests = []
+        for i, tensors in enumerate(inputs):
+            request: InferenceRequest = _new(cls)  # as _received does, without its call
+            request._host = host
+            request._key = (batch, i)
+            request._sender = None
+            request._decoupled = decoupled
+            request._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
+            request._inputs = tensors
+            request._outputs = outputs
+            request._request_id = ""
+            request._correlation_id = 0
+            request._flags = 0
+            request._timeout = 0
+            request._parameters = ""
+            request._trace = None
+            requests.append(request)
+        return requests
 
     def inputs(self) -> list[Tensor]:
         return self._inputs

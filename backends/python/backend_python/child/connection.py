@@ -24,6 +24,8 @@ from backend_python.child import messages
 from backend_python.child.held import Held
 from backend_python.child.messages import Parts
 from backend_python.protocol import Frame
+from core.native.arrays import joined
+from core.native.frames import message
 
 _MOST_CANCELLED = 4096  # notices that are kept; the oldest go first
 _FAREWELL_S = 5.0  # what finalize gets when the server has vanished
@@ -58,7 +60,7 @@ class Connection:
 
     def __init__(self, sock: socket.socket, inputs: arena.Receiver, outputs: arena.Sender):
         self._sock = sock
-        self._reader = protocol.Reader(sock)
+        self._reader = protocol.reader(sock)
         self._in = inputs
         self._out = outputs
         # Reentrant: a collected object of the model may log from its __del__ while we send.
@@ -115,22 +117,23 @@ class Connection:
         hold     it may wait for the next message, or some milliseconds
         """
         size = parts.size
-        place, pieces = (0, 0), []
+        offset, inline = 0, b""
         with self._sending:
             within, self._within = self._within, True
             try:
                 if 0 < size < protocol.INLINE_BELOW:
-                    place, pieces = (protocol.INLINE, size), parts.pieces
+                    offset, inline = protocol.INLINE, joined(parts.tensors, arena.ALIGNMENT)
                 elif size:
-                    place = (self._out.allocate(size), size)
-                    messages.write(self._out.memory, place[0], parts.pieces)
+                    offset = self._out.allocate(size)
+                    messages.write(self._out.memory, offset, parts.tensors)
                 released = self._in.drain_released(protocol.MOST_RELEASED)
-                rest = fixed + parts.layout + fields
-                message = protocol.tensor_frame(kind, number, place, rest, pieces, released)
+                place = protocol.PLACE.pack(offset, size)
+                content = [place, fixed, parts.layout, fields, inline]
+                whole = message(kind, number, released, content)
                 if hold:
-                    self._held.add(message)
+                    self._held.add(whole)
                 else:
-                    self._send_all(message)
+                    self._send_all(whole)
             finally:
                 self._within = within
         if self._dropped:  # while this was being sent
@@ -332,7 +335,7 @@ class Connection:
         if not alive:
             self._close()
             raise Closed
-        for frame in self._reader.frames():
+        while (frame := self._reader.next()) is not None:
             if frame.released:
                 with self._sending:
                     self._out.free(frame.released)
@@ -358,8 +361,8 @@ class Connection:
         elif frame.kind == protocol.INFERRED:
             fixed = protocol.ANSWER
             offset, size, _, flags = fixed.unpack_from(frame.content)
-            region, stop = self._in.tensors(frame.content, fixed.size, offset, size)
-            told = frame._replace(content=frame.content[:stop])
+            region, _, stop = self._in.tensors(frame.content, fixed.size, offset, size)
+            told = Frame(frame.kind, frame.number, (), frame.content[:stop])
             self._deliver(told, region, bool(flags & protocol.FINAL))
         elif frame.kind != protocol.RELEASE:
             with self._lock:

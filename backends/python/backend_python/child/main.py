@@ -1,7 +1,7 @@
 """Main loop of a child, in a fork of the template.
 
-Imports numpy and the standard library only, and as little of that as possible: it is memory of every
-server that has a Python model.
+Imports numpy, core.native and the standard library only, and as little of that as possible: it is
+memory of every server that has a Python model.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +21,8 @@ from backend_python.api.tensor import Tensor
 from backend_python.arena import ALIGNMENT, Receiver
 from backend_python.protocol import Frame
 from backend_python.strings import speakable
+from core.native.gather import gather
 
-_COPIED_BELOW = 4096  # bytes
 _LAST = ALIGNMENT - 1
 
 
@@ -30,7 +30,9 @@ class Parts(NamedTuple):
     """What a message has besides its fixed part."""
 
     layout: bytes
-    pieces: list[Any]  # the bytes of its region, one behind the other
+    tensors: list[
+        Any
+    ]  # what the region holds, arrays or bytes, each at the next multiple of ALIGNMENT
     size: int  # of the region
 
 
@@ -52,6 +54,27 @@ class _Plan(NamedTuple):
     columns: list[_Column] | None  # None if the requests are not alike
 
 
+Entry = tuple[str, int, tuple[int, ...], int]  # name, number of the datatype, shape, bytes
+
+
+class Items:
+    """The JSON of items of layouts, remembered by the entries in them. Any thread.
+
+    get   the JSON of entries that are known, else None
+    """
+
+    def __init__(self, item: Callable[[tuple[Entry, ...]], Any]):
+        self._item = item
+        self._known = layout.Memory()
+        self.get = self._known.get
+
+    def add(self, entries: tuple[Entry, ...]) -> bytes:
+        """The JSON of `entries`, remembered if it is short."""
+        told = protocol.to_json(self._item(entries))
+        self._known.add(entries, len(told), told)
+        return told
+
+
 class RequestDecoder:
     """EXECUTE → the model's InferenceRequests. The thread that executes."""
 
@@ -60,30 +83,23 @@ class RequestDecoder:
         self._in = inputs
         self._all = frozenset(output_names)
         self._decoupled = decoupled
-        self._layouts = layout.Memory()
+        self._plans = layout.Memory()
 
     def requests(self, frame: Frame) -> list[InferenceRequest]:
         content = frame.content
         offset, size, length = protocol.REGION.unpack_from(content)
         end = protocol.REGION.size + length
-        region, stop = self._in.tensors(content, end, offset, size)
+        region, _, stop = self._in.tensors(content, end, offset, size)
         described = content[protocol.REGION.size : end]
-        plan = self._layouts.of((described, size), length, lambda: _plan(described, size))
+        if (plan := self._plans.get((described, size))) is None:
+            plan = self._plans.add((described, size), length, _plan(described, size))
         inputs = _alike(plan.columns, region) if plan.columns else _each(plan.places, region)
-        received = InferenceRequest._received
-        host, batch, wanted, decoupled = self._host, frame.number, self._all, self._decoupled
         if stop == end:
-            return [
-                received(host, (batch, i), tensors, wanted, decoupled)
-                for i, tensors in enumerate(inputs)
-            ]
+            return InferenceRequest._all_plain(
+                self._host, frame.number, inputs, self._all, self._decoupled
+            )
         fields = json.loads(content[end:stop])
-        return [
-            self._told(batch, i, tensors, fields[i])
-            if fields[i]
-            else received(host, (batch, i), tensors, wanted, decoupled)
-            for i, tensors in enumerate(inputs)
-        ]
+        return [self._told(frame.number, i, tensors, fields[i]) for i, tensors in enumerate(inputs)]
 
     def _told(self, batch: int, i: int, inputs: list[Tensor], fields: Any) -> InferenceRequest:
         request_id, correlation_id, flags, timeout, parameters, outputs, trace = fields
@@ -131,7 +147,7 @@ def _alike(columns: list[_Column], region: Any) -> Iterable[list[Tensor]]:
     for name, number, dtype, shape, start, strides in columns:
         tensors: list[Tensor] = []
         for row in np.ndarray(shape, dtype, region, start, strides):
-            tensor = new(Tensor)  # as Tensor._shared does, without its call
+            tensor: Tensor = new(Tensor)  # as Tensor._shared does, without its call
             tensor._name = name
             tensor._number = number
             tensor._array = row
@@ -154,46 +170,46 @@ def _each(places: list[list[layout.Place]], region: Any) -> Iterable[list[Tensor
 
 
 class AnswerEncoder:
-    """InferenceResponses → a layout and the pieces of its region. Any thread."""
+    """InferenceResponses → a layout and the tensors of its region. Any thread."""
 
     def __init__(self) -> None:
-        self._items = layout.Items(lambda entries: (entries, None, ""))
+        self._items = Items(lambda entries: (entries, None, ""))
 
     def batch(
         self, requests: list[InferenceRequest], responses: list[InferenceResponse | None]
     ) -> Parts:
         """What EXECUTED tells."""
-        pieces: list[Any] = []
+        tensors: list[Any] = []
         items: list[bytes] = []
         end = 0
         for request, response in zip(requests, responses, strict=True):
             if response is not None:
-                item, end = self._item(response, request._outputs, pieces, end)
+                item, end = self._item(response, request._outputs, tensors, end)
                 items.append(item)
             elif request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
                 items.append(b"true")
             else:
                 items.append(b"null" if request._sender is None else b"false")
-        return Parts(b"[%s]" % b",".join(items), pieces, end)
+        return Parts(b"[%s]" % b",".join(items), tensors, end)
 
     def one(self, response: InferenceResponse | None, wanted: frozenset[str]) -> Parts:
         """The same for one answer of a stream: what RESPOND tells."""
         if response is None:
             return Parts(b"[null]", [], 0)
-        pieces: list[Any] = []
-        item, end = self._item(response, wanted, pieces, 0)
-        return Parts(b"[%s]" % item, pieces, end)
+        tensors: list[Any] = []
+        item, end = self._item(response, wanted, tensors, 0)
+        return Parts(b"[%s]" % item, tensors, end)
 
     def _item(
-        self, response: InferenceResponse, wanted: frozenset[str], pieces: list[Any], end: int
+        self, response: InferenceResponse, wanted: frozenset[str], tensors: list[Any], end: int
     ) -> tuple[bytes, int]:
-        """One answer as it stands in a layout; its tensors go to `pieces`, whose size is `end`."""
+        """One answer as it stands in a layout; its tensors go to `tensors`, whose size is `end`."""
         error = response._error
         if error is not None:
             told = (int(error._code), speakable(error._message))
             return protocol.to_json(((), told, "")), end
         outputs = [tensor for tensor in response._outputs if tensor._name in wanted]
-        entries, end = _entries(outputs, pieces, end)
+        entries, end = _entries(outputs, tensors, end)
         if response._parameters:
             return protocol.to_json((entries, None, response._parameters)), end
         return self._items.get(entries) or self._items.add(entries), end
@@ -204,8 +220,8 @@ def call(request: InferenceRequest, decoupled: bool) -> tuple[Parts, bytes]:
 
     TypeError or ValueError for a field that is not what InferenceRequest says.
     """
-    pieces: list[Any] = []
-    entries, end = _entries(request._inputs, pieces, 0)
+    tensors: list[Any] = []
+    entries, end = _entries(request._inputs, tensors, 0)
     fields = [
         speakable(request.model_name),
         int(request.model_version),
@@ -218,7 +234,7 @@ def call(request: InferenceRequest, decoupled: bool) -> tuple[Parts, bytes]:
         sorted(map(speakable, request._outputs)),
         request.trace()._key,
     ]
-    return Parts(protocol.to_json([entries]), pieces, end), protocol.to_json(fields)
+    return Parts(protocol.to_json([entries]), tensors, end), protocol.to_json(fields)
 
 
 def response(content: bytes, region: Any) -> tuple[InferenceResponse | None, bool]:
@@ -244,32 +260,28 @@ def response(content: bytes, region: Any) -> tuple[InferenceResponse | None, boo
     return found, final
 
 
-def write(memory: memoryview, offset: int, pieces: Sequence[Any]) -> None:
-    """Copy the pieces into their region."""
-    for data in pieces:
-        end = offset + len(data)
-        memory[offset:end] = data
-        offset = end
+def write(memory: memoryview, offset: int, tensors: list[Any]) -> None:
+    """Copy tensors into their region, large ones without the GIL."""
+    gather(tensors, memory, offset, ALIGNMENT)
 
 
 def _entries(
-    tensors: Sequence[Tensor], pieces: list[Any], end: int
-) -> tuple[tuple[layout.Entry, ...], int]:
-    """Tensors as they stand in a layout; their bytes go to `pieces`, whose size so far is `end`."""
-    entries: list[layout.Entry] = []
+    tensors: Sequence[Tensor], found: list[Any], end: int
+) -> tuple[tuple[Entry, ...], int]:
+    """Tensors as they stand in a layout; what they hold goes to `found`, whose size so far is `end`."""
+    entries: list[Entry] = []
     for tensor in tensors:
         array = tensor._array
-        if array is None or array.nbytes >= _COPIED_BELOW or tensor._number == BYTES:
+        if array is None or tensor._number == BYTES:
             data = tensor._wire()
-            entries.append((tensor._name, tensor._number, tensor._dims(), len(data)))
-        else:  # copied is quicker than viewed
-            data = array.tobytes()
-            entries.append((tensor._name, tensor._number, array.shape, len(data)))
-        pieces.append(data)
-        end += len(data)
-        if gap := -end & _LAST:
-            pieces.append(bytes(gap))
-            end += gap
+            size = len(data)
+            entries.append((tensor._name, tensor._number, tensor._dims(), size))
+            found.append(data)
+        else:
+            size = array.nbytes
+            entries.append((tensor._name, tensor._number, array.shape, size))
+            found.append(array)
+        end += (size + _LAST) & -ALIGNMENT
     return tuple(entries), end
 
 

@@ -16,21 +16,48 @@ Done = Callable[[BaseException | None], None]
 class Active:
     """A batch whose requests have not all had their last answer.
 
-    done   to be called when the execution is over; None then
-    open   requests without their last answer
+    done      to be called when the execution is over; None then
+    whole     no request has had an answer, as with most batches until they have them all
     """
 
-    __slots__ = ("batch", "done", "open")
+    __slots__ = ("_cancel", "_open", "_told", "batch", "done", "number")
 
-    def __init__(self, batch: Batch, done: Done):
+    def __init__(self, number: int, batch: Batch, done: Done, cancel: Callable[[int, int], None]):
+        self.number = number
         self.batch = batch
         self.done: Done | None = done
-        self.open = set(range(len(batch.requests)))
+        self._cancel = cancel  # tells the child: number, index
+        self._open: set[int] | None = None  # None as long as it is whole
+        self._told: set[int] | None = None  # requests whose cancellation the child has been told
+
+    @property
+    def whole(self) -> bool:
+        return self._open is None
+
+    @property
+    def open(self) -> set[int]:
+        """Requests without their last answer; whoever gives one takes it out."""
+        if self._open is None:
+            self._open = set(range(len(self.batch.requests)))
+        return self._open
 
     @property
     def answered(self) -> bool:
         """Whether any request has had its last answer."""
-        return len(self.open) < len(self.batch.requests)
+        return self._open is not None and len(self._open) < len(self.batch.requests)
+
+    def close(self) -> None:
+        """All requests have had their last answers."""
+        self._open = set()
+
+    def cancelled(self) -> None:
+        """A request has been cancelled: tell the child."""
+        if self._told is None:
+            self._told = set()
+        for i in sorted(self.open - self._told):
+            if self.batch.requests[i].cancelled:
+                self._told.add(i)
+                self._cancel(self.number, i)
 
 
 def behind_the_first(active: dict[int, Active]) -> dict[int, Active]:
@@ -51,10 +78,14 @@ class Took:
         self.short = False
         self._seen = 0
 
-    def add(self, ns: int) -> None:
+    def add(self, ns: int) -> bool:
+        """One took `ns`. Whether `short` is another now."""
         if ns >= SHORT_NS:
-            self.short = False
+            changed, self.short = self.short, False
             self._seen = 0
-        elif not self.short:
-            self._seen += 1
-            self.short = self._seen >= _TRIAL
+            return changed
+        if self.short:
+            return False
+        self._seen += 1
+        self.short = self._seen >= _TRIAL
+        return self.short

@@ -7,27 +7,26 @@ answers of EXECUTED to the batch before it tells that the execution is over.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
 from typing import Any
 
-import orjson
-
 from backend_python import layout, protocol
+from backend_python.arena import ALIGNMENT
 from backend_python.protocol import Frame, ProtocolError
 from backend_python.server.active import AHEAD, Active, Done, Took, behind_the_first
+from backend_python.server.answers import Remembered, give
 from backend_python.server.errors import failed, unhealthy
 from backend_python.server.nested import NestedCalls
 from backend_python.server.process import Process
 from backend_python.server.requests import COPIED_ON_THE_LOOP, Encoder, Parts, write
-from core import dtypes
 from core.batch import Batch
-from core.errors import CoreError, Kind
-from core.request import Parameter
-from core.tensor import Buffer, Tensor
+from core.errors import CoreError
+from core.native.arrays import joined
+from core.native.frames import message
+from core.tensor import Tensor
 
 logger = logging.getLogger("core")
 
@@ -39,6 +38,8 @@ class Connection:
 
     died     called once the child is not to be used any more
     again    called for each batch that the child has not begun, when it has ended
+    ahead    told how many batches the child may have, when that changes, of a model whose requests
+             run one by one
     outputs  names of the model's outputs
     server   whose models the model may call; None where there is none
     """
@@ -50,6 +51,7 @@ class Connection:
         decoupled: bool,
         died: Callable[[], None],
         again: Callable[[Batch, Done], None],
+        ahead: Callable[[int], None],
         outputs: Collection[str],
         server: Any = None,
     ):
@@ -58,11 +60,12 @@ class Connection:
         self._decoupled = decoupled
         self._died = died
         self._again = again
+        self._ahead = ahead
         self._number = 0
         self._active: dict[int, Active] = {}
         self._behind: dict[int, Active] = {}  # of a dying child, which may not have begun them
         self._unsent: deque[memoryview] = deque()  # what the socket would not take yet
-        self._layouts = layout.Memory()
+        self._layouts = Remembered()
         self._encoder = Encoder(outputs)
         self._finished: deque[Done] = deque()  # executions that are over, not told yet
         self._took = Took()
@@ -71,6 +74,8 @@ class Connection:
         self._together = 1  # how many went together the last time
         self._flushing = False
         self.alive = True
+        self.was_busy = False  # whether the child executed a batch when it was detached
+        self.ended: Future[None] = Future()  # of a child that has been ended, not of a detached one
         self._nested = NestedCalls(
             server, process, loop, self._send, self._send_tensors, self._trace_of
         )
@@ -80,46 +85,41 @@ class Connection:
         loop.add_reader(process.pidfd, self._ended)
         loop.call_soon(self._take_frames)  # what came with the answer to INITIALIZE
 
-    @property
-    def ahead(self) -> int:
-        """How many batches the child may have, of a model whose requests run one by one."""
-        return AHEAD if self._took.short and not self._copying else 1
-
-    @property
-    def busy(self) -> bool:
-        """Whether the child executes a batch now."""
-        return any(active.done is not None for active in self._active.values())
+    def _tell_ahead(self) -> None:
+        self._ahead(AHEAD if self._took.short and self.alive and not self._copying else 1)
 
     def begin(self, batch: Batch, done: Done) -> None:
         """Run a batch; done(None) when the child's execute has returned, or the child has died."""
         parts = self._encoder.batch(batch.requests)
         self._number += 1
         number = self._number
-        active = self._active[number] = Active(batch, done)
+        active = self._active[number] = Active(number, batch, done, self._cancel)
         inputs = self._process.inputs
         if parts.size <= COPIED_ON_THE_LOOP:
-            self._execute(number, active, parts, None)
+            self._execute(active, parts, None)
             return
         offset = inputs.allocate(parts.size)
         self._copying = True  # the next must not overtake it
-        copying = self._loop.run_in_executor(None, write, inputs.memory, offset, parts.pieces)
-        copying.add_done_callback(lambda _: self._copied(number, active, parts, offset))
+        self._tell_ahead()
+        copying = self._loop.run_in_executor(None, write, inputs.memory, offset, parts.tensors)
+        copying.add_done_callback(lambda _: self._copied(active, parts, offset))
 
-    def _copied(self, number: int, active: Active, parts: Parts, offset: int) -> None:
+    def _copied(self, active: Active, parts: Parts, offset: int) -> None:
         self._copying = False
-        self._execute(number, active, parts, offset)
+        self._tell_ahead()
+        self._execute(active, parts, offset)
 
-    def _execute(self, number: int, active: Active, parts: Parts, offset: int | None) -> None:
+    def _execute(self, active: Active, parts: Parts, offset: int | None) -> None:
         if active.done is None or not self.alive:  # it died while we were copying
             return
-        rest = protocol.LENGTH.pack(len(parts.layout)) + parts.layout + parts.fields
-        self._send_tensors(protocol.EXECUTE, number, rest, parts, offset)
-        for i, request in enumerate(active.batch.requests):
-            request.on_cancel(partial(self._cancel, number, i))
+        length = protocol.LENGTH.pack(len(parts.layout))
+        self._send_tensors(protocol.EXECUTE, active.number, length, parts, offset)
+        active.batch.on_cancel(active.cancelled)
 
     def detach(self) -> None:
         """Stop listening: the channel goes back to a thread that may block."""
         if self.alive:
+            self.was_busy = any(active.done is not None for active in self._active.values())
             self._flush()
             self._nested.close(telling=True)
             self.alive = False
@@ -146,28 +146,34 @@ class Connection:
         self._write(protocol.frame(kind, number, content, released))
 
     def _send_tensors(
-        self, kind: int, number: int, rest: bytes, parts: Parts, offset: int | None
+        self, kind: int, number: int, fixed: bytes, parts: Parts, offset: int | None
     ) -> None:
-        """Send a message about tensors; offset of their region if they have been copied there."""
+        """Send a message about tensors.
+
+        fixed    what stands between the place of the region and the layout
+        offset   of the region, if the tensors have been copied there
+        """
         size = parts.size
-        pieces: Sequence[Buffer] = ()
+        inline = b""
         if offset is None:
             if not size:
                 offset = 0
             elif size < protocol.INLINE_BELOW:
-                offset, pieces = protocol.INLINE, parts.pieces
+                offset, inline = protocol.INLINE, joined(parts.tensors, ALIGNMENT)
             else:
                 offset = self._process.inputs.allocate(size)
-                write(self._process.inputs.memory, offset, parts.pieces)
+                write(self._process.inputs.memory, offset, parts.tensors)
         released = self._process.outputs.drain_released(protocol.MOST_RELEASED)
-        message = protocol.tensor_frame(kind, number, (offset, size), rest, pieces, released)
+        place = protocol.PLACE.pack(offset, size)
+        content = [place, fixed, parts.layout, parts.fields, inline]
+        whole = message(kind, number, released, content)
         if kind == protocol.EXECUTE and (self._together > 1 or len(self._active) > 1):
-            self._outbox.append(message)
+            self._outbox.append(whole)
             if not self._flushing:
                 self._flushing = True
                 self._loop.call_soon(self._flush)
         else:
-            self._write(message)
+            self._write(whole)
 
     def _flush(self) -> None:
         """Send what has gathered in this turn of the loop: the child wakes once for all of it."""
@@ -230,8 +236,9 @@ class Connection:
 
     def _take_frames(self) -> None:
         try:
-            for frame in self._process.reader.frames():
-                self._process.inputs.free(frame.released)
+            while (frame := self._process.reader.next()) is not None:
+                if frame.released:
+                    self._process.inputs.free(frame.released)
                 self._handle(frame)
         except Exception as error:  # nothing that a child sends may harm the server
             logger.error("'%s' sent what is no message: %r", self._process.name, error)
@@ -244,9 +251,10 @@ class Connection:
             self._finished.popleft()(None)
 
     def _handle(self, frame: Frame) -> None:
-        if frame.kind == protocol.EXECUTED:
+        kind = frame.kind
+        if kind == protocol.EXECUTED:
             self._executed(frame)
-        elif frame.kind == protocol.RESPOND:
+        elif kind == protocol.RESPOND:
             self._respond(frame)
         elif frame.kind == protocol.FAILED:
             self._failed(frame)
@@ -269,45 +277,64 @@ class Connection:
         active = self._active[frame.number]
         content = frame.content
         offset, size, start, end = protocol.DONE.unpack_from(content)
-        region, stop = self._process.outputs.tensors(content, protocol.DONE.size, offset, size)
-        described = content[protocol.DONE.size : stop]
-        answers = self._layouts.of(
-            (described, size),
-            len(described),
-            lambda: layout.answers(orjson.loads(described), size),
-        )
+        region, at, stop = self._process.outputs.tensors(content, protocol.DONE.size, offset, size)
+        told = self._layouts.of(content[protocol.DONE.size : stop], size)
         batch = active.batch
         batch.compute_start_ns = start
         batch.compute_end_ns = end
-        self._took.add(end - start)
-        if len(answers) != len(batch.requests):
-            raise ProtocolError(f"{len(answers)} answers to {len(batch.requests)} requests")
-        for i, answer in enumerate(answers):
-            if type(answer) is layout.Answer:
-                self._answer(active, i, answer, region, True)
-            elif answer is True:
-                self._reschedule(active, i)
-            elif answer is False and i in active.open:
-                batch.defer(i)  # its sender answers later
+        if self._took.add(end - start):
+            self._tell_ahead()
+        if len(told.items) != len(batch.requests):
+            raise ProtocolError(f"{len(told.items)} answers to {len(batch.requests)} requests")
+        tensors = told.tensors(region, at)
+        if told.plain and active.whole:
+            batch.respond_all(tensors)
+            active.close()
+        else:
+            self._answer_each(active, told.items, tensors)
         self._over(frame.number, active)
+
+    def _answer_each(
+        self,
+        active: Active,
+        items: list[layout.Answer | bool | None],
+        tensors: list[list[Tensor]],
+    ) -> None:
+        for i, item in enumerate(items):
+            if i not in active.open:
+                continue  # a response sender was first
+            if isinstance(item, layout.Answer):
+                give(active.batch, i, item, tensors[i], True)
+                active.open.discard(i)  # now: one whose answer makes no sense fails with the child
+            elif item is True:
+                active.open.discard(i)
+                active.batch.reschedule(i)
+            elif item is False:
+                active.batch.defer(i)  # its sender answers later
+            elif not self._decoupled:
+                active.open.discard(i)  # it has no answer, and the pipeline says so
 
     def _respond(self, frame: Frame) -> None:
         """One answer of a response sender."""
         content = frame.content
         offset, size, i, flags = protocol.ANSWER.unpack_from(content)
-        region, stop = self._process.outputs.tensors(content, protocol.ANSWER.size, offset, size)
+        fixed = protocol.ANSWER.size
+        region, at, stop = self._process.outputs.tensors(content, fixed, offset, size)
         self._release()
         active = self._active.get(frame.number)
         if active is None or i not in active.open:
             return  # it has had its last answer, as a failure of its batch
-        described = orjson.loads(content[protocol.ANSWER.size : stop])
-        (answer,) = layout.answers(described, size)
+        told = self._layouts.of(content[fixed:stop], size)
+        (answer,) = told.items
         final = bool(flags & protocol.FINAL) or not self._decoupled
         if isinstance(answer, layout.Answer):
-            self._answer(active, i, answer, region, final)
+            (tensors,) = told.tensors(region, at)
+            give(active.batch, i, answer, tensors, final)
         else:
-            active.open.discard(i)
+            final = True
             active.batch.finish(i)
+        if final:
+            active.open.discard(i)
         self._forget_if_over(frame.number, active)
 
     def _trace_of(self, number: int, i: int) -> Any:
@@ -319,36 +346,6 @@ class Connection:
         """Tell the child which regions are free, if nothing else has for long."""
         if len(self._process.outputs.released) >= _RELEASES:
             self._send(protocol.RELEASE)
-
-    def _answer(
-        self, active: Active, i: int, answer: layout.Answer, region: Any, final: bool
-    ) -> None:
-        if i not in active.open:
-            return  # a response sender was first
-        if answer.error is not None:
-            code, text = answer.error
-            active.batch.fail(i, CoreError(Kind(code), text), final=final)
-        else:
-            self._outputs(active, i, answer, region, final)
-        if final:  # last, so that a request whose answer makes no sense fails with the child
-            active.open.discard(i)
-
-    @staticmethod
-    def _outputs(active: Active, i: int, answer: layout.Answer, region: Any, final: bool) -> None:
-        parameters: dict[str, Parameter] | None = (
-            json.loads(answer.parameters) if answer.parameters else None
-        )
-        view = region if type(region) is bytes else memoryview(region)
-        tensors = []
-        for name, number, shape, start, size in answer.places:
-            tensors.append(
-                Tensor(name, dtypes.BY_NUMBER[number], shape, view[start : start + size])
-            )
-        active.batch.delivery.respond(i, tensors, parameters, final)
-
-    def _reschedule(self, active: Active, i: int) -> None:
-        active.open.discard(i)
-        active.batch.reschedule(i)
 
     def _failed(self, frame: Frame) -> None:
         """execute has raised, or returned what is no answer."""
@@ -390,6 +387,7 @@ class Connection:
         if not self.alive:
             return
         self.alive = False
+        self._tell_ahead()
         self._stop_listening()
         self._process.kill_soon()
         self._nested.close(telling=False)
@@ -405,6 +403,7 @@ class Connection:
         logger.error("%s (%s)", unhealthy(self._process.name).message, self._process.ending)
         begun = self._process.outputs.mark
         self._process.close()
+        self.ended.set_result(None)
         unbegun = {n: self._behind.pop(n) for n in list(self._behind) if n > begun}
         self._fail(self._behind)  # their answers were under way
         self._tell_finished()

@@ -36,11 +36,6 @@ class PythonInstance(core.ModelInstance):
         """A child answers by callback; in this process execute is a coroutine."""
         return "callback" if self.model.mode == "process" else "inline"
 
-    @property
-    def ahead(self) -> int:  # type: ignore[override]
-        """More than one batch at a time for a child whose executions are short."""
-        return self._way.ahead if isinstance(self._way, ChildProcess) else 1
-
     def begin(self, batch: Batch, done: Done) -> None:
         """Send the batch to the child."""
         assert isinstance(self._way, ChildProcess)
@@ -96,14 +91,11 @@ class ChildProcess:
     def ready(self) -> bool:
         return not self._closed
 
-    @property
-    def ahead(self) -> int:
+    def _ahead(self, batches: int) -> None:
         """Only where requests run one by one: a batcher does better to wait for more of them, and a
         sequence's next request needs what the last one left."""
-        connection = self._connection
-        if connection is None or not connection.alive or not self._instance.model.one_by_one:
-            return 1
-        return connection.ahead
+        if self._instance.model.one_by_one:
+            self._instance.ahead = batches
 
     def begin(self, batch: Batch, done: Done) -> None:
         """Run a batch in the child; a child that has died is started again first. Loop thread."""
@@ -175,6 +167,7 @@ class ChildProcess:
             model.decoupled,
             self._died,
             self.begin,
+            self._ahead,
             [output.name for output in model.config.output],
             model.models,
         )
@@ -187,32 +180,28 @@ class ChildProcess:
         """Let the model finalize and end the child; if it still executes, end it at once. A worker
         thread, while the loop runs."""
         self._closed = True
-        idle = self._detached()
+        connection = self._detached()
         child, self._process = self._process, None
         if child is None:
-            return
-        if idle:
+            if connection is not None:
+                connection.ended.result()  # it has been killed
+        elif connection is None or not connection.was_busy:
             child.finalize()
         else:
             child.kill()
 
-    def _detached(self) -> bool:
-        """Wait until the loop has given the channel back; whether the child is idle."""
-        idle: Future[bool] = Future()
-        self._instance.loop.call_soon_threadsafe(lambda: idle.set_result(self._detach()))
-        return idle.result()
+    def _detached(self) -> Connection | None:
+        """Wait until the loop has given the channel back."""
+        found: Future[Connection | None] = Future()
+        self._instance.loop.call_soon_threadsafe(lambda: found.set_result(self._detach()))
+        return found.result()
 
-    def _detach(self) -> bool:
+    def _detach(self) -> Connection | None:
         connection, self._connection = self._connection, None
-        if connection is None:
-            return True
-        if not connection.alive:
+        if connection is not None:
+            connection.detach()
             connection.fail_all()
-            return True
-        idle = not connection.busy
-        connection.detach()
-        connection.fail_all()
-        return idle
+        return connection
 
 
 def _begin(connection: Connection, batch: Batch, done: Done) -> None:

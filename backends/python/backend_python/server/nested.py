@@ -46,7 +46,7 @@ class NestedCalls:
 
     server     whose models are called; None where a model runs without one
     send       sends a message: kind, number, content
-    answer     sends one about tensors: kind, number, rest, parts, offset of the region or None
+    answer     sends one about tensors: kind, number, fixed part, parts, offset of the region or None
     trace_of   the trace of a request that the child executes: batch, index
     """
 
@@ -104,9 +104,9 @@ class NestedCalls:
         content = frame.content
         offset, size, length = protocol.REGION.unpack_from(content)
         end = protocol.REGION.size + length
-        found, stop = self._process.outputs.tensors(content, end, offset, size)
+        found, at, stop = self._process.outputs.tensors(content, end, offset, size)
         (places,) = layout.request_places(json.loads(content[protocol.REGION.size : end]), size)
-        region = memoryview(found)
+        region = memoryview(found)[at:]
         (
             name,
             version,
@@ -153,7 +153,7 @@ class NestedCalls:
                 offset = inputs.allocate(parts.size)
                 call.copying = True
                 copying = self._loop.run_in_executor(
-                    None, write, inputs.memory, offset, parts.pieces
+                    None, write, inputs.memory, offset, parts.tensors
                 )
                 tell = partial(self._tell, call, offset, parts, final)
                 copying.add_done_callback(partial(self._copied, call, tell))
@@ -170,8 +170,8 @@ class NestedCalls:
     def _tell(self, call: Call, offset: int | None, parts: Parts, final: bool) -> None:
         if final:
             self._calls.pop(call.number, None)
-        rest = protocol.INDEX_FLAGS.pack(0, protocol.FINAL if final else 0) + parts.layout
-        self._answer(protocol.INFERRED, call.number, rest, parts, offset)
+        fixed = protocol.INDEX_FLAGS.pack(0, protocol.FINAL if final else 0)
+        self._answer(protocol.INFERRED, call.number, fixed, parts, offset)
 
     def _forget(self, call: Call) -> None:
         call.stopped = True

@@ -82,7 +82,7 @@ class Process:
             protocol.close_fds(*self._fds)
             raise
         self.pidfd = self._child.pidfd
-        self.reader = protocol.Reader(self.sock)
+        self.reader = protocol.reader(self.sock)
         self.calls = Calls()
         self.inputs = arena.Sender(request_fd, settings.growth_bytes)
         self.outputs = arena.Receiver(response_fd, writable=False)
@@ -168,7 +168,7 @@ class Process:
         """The next frame of that kind; what comes before it is handled on the way."""
         end = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            for frame in self.reader.frames():
+            while (frame := self.reader.next()) is not None:
                 self.inputs.free(frame.released)
                 if frame.kind == protocol.LOG:
                     self.log(frame)

@@ -1,0 +1,50 @@
+import cython
+
+from core.dtypes cimport DataType
+from core.native.arrays cimport length, part
+from core.request cimport InferenceRequest, RequestedOutput
+from core.tensor cimport Tensor, made_tensor
+
+
+@cython.final
+cdef class Place:
+    cdef readonly str name
+    cdef readonly DataType dtype
+    cdef readonly tuple shape
+    cdef readonly Py_ssize_t start
+    cdef readonly Py_ssize_t size
+
+
+@cython.final
+@cython.freelist(8)
+cdef class Laid:
+    cdef readonly list items
+    cdef readonly list parts
+    cdef readonly Py_ssize_t size
+    cdef readonly bint plain
+
+
+@cython.final
+cdef class Layouts:
+    cdef object _tell
+    cdef Py_ssize_t _alignment
+    cdef tuple _outputs
+    cdef dict _known
+    cdef list _last
+    cdef bytes _last_item
+
+    @cython.locals(laid=Laid, request=InferenceRequest)
+    cpdef Laid batch(self, list requests)
+    @cython.locals(laid=Laid)
+    cpdef Laid tensors(self, list tensors)
+    @cython.locals(i=cython.Py_ssize_t, size=cython.Py_ssize_t, gap=cython.Py_ssize_t, end=cython.Py_ssize_t,
+                   known=cython.bint, tensor=Tensor, place=Place, last=list)
+    cdef bytes _item(self, list tensors, Laid laid)
+    cdef bytes _other_item(self, list tensors)
+    cdef bint _is_plain(self, InferenceRequest request) except -1
+    @cython.locals(i=cython.Py_ssize_t, output=RequestedOutput)
+    cdef bint _wants_all(self, outputs) except -1
+
+
+@cython.locals(places=list, tensors=list, found=list, place=Place)
+cpdef list answers(list items, region, Py_ssize_t offset)
