@@ -171,6 +171,7 @@ def _end_on_signals(member: Member | None) -> asyncio.Event:
     signals = [signal.SIGTERM] if member else [signal.SIGINT, signal.SIGTERM]
     if member:
         loop.add_signal_handler(signal.SIGINT, lambda: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # blocked by who started it
 
     def received(number: int) -> None:
         end.set()

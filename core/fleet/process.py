@@ -135,6 +135,8 @@ async def start_worker(
     with theirs:
         settings = Settings(theirs.fileno(), number, operation, replacement, dict(ports))
         program = _PROGRAM.format(path=sys.path, settings=settings.text())
+        # ^C reaches every process of a terminal: blocked until the worker ignores it (core/process.py).
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
             popen = subprocess.Popen(
                 [sys.executable, "-c", program, *arguments],
@@ -144,4 +146,6 @@ async def start_worker(
         except OSError:
             ours.close()
             raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return WorkerProcess(number, popen, await open_channel(ours), replacement)

@@ -235,6 +235,32 @@ def test_ctrl_c_reaches_all_processes_and_drains_them(server):
     assert "was ended by" not in found.log_text()
 
 
+def test_ctrl_c_while_the_workers_start_ends_them_without_a_word(tmp_path):
+    ports = [f"--{each}-port=0" for each in ("http", "grpc", "metrics")]
+    done = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "core.serve",
+            "--workers=2",
+            f"--model-repository={tmp_path}",
+            *ports,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert wait_until(lambda: len(children(done.pid)) == 2, 60)
+
+    for pid in (*children(done.pid), done.pid):
+        os.kill(pid, signal.SIGINT)
+
+    log, _ = done.communicate(timeout=60)
+    assert done.returncode == 0
+    assert "Signal (2) received." in log
+    assert "KeyboardInterrupt" not in log
+
+
 def test_traces_of_each_worker_are_in_a_file_of_its_own(server, tmp_path):
     file = tmp_path / "trace"
     found = server(
