@@ -30,3 +30,7 @@ cdef class InferenceRequest:
     cpdef cancel(self)
     cpdef on_cancel(self, listener)
     cpdef ended(self)
+
+
+@cython.locals(request=InferenceRequest)
+cpdef InferenceRequest made_request(str model_name, dict inputs)

@@ -157,6 +157,23 @@ class InferenceRequest:
         )
 
 
+def made_request(model_name: str, inputs: dict[str, Tensor]) -> InferenceRequest:
+    """InferenceRequest(…) with the defaults, for who makes one for every request."""
+    request: InferenceRequest = InferenceRequest.__new__(InferenceRequest)
+    request.model_name = model_name
+    request.model_version = -1
+    request.id = ""
+    request.inputs = inputs
+    request.outputs = ()
+    request._parameters = request.trace = request._on_cancel = None
+    request.correlation_id = request.priority = request.timeout_us = 0
+    request.flags = 0
+    request.deadline_ns = request.arrival_ns = 0
+    request.rows = 1
+    request.shared = request.cancelled = False
+    return request
+
+
 def parse_version(text: str) -> int:
     """The number of a model version as a client writes it; "" means the newest.
 

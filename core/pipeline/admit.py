@@ -130,11 +130,12 @@ class Expected:
             count *= size
             if count > LARGEST_QUICK:
                 return False
-        if not tensor.has_raw:
+        raw = tensor._raw
+        if raw is None:
             return True
         if not self.byte_size:
-            return strings.count(tensor.raw) == (count, 0)
-        return length(tensor.raw) == count * self.byte_size
+            return strings.count(raw) == (count, 0)
+        return length(raw) == count * self.byte_size
 
 
 def request_label(request: InferenceRequest) -> str:

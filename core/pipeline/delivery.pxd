@@ -40,6 +40,8 @@ cdef class BatchDelivery:
     cdef Py_ssize_t _left
     cdef bint _released
 
+    @cython.locals(entry=Waiting, requests=list)
+    cdef _begin(self, list waiting, Terms terms)
     @cython.locals(request=InferenceRequest, terms=Terms, outputs=list)
     cdef InferenceResponse _response(self, Py_ssize_t i, list tensors, parameters)
     @cython.locals(waiting=Waiting)

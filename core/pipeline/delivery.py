@@ -76,6 +76,10 @@ class BatchDelivery:
     """
 
     def __init__(self, waiting: list[Waiting], terms: Terms):
+        self._begin(waiting, terms)
+
+    def _begin(self, waiting: list[Waiting], terms: Terms) -> None:
+        """What __init__ does; arguments of compiled methods have types."""
         self.terms = terms
         self._waiting = waiting
         self._rescheduled: list[int] | None = None  # like _deferred
@@ -88,12 +92,10 @@ class BatchDelivery:
         self._scheduled = False
         self._left = len(waiting)  # requests whose final item was not handed over; loop thread
         self._released = False  # loop thread
-        answered = []  # final item given; written by the answering thread
+        self._answered = [False] * len(waiting)  # final item given; written by the answering thread
         requests = []
         for entry in waiting:
             requests.append(entry.request)
-            answered.append(False)
-        self._answered = answered
         self.batch = made_batch(requests, terms.signature, self)
 
     # any thread ----------------------------------------------------------

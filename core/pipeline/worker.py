@@ -65,7 +65,7 @@ class Worker:
 
     def _ended(self, delivery: BatchDelivery, error: BaseException | None) -> None:
         """Loop thread: the execution is over."""
-        if isinstance(error, Fatal):
+        if error is not None and isinstance(error, Fatal):
             self.broken = error
         delivery.release()
         self._idle(self, delivery)

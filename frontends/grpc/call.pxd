@@ -1,8 +1,18 @@
+import cython
+
+
+@cython.final
+@cython.freelist(32)
 cdef class Call:
     cdef object _metadata
+    cdef object _source
     cdef public long long deadline_ns
     cdef public bint cancelled
     cdef list _listeners
 
     cpdef on_cancel(self, listener)
     cpdef cancel(self)
+
+
+@cython.locals(call=Call)
+cpdef Call made_call(source, long long deadline_ns)

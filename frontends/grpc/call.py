@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 Metadata = Sequence[tuple[str, str | bytes]]
+
+
+class Source(Protocol):
+    """Where the metadata of a call is until somebody asks for it."""
+
+    def metadata(self) -> Metadata: ...
 
 
 class Call:
     """One call. Made by the engine; loop thread only.
 
-    metadata      pairs as the client sent them; keys in lower case, those that end in -bin have bytes.
-                  An engine may give a function instead, which is called when somebody asks.
+    metadata      pairs as the client sent them; keys in lower case, those that end in -bin have bytes
     deadline_ns   time.monotonic_ns() after which the client waits no more; 0 for none
     cancelled     whether the client is gone, or its deadline has passed
     """
 
-    def __init__(self, metadata: Metadata | Callable[[], Metadata] = (), deadline_ns: int = 0):
+    def __init__(self, metadata: Metadata = (), deadline_ns: int = 0):
         self._metadata = metadata
+        self._source: Source | None = None
         self.deadline_ns = deadline_ns
         self.cancelled = False
         self._listeners: list[Callable[[], None]] | None = None
 
     @property
     def metadata(self) -> Metadata:
-        if callable(self._metadata):
-            self._metadata = self._metadata()
+        if self._source is not None:
+            self._metadata = self._source.metadata()
+            self._source = None
         return self._metadata
 
     def value(self, key: str) -> str | bytes | None:
@@ -52,3 +60,14 @@ class Call:
         listeners, self._listeners = self._listeners, None
         for listener in listeners or ():
             listener()
+
+
+def made_call(source: Source, deadline_ns: int) -> Call:
+    """A Call whose metadata is asked for when it is needed, for who makes one for every request."""
+    call: Call = Call.__new__(Call)
+    call._source = source
+    call._metadata = ()
+    call.deadline_ns = deadline_ns
+    call.cancelled = False
+    call._listeners = None
+    return call

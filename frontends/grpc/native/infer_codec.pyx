@@ -7,10 +7,7 @@ InferenceResponse ─► [response] ─► infer_response.hpp ─► bytes or pa
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport (
-    PyBytes_AS_STRING,
-    PyBytes_CheckExact,
-    PyBytes_FromStringAndSize,
-    PyBytes_GET_SIZE,
+    PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE,
 )
 from cpython.long cimport PyLong_FromLongLong
 from cpython.ref cimport Py_INCREF
@@ -22,9 +19,9 @@ from libcpp cimport bool as boolean
 from libcpp.vector cimport vector
 
 from core.dtypes cimport DataType
-from core.request cimport InferenceRequest, RequestedOutput
+from core.request cimport InferenceRequest, RequestedOutput, made_request
 from core.response cimport InferenceResponse
-from core.tensor cimport Tensor
+from core.tensor cimport Tensor, made_tensor
 
 from core import dtypes
 from core.request import SEQUENCE_END, SEQUENCE_START
@@ -173,7 +170,7 @@ cdef class RequestReader:
         if outputs is None or <size_t>len(inputs) != message.inputs.size():
             return None
         # Attributes and not keyword arguments: a class takes these as a dict, made for each call.
-        cdef InferenceRequest request = InferenceRequest(self._name(message.model_name), inputs)
+        cdef InferenceRequest request = made_request(self._name(message.model_name), inputs)
         if message.model_version >= 0:
             request.model_version = message.model_version
         if message.id.size:
@@ -218,7 +215,9 @@ cdef class RequestReader:
                     view = memoryview(data)
                 start = entry.raw.data - PyBytes_AS_STRING(data)
                 raw = PySequence_GetSlice(view, start, start + <Py_ssize_t>entry.raw.size)
-            inputs[name] = Tensor(name, _DATATYPES[<int>entry.type], self._shape(entry), raw)
+            inputs[name] = made_tensor(
+                name, <DataType>_DATATYPES[<int>entry.type], self._shape(entry), raw, None
+            )
         return inputs
 
     cdef bytes _typed(self, Input* entry):
@@ -316,7 +315,7 @@ cdef class RequestReader:
 # Responses ----------------------------------------------------------------------------------
 
 
-def response(InferenceResponse answer not None, InferenceRequest request not None):
+cpdef response(InferenceResponse answer, InferenceRequest request):
     """The message of `answer`, or None; see infer_codec.pyi."""
     try:
         return _response(answer, request, None, False)

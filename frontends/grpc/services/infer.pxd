@@ -3,14 +3,16 @@ import cython
 from core.config.signature cimport Signature
 from core.pipeline.intake cimport Door
 from core.request cimport InferenceRequest
-from core.response cimport Reply
+from core.response cimport InferenceResponse, Listener, Reply
 from frontends.grpc.call cimport Call
 from frontends.grpc.intake cimport Intake
+from frontends.grpc.native.infer_codec cimport response as encoded
 from frontends.grpc.services.inbound cimport Inbound
 
 
 cdef class InferService:
     cdef object _server
+    cdef object _tracing
     cdef Inbound _inbound
     cdef Intake _intake
 
@@ -21,17 +23,17 @@ cdef class InferService:
     cdef Answer _ask(self, data, Call call, done)
 
 
-cdef class Answer:
+cdef class Answer(Listener):
     cdef public Reply reply
     cdef Intake _intake
     cdef object _done
     cdef list _earlier
 
     cpdef bint waits(self)
-    cpdef arrive(self, item, bint final)
+    cdef tell(self, item, bint final)
     cpdef cancel(self)
     cdef _only(self)
-    cpdef _rendered(self, response)
+    cpdef _rendered(self, InferenceResponse response)
     cpdef _pass(self, outcome)
 
 

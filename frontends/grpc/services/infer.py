@@ -6,12 +6,13 @@ import asyncio
 import time
 
 from core.errors import CoreError, cancelled, internal, unsupported
-from core.response import InferenceResponse, Reply
+from core.response import InferenceResponse, Listener, Reply
 from core.server import Server
 from core.telemetry.tracing import Trace
 from frontends.grpc.call import Call
 from frontends.grpc.intake import Intake
 from frontends.grpc.method import Done, Message
+from frontends.grpc.native.infer_codec import response as encoded
 from frontends.grpc.protocol import render
 from frontends.grpc.services.inbound import Inbound
 from frontends.grpc.status import unforeseen
@@ -24,6 +25,7 @@ class InferService:
 
     def __init__(self, server: Server, inbound: Inbound, intake: Intake):
         self._server = server
+        self._tracing = server.tracing
         self._inbound = inbound
         self._intake = intake
 
@@ -55,13 +57,13 @@ class InferService:
             answer.cancel()
             return
         reply = answer.reply  # an answer that comes at once parts from it while it is listened to
-        reply.listen(answer.arrive)
+        reply.listen(answer)
         if answer.waits():
             call.on_cancel(answer.cancel)
 
     def _ask(self, data: bytes, call: Call, done: Done) -> Answer:
         """Hand the request to its model; who waits for the answer. Raises CoreError for refusals."""
-        start_ns = time.monotonic_ns() if self._server.tracing.on else 0
+        start_ns = time.monotonic_ns() if self._tracing.on else 0
         asked = self._inbound.read(data)
         door = self._inbound.door(asked)
         signature = door.signature
@@ -96,7 +98,7 @@ class Settling:
             self._future.set_result(outcome)
 
 
-class Answer:
+class Answer(Listener):
     """Waits for the one answer to a request and passes it on once. Loop thread only.
 
     reply   the answer comes from there; gone when it was passed on, as is all that holds memory
@@ -112,14 +114,14 @@ class Answer:
         """Whether the answer has not been passed on."""
         return self._done is not None
 
-    def arrive(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
-        """The listener of the reply."""
+    def tell(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
+        """One item of the reply."""
         if self._done is None:
             return
-        if isinstance(item, CoreError):
-            self._pass(item)
-        elif final and item is not None and self._earlier is None:
+        if final and self._earlier is None and isinstance(item, InferenceResponse):
             self._pass(self._rendered(item))
+        elif isinstance(item, CoreError):
+            self._pass(item)
         else:
             if self._earlier is None:
                 self._earlier = []
@@ -142,7 +144,10 @@ class Answer:
 
     def _rendered(self, response: InferenceResponse) -> Message | CoreError:
         try:
-            return render.response(response, self.reply.request)
+            message: Message | None = encoded(response, self.reply.request)
+            if message is not None:
+                return message
+            return render.response_by_protobuf(response, self.reply.request)
         except Exception as error:
             return _told(error)
 

@@ -28,6 +28,7 @@ class DescribedServer:
 
     def __init__(self):
         self.options = Options.defaults()
+        self.tracing = Tracer(self.options)
         self.management = Management(self)
         self.shared_memory = SharedMemoryRegions(allowed=True)
         self.cuda_shared_memory = CudaRegions(self.shared_memory)
@@ -405,8 +406,7 @@ class TestRestrictedProtocols:
             )
         ] * len(quick)
 
-    async def test_the_quick_way_is_open_to_who_shows_the_secret(self, server, table):
-        server.tracing = Tracer(server.options)
+    async def test_the_quick_way_is_open_to_who_shows_the_secret(self, table):
         outcomes = []
 
         table["/inference.GRPCInferenceService/ModelInfer"].begin(

@@ -246,7 +246,7 @@ class TestPings:
         assert b"keepaliv" in peer.wire.take()
 
     async def test_without_calls_only_an_option_asks(self, connect):
-        peer = connect(grpc_keepalive_time=1, grpc_keepalive_timeout=1)
+        peer = connect(grpc_keepalive_time=1, grpc_keepalive_timeout=20_000)
         pings = self.pings(peer)
         answer = peer.call("Later", grpc_timeout="60m")
         before = len(pings)
