@@ -28,6 +28,9 @@ class Lane(asyncio.Protocol):
     def cut(self) -> None:
         """Close now; requests in flight are cancelled."""
 
+    def received(self) -> None:
+        """The body is there: a Reception has got the rest of it."""
+
     def turn(self) -> None:
         """The end of a turn of the loop in which answers came."""
 

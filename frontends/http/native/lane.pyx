@@ -25,6 +25,7 @@ from frontends.http.native.told cimport Told, parsed, told_by
 import sys
 
 from core.errors import CoreError
+from frontends.http.native.reception import Reception
 from frontends.http.services.infer import refuse_decoupled
 
 cdef enum:
@@ -32,6 +33,7 @@ cdef enum:
     FEWER_FLIGHTS = 32  # reading goes on when there are no more than that
     SMALL = 8 * 1024  # a body up to this is copied rather than viewed: the read's other bytes go
     FIRST_ROOM = 64 * 1024  # taken for a body at once, if it says that it is larger
+    DIRECT_FROM = 256 * 1024  # what is left of a body from which on the transport reads into it itself
     UNKNOWN = -1
 
 # asyncio's writelines of these versions never asks the writer to pause.
@@ -187,6 +189,13 @@ cdef class Lane(Crew):
             self._pending = data if at == 0 else data[at:]
         self._advance()
         self._set_reading()
+        if (
+            self._body is not None
+            and self._body_size - self._received >= DIRECT_FROM
+            and not self._reading_paused
+            and self._transport is not None
+        ):
+            Reception(self, self._transport, self._body, self._received, self._body_size).begin()
 
     cdef bint _is_told(self, const char* data, Py_ssize_t size) noexcept:
         """Whether the next head is, byte for byte, the last one."""
@@ -225,6 +234,18 @@ cdef class Lane(Crew):
             body, self._body = self._body, None
             self._admit(body)
         return at + more
+
+    def received(self):
+        """The body is there: a Reception has got the rest of it."""
+        if self._transport is None:
+            return
+        body, self._body = self._body, None
+        self._working = True
+        try:
+            self._admit(body)
+        finally:
+            self._working = False
+        self._go_on()
 
     cdef _admit(self, body):
         """Hand a complete request to its model: the one whose head was told last."""

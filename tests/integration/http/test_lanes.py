@@ -5,7 +5,9 @@ import json
 import re
 import socket
 
+import numpy as np
 import pytest
+import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +29,7 @@ BODY = json.dumps(
 HALF = (
     b'{"inputs":[{"name":"x","datatype":"FP16","shape":[2],"parameters":{"binary_data_size":4}}]}'
 )
+JSON_OF_NONE = "Inference-Header-Content-Length: 0"  # the body is the only tensor
 LENGTH = f"Content-Length: {len(BODY)}"
 
 
@@ -456,6 +459,33 @@ async def test_a_client_that_does_not_read_is_not_read_either(site):
     for _ in range(60):
         reply = await connection.reply()
         assert reply.body.endswith(tensor)
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_large_bodies_are_whole_however_they_come(open_with, new_loop):
+    tensors = [np.arange(count, dtype=np.float32) for count in (70_000, 150_000, 1_500_000)]
+
+    async def client(connection):
+        for _ in range(3):
+            for tensor in tensors:
+                raw = tensor.tobytes()
+                connection.send(head(f"Content-Length: {len(raw)}", JSON_OF_NONE))
+                for at in range(0, len(raw), 300_000):
+                    connection.send(raw[at : at + 300_000])
+                    await asyncio.sleep(0)
+                connection.send(HEALTH)  # comes with the end of the body
+                assert (await connection.reply()).body.endswith(raw)
+                assert (await connection.reply()).status == 200
+
+    async def main():
+        async with open_with() as site:
+            await asyncio.gather(*[client(await site.connect()) for _ in range(3)])
+
+    loop = new_loop()
+    try:
+        loop.run_until_complete(main())
+    finally:
+        loop.close()
 
 
 # The end of a connection ------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
 from frontends.http.native.lane import Lane
 from frontends.http.native.port import Port
+from frontends.http.native.reception import Reception
 
 CORPUS = Path(__file__).parents[2] / "fuzz/corpus/http_head"
 
@@ -34,6 +35,11 @@ class Transport:
         self.written = []  # one list of buffers for each write
         self.reading = True
         self.closed = False
+        self.protocol = None
+
+    def set_protocol(self, protocol):
+        assert not self.reading, "a transport may be reading in another way"
+        self.protocol = protocol
 
     def write(self, data):
         self.written.append([data])
@@ -119,8 +125,19 @@ class Connection:
             keep_alive_s=10.0,
         )
         self.lane = Lane(self.port)
+        self.transport.protocol = self.lane
         self.lane.connection_made(self.transport)
-        self.receive = self.lane.data_received
+
+    def receive(self, data):
+        """Give the protocol what came, as it wants it."""
+        while isinstance(protocol := self.transport.protocol, Reception) and data:
+            with memoryview(protocol.get_buffer(65536)) as room:
+                count = min(len(room), len(data))
+                room[:count] = data[:count]
+            protocol.buffer_updated(count)
+            data = data[count:]
+        if data:
+            protocol.data_received(data)
 
     def guest(self):
         self.guests.append(Guest())
@@ -209,11 +226,39 @@ def test_a_body_in_many_pieces_is_put_together(connection):
     assert bytes(found.raw) == body
 
 
+@pytest.mark.parametrize("first", [0, 1, 65_536, 599_999, 600_000])
+@pytest.mark.parametrize("behind", [b"", request("behind")], ids=["alone", "one behind it"])
+def test_the_transport_reads_into_a_large_body_itself(connection, first, behind):
+    body = np.arange(150_000, dtype=np.float32).tobytes()
+    connection.receive(binary(len(body)) + body[:first])
+    assert isinstance(connection.transport.protocol, Reception) == (first < 400_000)
+
+    connection.receive(body[first:] + behind)
+
+    assert connection.transport.protocol is connection.lane
+    assert connection.transport.reading
+    assert bytes(connection.replies[0].request.inputs["x"].raw) == body
+    for which in range(len(connection.replies)):
+        connection.answer(which)
+    for turn in connection.turns:
+        turn()
+    assert connection.transport.sent.count(b"HTTP/1.1 200 OK") == (2 if behind else 1)
+
+
+def test_a_connection_that_is_lost_within_a_large_body_is_forgotten(connection):
+    connection.receive(binary(600_000) + bytes(1000))
+    connection.transport.protocol.connection_lost(None)
+
+    assert not connection.open
+    assert not connection.replies
+
+
 def test_a_length_that_is_only_claimed_takes_no_memory(connection):
     head = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000000\r\n"
     tracemalloc.start()
     try:
         connection.receive(head + b"Inference-Header-Content-Length: 10\r\n\r\n" + bytes(1000))
+        connection.transport.protocol.get_buffer(65_536).release()
         assert tracemalloc.get_traced_memory()[0] < 500_000
     finally:
         tracemalloc.stop()
