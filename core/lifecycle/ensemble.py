@@ -25,6 +25,8 @@ async def open_ensemble(config: ModelConfig, signature: Signature, host: Host) -
     steps = steps_of(config)
     models = _signatures(config.name, steps, host)
     check_steps(signature, steps, models)
+    for step, model in zip(steps, models, strict=True):
+        step.optional = frozenset(spec.name for spec in model.inputs.values() if spec.optional)
     if any(model.decoupled for model in models):
         config.model_transaction_policy.decoupled = True
         signature = replace(signature, decoupled=True)
@@ -35,7 +37,9 @@ async def open_ensemble(config: ModelConfig, signature: Signature, host: Host) -
         except CoreError:
             return False
 
-    return EnsembleChain(config, signature, server.infer_step, ready, host.loop, cache=server.cache)
+    return EnsembleChain(
+        config, signature, steps, server.infer_step, ready, host.loop, cache=server.cache
+    )
 
 
 def _signatures(ensemble: str, steps: Sequence[Step], host: Host) -> list[Signature]:

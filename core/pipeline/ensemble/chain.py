@@ -14,7 +14,7 @@ from core.errors import CoreError, Kind
 from core.pipeline.admit import Admission
 from core.pipeline.cache import Cached, ResponseCache
 from core.pipeline.ensemble.run import Infer, Plan, Run
-from core.pipeline.ensemble.steps import needed_steps, steps_of
+from core.pipeline.ensemble.steps import Step, needed_steps
 from core.pipeline.intake import Door, Handler, Intake
 from core.request import InferenceRequest
 from core.response import Reply
@@ -24,6 +24,7 @@ from core.telemetry.statistics import Statistics
 class EnsembleChain:
     """What Chain is for a model with instances: the way through an ensemble. Loop thread only.
 
+    steps    those of the configuration, with what their models say
     infer    gives a request to the model that it names (Server.infer_step)
     ready    whether every model of the steps can serve
     """
@@ -32,6 +33,7 @@ class EnsembleChain:
         self,
         config: ModelConfig,
         signature: Signature,
+        steps: list[Step],
         infer: Infer,
         ready: Callable[[], bool],
         loop: asyncio.AbstractEventLoop,
@@ -40,7 +42,8 @@ class EnsembleChain:
     ):
         self.signature = signature
         self.statistics = Statistics()
-        self.steps = steps_of(config)
+        self.steps = steps
+        self._most_in_flight = config.ensemble_scheduling.max_inflight_requests
         self._infer = infer
         self._clock_ns = clock_ns
         self._ready = ready
@@ -83,7 +86,7 @@ class EnsembleChain:
 
     def _planned(self, wanted: list[str]) -> Plan:
         steps = needed_steps(self.steps, wanted)
-        return Plan(self.signature, steps, wanted, self._infer, self._ended)
+        return Plan(self.signature, steps, wanted, self._infer, self._ended, self._most_in_flight)
 
     def _ended(self, request: InferenceRequest, error: CoreError | None) -> None:
         """A request has got its last answer: count it."""
