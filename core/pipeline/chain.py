@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable
 
 from core.backend import Device, Model, ModelInstance
+from core.caches import Cache
 from core.config import ModelConfig, Signature
 from core.config.messages import ModelQueuePolicy
 from core.errors import CoreError
 from core.pipeline.admit import Admission, group_key
 from core.pipeline.batcher import Batcher, BatchLimits, InOrder
-from core.pipeline.cache import Cached, ResponseCache
+from core.pipeline.cache import Cached
 from core.pipeline.delivery import Terms
 from core.pipeline.intake import Door, Handler, Intake
 from core.pipeline.limit import Demand, RateLimiter, demand_of
@@ -48,7 +49,7 @@ class Chain:
         signature: Signature,
         loop: asyncio.AbstractEventLoop,
         clock_ns: Callable[[], int] = time.monotonic_ns,
-        cache: ResponseCache | None = None,
+        cache: Cache | None = None,
         limiter: RateLimiter | None = None,
     ):
         self.signature = signature
@@ -173,7 +174,7 @@ async def open_chain(
     *,
     loop: asyncio.AbstractEventLoop,
     clock_ns: Callable[[], int] = time.monotonic_ns,
-    cache: ResponseCache | None = None,
+    cache: Cache | None = None,
     limiter: RateLimiter | None = None,
 ) -> Chain:
     """Open the instances of a loaded model and the chain before them.

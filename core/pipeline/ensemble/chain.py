@@ -9,10 +9,11 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from core.caches import Cache
 from core.config import ModelConfig, Signature
 from core.errors import CoreError, Kind
 from core.pipeline.admit import Admission
-from core.pipeline.cache import Cached, ResponseCache
+from core.pipeline.cache import Cached
 from core.pipeline.ensemble.run import Infer, Plan, Run
 from core.pipeline.ensemble.steps import Step, needed_steps
 from core.pipeline.intake import Door, Handler, Intake
@@ -38,7 +39,7 @@ class EnsembleChain:
         ready: Callable[[], bool],
         loop: asyncio.AbstractEventLoop,
         clock_ns: Callable[[], int] = time.monotonic_ns,
-        cache: ResponseCache | None = None,
+        cache: Cache | None = None,
     ):
         self.signature = signature
         self.statistics = Statistics()
