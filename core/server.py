@@ -185,6 +185,10 @@ class Server:
         """Inputs and outputs, for parsing a request. Raises CoreError for an unknown model."""
         return self._manager.doors.find(name, version).signature
 
+    def content(self, name: str, version: int = NEWEST) -> str:
+        """What tells a version from others that had its name and number. Raises as `signature`."""
+        return self._manager.resolve(name, version).content
+
     def versions(self) -> Iterable[ModelVersion]:
         """Every version that is loaded or was, by name and version."""
         return self._manager.versions()

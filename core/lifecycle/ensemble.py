@@ -16,8 +16,12 @@ from core.lifecycle.steps import check_steps
 from core.pipeline.ensemble import EnsembleChain, Step, steps_of
 
 
-async def open_ensemble(config: ModelConfig, signature: Signature, host: Host) -> EnsembleChain:
+async def open_ensemble(
+    config: ModelConfig, signature: Signature, host: Host, content: str
+) -> EnsembleChain:
     """The chain of an ensemble. Writes into `config` whether it is decoupled: if a step is.
+
+    content   a digest of what the ensemble itself was loaded from
 
     Raises CoreError(INVALID) if a step's model does not serve, or if the step does not fit it.
     """
@@ -37,8 +41,19 @@ async def open_ensemble(config: ModelConfig, signature: Signature, host: Host) -
         except CoreError:
             return False
 
+    def contents() -> str:
+        # A model may be loaded again while the ensemble stays.
+        return " ".join([content, *(server.content(step.model, step.version) for step in steps)])
+
     return EnsembleChain(
-        config, signature, steps, server.infer_step, ready, host.loop, cache=server.cache
+        config,
+        signature,
+        steps,
+        server.infer_step,
+        ready,
+        host.loop,
+        cache=server.cache,
+        content=contents,
     )
 
 

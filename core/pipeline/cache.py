@@ -22,7 +22,10 @@ from core.tensor import Tensor
 
 
 class Cached:
-    """A layer before a model's scheduler. Loop thread only."""
+    """A layer before a model's scheduler. Loop thread only.
+
+    content   gives what else tells this version from others of its name and number: a digest of its files
+    """
 
     def __init__(
         self,
@@ -32,7 +35,9 @@ class Cached:
         statistics: Statistics,
         on_final: Callable[[], None],
         clock_ns: Callable[[], int] = time.monotonic_ns,
+        content: Callable[[], str] = str,
     ):
+        self._content = content
         self._inner = inner
         self._cache = cache
         self._signature = signature
@@ -43,8 +48,12 @@ class Cached:
     def __call__(self, request: InferenceRequest) -> Reply:
         if request.shared:  # its inputs may be others by the time that the model sees them
             return self._inner(request)
+        try:
+            content = self._content()
+        except CoreError:  # a step of the ensemble is gone; who runs it says so
+            return self._inner(request)
         start_ns = self._clock_ns()
-        lookup = _Lookup(self, request, cache_key(request, self._signature), start_ns)
+        lookup = _Lookup(self, request, cache_key(request, self._signature, content), start_ns)
         self._cache.ask(lookup.key, lookup.found)
         if lookup.answered:
             return self.proceed(lookup)
@@ -128,7 +137,7 @@ class _Lookup:
             self._cached.proceed_later(self, self.reply)
 
 
-def cache_key(request: InferenceRequest, signature: Signature) -> bytes:
+def cache_key(request: InferenceRequest, signature: Signature, content: str = "") -> bytes:
     """What tells one answer from another: 32 bytes.
 
     The id, the priority and the timeout of a request are no part of it.
@@ -137,6 +146,7 @@ def cache_key(request: InferenceRequest, signature: Signature) -> bytes:
     head = (
         signature.name,
         signature.version,
+        content,
         [(output.name, output.class_count) for output in request.outputs],
         sorted(request.parameters.items()),
         sorted((t.name, t.dtype.name, t.shape) for t in request.inputs.values()),

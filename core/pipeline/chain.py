@@ -41,6 +41,7 @@ class Chain:
 
     handler      its door: request → Reply; raises CoreError for what is refused at once
     statistics   of the version
+    content      a digest of what it was loaded from
     """
 
     def __init__(
@@ -51,12 +52,14 @@ class Chain:
         clock_ns: Callable[[], int] = time.monotonic_ns,
         cache: Cache | None = None,
         limiter: RateLimiter | None = None,
+        content: str = "",
     ):
         self.signature = signature
         self.statistics = Statistics()
         self._loop = loop
         self._clock_ns = clock_ns
         self._cache = cache
+        self.content = content
         self._intake = Intake(loop)
         terms = Terms(signature, self.statistics, loop, self._intake, clock_ns)
         self._pool = Pool(terms, limiter)
@@ -78,6 +81,7 @@ class Chain:
                 self.statistics,
                 self._intake.ended,
                 self._clock_ns,
+                lambda: self.content,
             )
         return Door(self._intake, admit, scheduled)
 
@@ -176,14 +180,16 @@ async def open_chain(
     clock_ns: Callable[[], int] = time.monotonic_ns,
     cache: Cache | None = None,
     limiter: RateLimiter | None = None,
+    content: str = "",
 ) -> Chain:
     """Open the instances of a loaded model and the chain before them.
 
     cache     of the server, for models that ask for it
     limiter   of the server, None without a rate limit
+    content   a digest of what the version was loaded from: other files, other answers in the cache
     The exception of an instance's open() is raised as it is, after the other instances have closed.
     """
-    chain = Chain(model.config, signature, loop, clock_ns, cache, limiter)
+    chain = Chain(model.config, signature, loop, clock_ns, cache, limiter, content)
     await chain.open(model)
     return chain
 

@@ -27,6 +27,7 @@ class EnsembleChain:
 
     steps    those of the configuration, with what their models say
     infer    gives a request to the model that it names (Server.infer_step)
+    content  gives a digest of what the ensemble and its steps were loaded from
     ready    whether every model of the steps can serve
     """
 
@@ -40,8 +41,10 @@ class EnsembleChain:
         loop: asyncio.AbstractEventLoop,
         clock_ns: Callable[[], int] = time.monotonic_ns,
         cache: Cache | None = None,
+        content: Callable[[], str] = str,
     ):
         self.signature = signature
+        self._content = content
         self.statistics = Statistics()
         self.steps = steps
         self._most_in_flight = config.ensemble_scheduling.max_inflight_requests
@@ -52,7 +55,8 @@ class EnsembleChain:
         self._plan = self._planned(list(signature.outputs))
         inner: Handler = self._run
         if cache is not None and config.response_cache.enable:
-            inner = Cached(inner, cache, signature, self.statistics, self._intake.ended, clock_ns)
+            ended = self._intake.ended
+            inner = Cached(inner, cache, signature, self.statistics, ended, clock_ns, content)
         self.handler = Door(self._intake, Admission(signature, clock_ns), inner)
 
     @property
@@ -68,6 +72,14 @@ class EnsembleChain:
     @property
     def ready(self) -> bool:
         return self._ready()
+
+    @property
+    def content(self) -> str:
+        """A digest of what the ensemble and the models of its steps, as they serve now, were loaded from.
+
+        Raises CoreError if one of them does not serve.
+        """
+        return self._content()
 
     async def drain(self) -> None:
         """Refuse new requests and wait for the last answer of those that were accepted."""

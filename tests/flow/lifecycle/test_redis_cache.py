@@ -95,8 +95,9 @@ async def redis(tmp_path_factory):
 def cached(serve, models):
     """A Server with the Redis cache and one loaded model."""
 
+    models.write("m", "3", config=CONFIG)
+
     async def start(port, **settings):
-        models.write("m", "3", config=CONFIG)
         server = await serve(
             cache_config={"redis": {"host": "127.0.0.1", "port": str(port), **settings}}
         )
@@ -283,3 +284,17 @@ async def test_a_request_that_is_cancelled_during_its_lookup_never_reaches_the_m
     assert [each.message async for each in reply] == ["request was cancelled"]
     assert counts(server)["executions"] == 0
     listening.close()
+
+
+async def test_a_model_that_has_changed_gets_no_answer_of_the_one_before(
+    redis, cached, ask, models
+):
+    found = await redis()
+    server = await cached(found.port)
+    await ask(server, 2)
+    await found.keeps(1)
+
+    models.write("m", "50", config=CONFIG)
+    await server.load("m")
+
+    assert await y(ask(server, 2)) == [100]
