@@ -16,10 +16,20 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    from core.caches import Cache
     from core.server import Server
 
 hookspec = pluggy.HookspecMarker("core")
 hookimpl = pluggy.HookimplMarker("core")
+
+
+@hookspec(firstresult=True)
+def core_open_cache(name: str, settings: dict[str, str]) -> Cache | None:
+    """Once, on the loop thread, for --cache-config=<name>,<setting>=<value> that core does not know.
+
+    Returns a core.caches.Cache, or None for the name of somebody else. Raises CoreError for settings that
+    are wrong, which ends the start.
+    """
 
 
 @hookspec

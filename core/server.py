@@ -16,6 +16,7 @@ import core
 from core import config as configuration
 from core import plugins
 from core.backend import Backend
+from core.caches import open_cache
 from core.config import ModelConfig, Signature
 from core.devices import gpus
 from core.errors import invalid, unavailable
@@ -25,7 +26,6 @@ from core.fleet.member import Member
 from core.lifecycle import ModelManager, ModelVersion
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
-from core.pipeline.cache import cache_of
 from core.pipeline.doors import Doors as Doors
 from core.pipeline.intake import Door as Door
 from core.pipeline.limit import RateLimiter
@@ -81,7 +81,7 @@ class Server:
         self.version = core.__version__
         self.extensions = EXTENSIONS
         self.state = State.INITIALIZING
-        self.cache = cache_of(options.cache_config)
+        self.cache = open_cache(options.cache_config)
         self.limiter = (
             RateLimiter(options.rate_limit_resource)
             if options.rate_limit == "execution_count"
@@ -119,6 +119,8 @@ class Server:
             return await self._manager.stop(timeout_s)
         finally:
             self.shared_memory.close()
+            if self.cache is not None:
+                await self.cache.close()
             await self.tracing.close()
 
     # health ------------------------------------------------------------
@@ -182,6 +184,10 @@ class Server:
     def signature(self, name: str, version: int = NEWEST) -> Signature:
         """Inputs and outputs, for parsing a request. Raises CoreError for an unknown model."""
         return self._manager.doors.find(name, version).signature
+
+    def content(self, name: str, version: int = NEWEST) -> str:
+        """What tells a version from others that had its name and number. Raises as `signature`."""
+        return self._manager.resolve(name, version).content
 
     def versions(self) -> Iterable[ModelVersion]:
         """Every version that is loaded or was, by name and version."""

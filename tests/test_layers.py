@@ -27,6 +27,7 @@ ROOMS = (
     ("core",),
     ("core.options",),
     ("core.plugins", "core.telemetry", "core.repository"),
+    ("core.caches",),
     ("core.fleet",),
     ("core.pipeline",),
     ("core.lifecycle",),
@@ -37,8 +38,13 @@ ROOMS = (
 )
 # What core may take from elsewhere; frontends and backends bring the rest.
 OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson"}
-# Modules that no server imports: one makes the descriptors, one is for authors' tests.
-TOOLS = {"core.config.compile": {"grpc_tools"}, "core.testing": {"pytest"}}
+# Modules that a server does not import, or only when it is told to: one makes the descriptors, one is for
+# authors' tests, one for a cache.
+TOOLS = {
+    "core.config.compile": {"grpc_tools"},
+    "core.caches.redis": {"redis"},
+    "core.testing": {"pytest"},
+}
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc"}
 
 

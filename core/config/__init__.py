@@ -7,6 +7,7 @@
 text.py json_form.py     parse_text · parse_json, to_json
 suggestion.py            "did you mean …?" in their errors
 autofill.py              fill: name, backend, platform, file name from the files' names
+conditions.py            conditions_of: which steps of an ensemble run on a condition
 complete.py              complete: what a backend may add
 normalise.py             normalise: defaults written out, instance groups resolved
 validation/              validate: one file for each area of rules

@@ -16,8 +16,12 @@ from core.lifecycle.steps import check_steps
 from core.pipeline.ensemble import EnsembleChain, Step, steps_of
 
 
-async def open_ensemble(config: ModelConfig, signature: Signature, host: Host) -> EnsembleChain:
+async def open_ensemble(
+    config: ModelConfig, signature: Signature, host: Host, content: str
+) -> EnsembleChain:
     """The chain of an ensemble. Writes into `config` whether it is decoupled: if a step is.
+
+    content   a digest of what the ensemble itself was loaded from
 
     Raises CoreError(INVALID) if a step's model does not serve, or if the step does not fit it.
     """
@@ -25,6 +29,8 @@ async def open_ensemble(config: ModelConfig, signature: Signature, host: Host) -
     steps = steps_of(config)
     models = _signatures(config.name, steps, host)
     check_steps(signature, steps, models)
+    for step, model in zip(steps, models, strict=True):
+        step.optional = frozenset(spec.name for spec in model.inputs.values() if spec.optional)
     if any(model.decoupled for model in models):
         config.model_transaction_policy.decoupled = True
         signature = replace(signature, decoupled=True)
@@ -35,7 +41,20 @@ async def open_ensemble(config: ModelConfig, signature: Signature, host: Host) -
         except CoreError:
             return False
 
-    return EnsembleChain(config, signature, server.infer_step, ready, host.loop, cache=server.cache)
+    def contents() -> str:
+        # A model may be loaded again while the ensemble stays.
+        return " ".join([content, *(server.content(step.model, step.version) for step in steps)])
+
+    return EnsembleChain(
+        config,
+        signature,
+        steps,
+        server.infer_step,
+        ready,
+        host.loop,
+        cache=server.cache,
+        content=contents,
+    )
 
 
 def _signatures(ensemble: str, steps: Sequence[Step], host: Host) -> list[Signature]:

@@ -41,6 +41,9 @@ def check_steps(ensemble: Signature, steps: Sequence[Step], models: Sequence[Sig
     for step, model in pairs:
         _compare(ensemble.name, seen, model, model.inputs, step.inputs)
         _compare(ensemble.name, seen, model, model.outputs, step.outputs)
+    for step in steps:
+        if step.condition is not None:
+            _check_condition(ensemble, step, seen[step.condition])
     _check_origins(ensemble, pairs)
 
 
@@ -58,6 +61,20 @@ def _check_names(ensemble: str, step: Step, model: Signature) -> None:
     needed = [spec.name for spec in model.inputs.values() if not spec.optional]
     if left_out := [name for name in needed if name not in step.inputs]:
         raise invalid(f"{where}: input_map leaves out {', '.join(left_out)}, which the model needs")
+
+
+def _check_condition(ensemble: Signature, step: Step, seen: _Seen) -> None:
+    """The tensor that decides whether a step runs is BOOL, with one element for each request."""
+    where = f"in ensemble '{ensemble.name}', {step}: the condition '{step.condition}'"
+    if seen.datatype != "BOOL":
+        raise invalid(f"{where} is {seen.datatype}, it must be BOOL")
+    batches = ensemble.max_batch_size > 0
+    shape = seen.shape[1:] if batches else seen.shape
+    if any(size not in (1, -1) for size in shape):
+        raise invalid(
+            f"{where} has shape {list(seen.shape)}, it must have one element for each "
+            + ("row" if batches else "request")
+        )
 
 
 def _compare(
@@ -100,12 +117,10 @@ def _check_origins(ensemble: Signature, pairs: Sequence[tuple[Step, Signature]])
     """A step cannot join the answers of two decoupled models: how many there are differs."""
     origins: dict[str, int | None] = {name: None for name in ensemble.inputs}
     waiting = list(pairs)
-    while ready := [
-        pair for pair in waiting if all(name in origins for name in pair[0].inputs.values())
-    ]:
+    while ready := [pair for pair in waiting if all(name in origins for name in pair[0].needs)]:
         for step, model in ready:
             waiting.remove((step, model))
-            found = {origins[name] for name in step.inputs.values()} - {None}
+            found = {origins[name] for name in step.needs} - {None}
             if len(found) > 1:
                 raise invalid(
                     f"in ensemble '{ensemble.name}', step of model '{step.model}' receives inputs "

@@ -6,6 +6,7 @@ Model, chain), unload the same way back, also when a step raises.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from contextlib import AsyncExitStack
@@ -69,6 +70,11 @@ class ModelVersion:
         return self.directory / str(self.version)
 
     @property
+    def content(self) -> str:
+        """What tells it from others of its name and number: files, configuration, steps. While READY."""
+        return self.chain.content
+
+    @property
     def statistics(self) -> Statistics:
         """Counters since the version was loaded; there as long as its chain."""
         return self.chain.statistics
@@ -119,7 +125,7 @@ class ModelVersion:
         async with AsyncExitStack() as undo:
             if self.source.config.HasField("ensemble_scheduling"):
                 self.config, self.signature = await host.run(settled, self, None, host)
-                self.chain = await open_ensemble(self.config, self.signature, host)
+                self.chain = await open_ensemble(self.config, self.signature, host, self._digest())
                 self.signature = self.chain.signature
             else:
                 backend = await host.backends.acquire(self.source.config.backend)
@@ -136,9 +142,17 @@ class ModelVersion:
                     loop=host.loop,
                     cache=host.server.cache,
                     limiter=host.server.limiter,
+                    content=self._digest(),
                 )
             undo.push_async_callback(self.chain.close)
             self._undo = undo.pop_all()
+
+    def _digest(self) -> str:
+        """Of the files and the configuration that this version is made of."""
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(f"{self.source.versions.get(self.version)}\n{self.source.shared}\n".encode())
+        digest.update(self.config.SerializeToString(deterministic=True))
+        return digest.hexdigest()
 
     def _model(self, backend: Backend, host: Host) -> Model:
         model = backend.model()

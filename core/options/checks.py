@@ -70,7 +70,7 @@ def not_shared(options: Options, gpus: Sequence[int] = ()) -> list[str]:
     """
     several = f"--workers={options.workers}"
     found = []
-    if options.cache_config:
+    if "local" in options.cache_config:
         found.append(
             f"--cache-config: with {several} each worker has a cache of that size of its own"
         )

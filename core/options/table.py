@@ -229,7 +229,7 @@ class Options:
         "Folder of repository agents.", idle="there are no repository agents")
 
     cache_config: dict[str, dict[str, str]] = _cache(settings("cache", owner_needed=True), {},
-        "Setting of the response cache, such as local,size=1048576.")
+        "Setting of the response cache, such as local,size=1048576 or redis,host=localhost.")
     cache_directory: str = _cache(STRING, "/opt/tritonserver/caches",
         "Folder of response caches.", idle="the cache is part of the server")
 

@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable
 
 from core.backend import Device, Model, ModelInstance
+from core.caches import Cache
 from core.config import ModelConfig, Signature
 from core.config.messages import ModelQueuePolicy
 from core.errors import CoreError
 from core.pipeline.admit import Admission, group_key
 from core.pipeline.batcher import Batcher, BatchLimits, InOrder
-from core.pipeline.cache import Cached, ResponseCache
+from core.pipeline.cache import Cached
 from core.pipeline.delivery import Terms
 from core.pipeline.intake import Door, Handler, Intake
 from core.pipeline.limit import Demand, RateLimiter, demand_of
@@ -40,6 +41,7 @@ class Chain:
 
     handler      its door: request → Reply; raises CoreError for what is refused at once
     statistics   of the version
+    content      a digest of what it was loaded from
     """
 
     def __init__(
@@ -48,14 +50,16 @@ class Chain:
         signature: Signature,
         loop: asyncio.AbstractEventLoop,
         clock_ns: Callable[[], int] = time.monotonic_ns,
-        cache: ResponseCache | None = None,
+        cache: Cache | None = None,
         limiter: RateLimiter | None = None,
+        content: str = "",
     ):
         self.signature = signature
         self.statistics = Statistics()
         self._loop = loop
         self._clock_ns = clock_ns
         self._cache = cache
+        self.content = content
         self._intake = Intake(loop)
         terms = Terms(signature, self.statistics, loop, self._intake, clock_ns)
         self._pool = Pool(terms, limiter)
@@ -77,6 +81,7 @@ class Chain:
                 self.statistics,
                 self._intake.ended,
                 self._clock_ns,
+                lambda: self.content,
             )
         return Door(self._intake, admit, scheduled)
 
@@ -173,16 +178,18 @@ async def open_chain(
     *,
     loop: asyncio.AbstractEventLoop,
     clock_ns: Callable[[], int] = time.monotonic_ns,
-    cache: ResponseCache | None = None,
+    cache: Cache | None = None,
     limiter: RateLimiter | None = None,
+    content: str = "",
 ) -> Chain:
     """Open the instances of a loaded model and the chain before them.
 
     cache     of the server, for models that ask for it
     limiter   of the server, None without a rate limit
+    content   a digest of what the version was loaded from: other files, other answers in the cache
     The exception of an instance's open() is raised as it is, after the other instances have closed.
     """
-    chain = Chain(model.config, signature, loop, clock_ns, cache, limiter)
+    chain = Chain(model.config, signature, loop, clock_ns, cache, limiter, content)
     await chain.open(model)
     return chain
 

@@ -14,6 +14,7 @@ from core.telemetry.machine import machine
 from core.telemetry.registry import registry
 
 if TYPE_CHECKING:
+    from core.caches import Cache
     from core.lifecycle import ModelVersion
     from core.server import Server
 
@@ -134,6 +135,7 @@ def collect(server: Server) -> list[Family]:
         _failures(versions),
         *_families("counter", latencies, versions),
         *_families("counter", cache, cached if options.cache_config else []),
+        *_cache_families(server.cache),
         *_families("gauge", _GAUGES, versions),
         *_memory_pool(options.pinned_memory_pool_byte_size),
     ]
@@ -149,6 +151,23 @@ def _families(
     return [
         Family(name, kind, text, [Sample(labels, read(version)) for labels, version in labelled])
         for name, text, read in rows
+    ]
+
+
+def _cache_families(cache: Cache | None) -> list[Family]:
+    """Of the cache itself. Triton has none of these."""
+    if cache is None:
+        return []
+    counters = cache.counters
+    return [
+        Family(f"core_cache_{name}", "counter", text, [Sample({}, value)])
+        for name, text, value in (
+            ("lookups", "Answers that the cache was asked for", counters.lookups),
+            ("hits", "Answers that were in the cache", counters.hits),
+            ("insertions", "Answers that the cache has kept", counters.insertions),
+            ("evictions", "Answers that had to leave the cache for others", counters.evictions),
+            ("failures", "Lookups and insertions that the cache could not do", counters.failures),
+        )
     ]
 
 

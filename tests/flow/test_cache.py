@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import core
+from core.caches import LocalCache, open_cache
 from core.errors import CoreError
 from core.options import Options
-from core.pipeline.cache import ResponseCache, cache_of
 from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Tensor
 
@@ -37,7 +37,7 @@ async def y(reply):
 
 
 async def test_an_equal_request_gets_the_same_answer_without_an_execution(serve):
-    chain = await serve(Count, ENABLED, cache=ResponseCache(10_000))
+    chain = await serve(Count, ENABLED, cache=LocalCache(10_000))
 
     first, second = await y(ask(chain, 1, 2)), await y(ask(chain, 1, 2))
 
@@ -59,7 +59,7 @@ async def test_an_equal_request_gets_the_same_answer_without_an_execution(serve)
     ],
 )
 async def test_a_request_that_differs_in_what_may_matter_is_another(serve, other):
-    chain = await serve(Count, ENABLED, cache=ResponseCache(10_000))
+    chain = await serve(Count, ENABLED, cache=LocalCache(10_000))
     values = other.pop("values", (1, 2))
     await ask(chain, 1, 2)
 
@@ -69,7 +69,7 @@ async def test_a_request_that_differs_in_what_may_matter_is_another(serve, other
 
 
 async def test_the_id_of_an_answer_is_that_of_its_request(serve):
-    chain = await serve(Count, ENABLED, cache=ResponseCache(10_000))
+    chain = await serve(Count, ENABLED, cache=LocalCache(10_000))
     await ask(chain, 1, id="first")
 
     assert (await ask(chain, 1, id="second", priority=2, timeout_us=9)).id == "second"
@@ -77,7 +77,7 @@ async def test_the_id_of_an_answer_is_that_of_its_request(serve):
 
 
 async def test_errors_are_not_kept(serve):
-    chain = await serve(Count, ENABLED, cache=ResponseCache(10_000))
+    chain = await serve(Count, ENABLED, cache=LocalCache(10_000))
 
     for _ in range(2):
         with pytest.raises(CoreError, match="below zero"):
@@ -86,7 +86,7 @@ async def test_errors_are_not_kept(serve):
     assert chain.statistics.execution_count == 2
 
 
-@pytest.mark.parametrize("config,cache", [("", ResponseCache(10_000)), (ENABLED, None)])
+@pytest.mark.parametrize("config,cache", [("", LocalCache(10_000)), (ENABLED, None)])
 async def test_both_the_model_and_the_server_must_want_it(serve, config, cache):
     chain = await serve(Count, config, cache=cache)
 
@@ -99,7 +99,7 @@ def outputs(size):
 
 
 def test_what_was_not_used_for_longest_leaves_first():
-    cache = ResponseCache(3 * (100 + 512))
+    cache = LocalCache(3 * (100 + 512))
     for key in (b"a", b"b", b"c"):
         cache.insert(key, outputs(100))
     cache.lookup(b"a")
@@ -112,11 +112,11 @@ def test_what_was_not_used_for_longest_leaves_first():
         True,
         True,
     ]
-    assert cache.evictions == 1
+    assert cache.counters.evictions == 1
 
 
 def test_what_is_larger_than_the_cache_is_not_kept():
-    cache = ResponseCache(1000)
+    cache = LocalCache(1000)
 
     cache.insert(b"a", outputs(900))
 
@@ -124,7 +124,7 @@ def test_what_is_larger_than_the_cache_is_not_kept():
 
 
 def test_used_bytes_never_pass_the_size():
-    chance, cache = random.Random(0), ResponseCache(20_000)
+    chance, cache = random.Random(0), LocalCache(20_000)
     for number in range(2000):
         cache.insert(number.to_bytes(2, "big"), outputs(chance.randrange(5000)))
         assert cache.used <= cache.size
@@ -132,7 +132,7 @@ def test_used_bytes_never_pass_the_size():
 
 
 def test_kept_outputs_are_copies():
-    cache, array = ResponseCache(10_000), np.zeros(4, np.uint8)
+    cache, array = LocalCache(10_000), np.zeros(4, np.uint8)
     cache.insert(b"a", [Tensor.of("y", array)])
 
     array[:] = 7
@@ -141,13 +141,13 @@ def test_kept_outputs_are_copies():
 
 
 def test_the_option_makes_the_cache():
-    assert cache_of(Options.defaults().cache_config) is None
-    assert cache_of({"local": {"size": "1024"}}).size == 1024
+    assert open_cache(Options.defaults().cache_config) is None
+    assert open_cache({"local": {"size": "1024"}}).size == 1024
 
 
 @pytest.mark.parametrize(
-    "config", [{"redis": {"host": "x"}}, {"local": {}}, {"local": {"size": "x"}}]
+    "config", [{"other": {"host": "x"}}, {"local": {}}, {"local": {"size": "x"}}]
 )
 def test_a_wrong_option_says_what_to_write(config):
     with pytest.raises(CoreError, match="try --cache-config=local,size=N"):
-        cache_of(config)
+        open_cache(config)

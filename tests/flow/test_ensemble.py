@@ -11,6 +11,7 @@ from core import config as configuration
 from core.errors import CoreError, Kind, not_found
 from core.pipeline.ensemble import EnsembleChain, needed_steps, steps_of
 from core.request import InferenceRequest, RequestedOutput
+from core.response import Reply
 from core.tensor import Tensor
 
 IO = """
@@ -51,7 +52,7 @@ class Each(core.ModelInstance):
 
 @pytest.fixture
 def ensemble(serve):
-    async def make(steps, io=IO, decoupled=False, max_batch_size=0):
+    async def make(steps, io=IO, decoupled=False, max_batch_size=0, most=0):
         models = {
             "add": await serve(Add, max_batch_size=max_batch_size),
             "fail": await serve(Fail, max_batch_size=max_batch_size),
@@ -60,7 +61,8 @@ def ensemble(serve):
         text = f'name: "e" platform: "ensemble" max_batch_size: {max_batch_size} {io}'
         if decoupled:
             text += " model_transaction_policy { decoupled: true }"
-        text += " ensemble_scheduling { " + " ".join(steps) + " }"
+        text += " ensemble_scheduling { " + " ".join(steps)
+        text += f" max_inflight_requests: {most} }}"
         config = configuration.parse_text(text, "test")
         configuration.normalise(config, {}, [])
 
@@ -76,6 +78,7 @@ def ensemble(serve):
         chain = EnsembleChain(
             config,
             configuration.signature_of(config, Path(), 1),
+            steps_of(config),
             infer,
             lambda: all(model.ready for model in models.values()),
             loop,
@@ -192,6 +195,18 @@ async def test_cancelling_an_ensemble_cancels_its_running_step(ensemble):
     assert chain.statistics.failures["CANCELED"] == 1
 
 
+async def test_after_a_cancellation_no_other_step_begins(ensemble):
+    chain = await ensemble([step("add", "x", "a"), step("add", "a", "z")])
+    reply = ask(chain, 1)
+    await asyncio.sleep(0.005)
+
+    reply.cancel()
+
+    with pytest.raises(CoreError, match="cancelled"):
+        await reply
+    assert len(chain.asked) == 1
+
+
 async def test_an_optional_input_that_is_left_out_is_left_out_of_the_step(ensemble):
     io = IO.replace(
         "input [", 'input [ { name: "more" data_type: TYPE_FP32 dims: [ -1 ] optional: true },'
@@ -231,6 +246,98 @@ async def test_an_answer_of_a_decoupled_step_meets_tensors_that_come_later(ensem
     answers = [(z(r), z(r, "w")) async for r in ask(chain, 1, 5)]
 
     assert sorted(answers) == [([1], [2, 6]), ([5], [2, 6])]
+
+
+class Gauge:
+    """How many requests of one model are in flight, and how many were at most."""
+
+    def __init__(self, chain, model):
+        self.now = self.most = 0
+        door = chain.models[model].handler
+        chain.models[model].handler = self._around(door)
+
+    def _around(self, door):
+        def ask(request):
+            self.now += 1
+            self.most = max(self.most, self.now)
+            outer, inner = Reply(request), door(request)
+
+            def arrived(item, final):
+                self.now -= final
+                outer.send(item, final)
+
+            inner.listen(arrived)
+            return outer
+
+        return ask
+
+
+@pytest.mark.parametrize("most,found", [(0, 6), (1, 1), (2, 2)])
+async def test_a_step_runs_as_often_at_a_time_as_the_ensemble_allows(ensemble, most, found):
+    chain = await ensemble(
+        [step("each", "x", "a"), step("add", "a", "z")], decoupled=True, most=most
+    )
+    gauge = Gauge(chain, "add")
+
+    answers = [z(response) async for response in ask(chain, 1, 2, 3, 4, 5, 6)]
+
+    assert answers == [[2], [3], [4], [5], [6], [7]]
+    assert (gauge.most, gauge.now) == (found, 0)
+    assert chain.in_flight == 0
+
+
+async def test_the_limit_is_of_each_request(ensemble):
+    chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True, most=1)
+    gauge = Gauge(chain, "add")
+
+    await asyncio.gather(*(drained(ask(chain, 1, 2)) for _ in range(3)))
+
+    assert gauge.most > 1
+
+
+async def drained(reply):
+    return [z(response) async for response in reply]
+
+
+async def test_what_waits_for_its_turn_does_not_begin_after_a_cancellation(ensemble):
+    chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True, most=1)
+    reply = ask(chain, 1, 2, 3)
+    await asyncio.sleep(0.005)
+
+    reply.cancel()
+    answers = [each async for each in reply]
+
+    assert answers[-1].kind is Kind.CANCELLED
+    assert sum(request.model_name == "add" for request in chain.asked) == 1
+    assert chain.in_flight == 0
+
+
+async def test_thousands_of_answers_that_wait_begin_without_growing_the_stack(ensemble, serve):
+    class AtOnce(core.ModelInstance):
+        placement = "inline"
+
+        def execute(self, batch):
+            return {"y": batch["x"]}
+
+    chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True, most=1)
+    slow, quick = chain.models["add"], await serve(AtOnce, max_batch_size=0)
+    first = [slow.handler]
+    quick.handler, at_once = lambda r: (first.pop() if first else at_once)(r), quick.handler
+    chain.models["add"] = quick
+    chain.models["each"] = await serve(Burst, max_batch_size=0, decoupled=True)
+
+    answers = [z(response) async for response in ask(chain, *range(3000))]
+
+    assert len(answers) == 3000
+
+
+class Burst(core.ModelInstance):
+    """One answer for each value of x, all at once."""
+
+    async def execute(self, batch):
+        for value in batch.requests[0].inputs["x"].array:
+            batch.respond(0, {"y": np.array([value], np.float32)}, final=False)
+        batch.finish(0)
 
 
 async def test_batched_requests_of_an_ensemble_keep_their_rows(ensemble):

@@ -7,8 +7,8 @@ import pytest
 
 import core
 from core import dtypes
+from core.caches import LocalCache
 from core.errors import CoreError, Kind
-from core.pipeline.cache import ResponseCache
 from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Tensor
 
@@ -92,7 +92,7 @@ async def test_each_answer_of_a_decoupled_model_is_written(serve):
 
 
 async def test_shared_inputs_do_not_decide_what_the_cache_gives_to_others(serve):
-    cache = ResponseCache(10_000)
+    cache = LocalCache(10_000)
     chain = await serve(Double, "response_cache { enable: true }", cache=cache)
     x = np.array([[1]], np.float32)
     reply = chain.handler(
@@ -103,6 +103,6 @@ async def test_shared_inputs_do_not_decide_what_the_cache_gives_to_others(serve)
     x[:] = 50  # the client writes while the request waits
 
     assert (await reply).output("y").array.tolist() == [[100]]
-    assert len(cache) == cache.lookups == 0
+    assert len(cache) == cache.counters.lookups == 0
     ordinary = InferenceRequest("m", {"x": Tensor.of("x", np.array([[1]], np.float32))})
     assert (await chain.handler(ordinary)).output("y").array.tolist() == [[2]]

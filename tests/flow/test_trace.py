@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import core
+from core.caches import LocalCache
 from core.errors import CoreError
 from core.options import Options
-from core.pipeline.cache import ResponseCache
 from core.request import InferenceRequest
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
@@ -133,7 +133,7 @@ async def test_each_answer_of_a_decoupled_model_is_in_the_trace(serve, traces):
 
 
 async def test_an_answer_from_the_cache_shows_the_lookup_and_no_execution(serve, traces):
-    chain = await serve(Double, "response_cache { enable: true }", cache=ResponseCache(10_000))
+    chain = await serve(Double, "response_cache { enable: true }", cache=LocalCache(10_000))
     found = traces()
     await found.ask(chain, 1)
 
@@ -206,7 +206,7 @@ async def test_a_trace_that_somebody_holds_is_written_when_it_is_released(serve,
 
 
 async def test_a_trace_may_be_held_after_an_answer_that_came_at_once(serve, traces):
-    chain = await serve(Double, "response_cache { enable: true }", cache=ResponseCache(10_000))
+    chain = await serve(Double, "response_cache { enable: true }", cache=LocalCache(10_000))
     found = traces()
     await found.ask(chain, 1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.config.autofill import ENSEMBLE
+from core.config.conditions import conditions_of
 from core.config.messages import ModelConfig
 from core.errors import CoreError, invalid
 
@@ -21,6 +22,7 @@ def check_ensemble(config: ModelConfig) -> None:
         return
     _check_fields(config)
     _check_steps(config)
+    _check_conditions(config)
     _check_flow(config)
 
 
@@ -56,6 +58,20 @@ def _check_steps(config: ModelConfig) -> None:
             written.add(tensor)
 
 
+def _check_conditions(config: ModelConfig) -> None:
+    """The tensor of a condition is there; its datatype and shape are known when the models are."""
+    there = [io.name for io in config.input]
+    for step in config.ensemble_scheduling.step:
+        there += sorted(step.output_map.values())
+    for index, condition in conditions_of(config).items():
+        if condition.tensor not in there:
+            step = config.ensemble_scheduling.step[index]
+            raise invalid(
+                f"in ensemble '{config.name}', step {index} (model '{step.model_name}'): no input and "
+                f"no step makes '{condition.tensor}', the condition; there are {', '.join(there)}"
+            )
+
+
 def _check_flow(config: ModelConfig) -> None:
     """Every input is used, every output is written, and so is everything between them."""
     sources = _sources(config)
@@ -77,12 +93,16 @@ def _check_flow(config: ModelConfig) -> None:
 
 
 def _sources(config: ModelConfig) -> dict[str, list[str]]:
-    """Each tensor that a step writes → the tensors that this step reads."""
-    return {
-        written: sorted(step.input_map.values())
-        for step in config.ensemble_scheduling.step
-        for written in sorted(step.output_map.values())
-    }
+    """Each tensor that a step writes → the tensors that this step reads, its condition too."""
+    conditions = conditions_of(config)
+    sources = {}
+    for index, step in enumerate(config.ensemble_scheduling.step):
+        needed = set(step.input_map.values())
+        if index in conditions:
+            needed.add(conditions[index].tensor)
+        for written in sorted(step.output_map.values()):
+            sources[written] = sorted(needed)
+    return sources
 
 
 def _ready(config: ModelConfig, sources: dict[str, list[str]]) -> set[str]:

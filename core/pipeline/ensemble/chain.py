@@ -9,12 +9,13 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from core.caches import Cache
 from core.config import ModelConfig, Signature
 from core.errors import CoreError, Kind
 from core.pipeline.admit import Admission
-from core.pipeline.cache import Cached, ResponseCache
+from core.pipeline.cache import Cached
 from core.pipeline.ensemble.run import Infer, Plan, Run
-from core.pipeline.ensemble.steps import needed_steps, steps_of
+from core.pipeline.ensemble.steps import Step, needed_steps
 from core.pipeline.intake import Door, Handler, Intake
 from core.request import InferenceRequest
 from core.response import Reply
@@ -24,7 +25,9 @@ from core.telemetry.statistics import Statistics
 class EnsembleChain:
     """What Chain is for a model with instances: the way through an ensemble. Loop thread only.
 
+    steps    those of the configuration, with what their models say
     infer    gives a request to the model that it names (Server.infer_step)
+    content  gives a digest of what the ensemble and its steps were loaded from
     ready    whether every model of the steps can serve
     """
 
@@ -32,15 +35,19 @@ class EnsembleChain:
         self,
         config: ModelConfig,
         signature: Signature,
+        steps: list[Step],
         infer: Infer,
         ready: Callable[[], bool],
         loop: asyncio.AbstractEventLoop,
         clock_ns: Callable[[], int] = time.monotonic_ns,
-        cache: ResponseCache | None = None,
+        cache: Cache | None = None,
+        content: Callable[[], str] = str,
     ):
         self.signature = signature
+        self._content = content
         self.statistics = Statistics()
-        self.steps = steps_of(config)
+        self.steps = steps
+        self._most_in_flight = config.ensemble_scheduling.max_inflight_requests
         self._infer = infer
         self._clock_ns = clock_ns
         self._ready = ready
@@ -48,7 +55,8 @@ class EnsembleChain:
         self._plan = self._planned(list(signature.outputs))
         inner: Handler = self._run
         if cache is not None and config.response_cache.enable:
-            inner = Cached(inner, cache, signature, self.statistics, self._intake.ended, clock_ns)
+            ended = self._intake.ended
+            inner = Cached(inner, cache, signature, self.statistics, ended, clock_ns, content)
         self.handler = Door(self._intake, Admission(signature, clock_ns), inner)
 
     @property
@@ -64,6 +72,14 @@ class EnsembleChain:
     @property
     def ready(self) -> bool:
         return self._ready()
+
+    @property
+    def content(self) -> str:
+        """A digest of what the ensemble and the models of its steps, as they serve now, were loaded from.
+
+        Raises CoreError if one of them does not serve.
+        """
+        return self._content()
 
     async def drain(self) -> None:
         """Refuse new requests and wait for the last answer of those that were accepted."""
@@ -83,7 +99,7 @@ class EnsembleChain:
 
     def _planned(self, wanted: list[str]) -> Plan:
         steps = needed_steps(self.steps, wanted)
-        return Plan(self.signature, steps, wanted, self._infer, self._ended)
+        return Plan(self.signature, steps, wanted, self._infer, self._ended, self._most_in_flight)
 
     def _ended(self, request: InferenceRequest, error: CoreError | None) -> None:
         """A request has got its last answer: count it."""

@@ -15,6 +15,7 @@ cdef class Plan:
     cdef readonly list wanted
     cdef object infer
     cdef object ended
+    cdef int most
 
 
 @cython.final
@@ -22,11 +23,15 @@ cdef class Branch:
     cdef readonly Branch parent
     cdef readonly list waiting
     cdef readonly dict tensors
+    cdef set absent
     cdef list children
     cdef bint answered
 
     @cython.locals(branch=Branch, tensor=Tensor)
     cdef Tensor find(self, str name)
+    @cython.locals(branch=Branch)
+    cdef bint lacks(self, str name) except -1
+    cdef skip(self, Step step)
 
 
 @cython.final
@@ -37,18 +42,26 @@ cdef class Run:
     cdef InferenceRequest _request
     cdef Branch _root
     cdef set _absent
+    cdef list _skipped
+    cdef dict _slots
 
     cpdef begin(self)
     @cython.locals(step=Step, child=Branch)
     cdef advance(self, Branch branch)
     cdef bint _has_inputs(self, Branch branch, Step step) except -1
+    cdef _begin(self, Branch branch, Step step)
+    @cython.locals(tensor=Tensor)
+    cdef bint _runs(self, Branch branch, Step step) except -1
+    cdef _slots_of(self, Step step)
+    cdef step_ended(self, Step step)
     @cython.locals(tensor=Tensor, reply=Reply)
-    cdef _start(self, Branch branch, Step step)
+    cpdef _start(self, Branch branch, Step step)
     @cython.locals(asked=InferenceRequest, request=InferenceRequest)
     cdef InferenceRequest _request_of(self, Step step, dict inputs)
     cdef Branch grown(self, Branch branch, Step step)
     @cython.locals(plan=Plan, tensor=Tensor, own=cython.bint, signature=Signature)
     cdef _answer(self, Branch branch)
+    cdef _nothing_made(self)
     cdef finish_if_done(self)
     cdef fail(self, Step step, error)
     cdef _end(self, error)
@@ -67,3 +80,6 @@ cdef class StepAnswers:
     cpdef arrived(self, item, bint final)
     @cython.locals(into=Branch, tensor=Tensor)
     cdef _take(self, InferenceResponse response, bint final)
+
+
+cpdef bint holds(Tensor condition) except -1

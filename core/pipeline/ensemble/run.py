@@ -2,16 +2,19 @@
 
 EnsembleChain ─► [Run] ─► the chains of the steps' models ─► Reply.  A step runs as soon as its inputs
 are there; tensors go from step to step without a copy. Each answer of a decoupled step opens a
-*branch*: what depends on it runs once for each of its answers.
+*branch*: what depends on it runs once for each of its answers. What a condition skips makes *absent*
+tensors: known never to come.
 Source of the rules: ModelEnsembling in Triton's model_config.proto and its ensemble scheduler.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from core.config.signature import Signature
-from core.errors import CoreError, Kind
+from core.errors import CoreError, Kind, cancelled
+from core.pipeline.ensemble.slots import Slots
 from core.pipeline.ensemble.steps import Step
 from core.pipeline.split import wanted_tensors
 from core.request import InferenceRequest
@@ -30,6 +33,7 @@ class Plan:
     wanted      names of the outputs, in their order
     infer       gives a request to the model that it names
     ended       told of the last answer to a request: None, or the error that it is
+    most        requests to one step that one request may have running; 0 for any number
     """
 
     def __init__(
@@ -39,12 +43,14 @@ class Plan:
         wanted: list[str],
         infer: Infer,
         ended: Ended,
+        most: int = 0,
     ):
         self.signature = signature
         self.steps = steps
         self.wanted = wanted
         self.infer = infer
         self.ended = ended
+        self.most = most
 
 
 class Branch:
@@ -58,6 +64,7 @@ class Branch:
         self.parent = parent
         self.waiting = waiting
         self.tensors = tensors
+        self.absent: set[str] | None = None  # names of what skipped steps would have made
         self.children: list[Branch] | None = None
         self.answered = False
 
@@ -70,6 +77,21 @@ class Branch:
             branch = branch.parent
         return None
 
+    def lacks(self, name: str) -> bool:
+        """Whether the tensor will never come, since the step that makes it was skipped."""
+        branch: Branch | None = self
+        while branch is not None:
+            if branch.absent is not None and name in branch.absent:
+                return True
+            branch = branch.parent
+        return False
+
+    def skip(self, step: Step) -> None:
+        """The step does not run in this branch, nor in those that grow from it."""
+        if self.absent is None:
+            self.absent = set()
+        self.absent.update(step.outputs.values())
+
     def grow(self, step: Step, rest: list[Step]) -> Branch:
         """A branch for one of several answers of `step`, with those of `rest` that depend on it."""
         made, dependent = set(step.outputs.values()), []
@@ -77,7 +99,7 @@ class Branch:
         while grown:
             grown = False
             for other in rest:
-                if other not in dependent and made & set(other.inputs.values()):
+                if other not in dependent and made & other.needs:
                     dependent.append(other)
                     made |= set(other.outputs.values())
                     grown = True
@@ -101,6 +123,8 @@ class Run:
         self._plan = plan
         self._request = request
         self._root = Branch(None, list(plan.steps), dict(request.inputs))
+        self._skipped: list[Step] | None = None
+        self._slots: dict[int, Slots] | None = None
         self._absent = None
         if len(request.inputs) != len(plan.signature.inputs):
             self._absent = {name for name in plan.signature.inputs if name not in request.inputs}
@@ -121,7 +145,7 @@ class Run:
                 # An answer that came at once may have started it, or ended everything.
                 if step in branch.waiting and self._has_inputs(branch, step):
                     branch.waiting.remove(step)
-                    self._start(branch, step)
+                    self._begin(branch, step)
                     started = True
         self._answer(branch)
         if branch.children is not None:
@@ -129,10 +153,62 @@ class Run:
                 self.advance(child)
 
     def _has_inputs(self, branch: Branch, step: Step) -> bool:
-        for name in step.inputs.values():
-            if branch.find(name) is None and (self._absent is None or name not in self._absent):
+        for name in step.needs:
+            if branch.find(name) is not None or (self._absent is not None and name in self._absent):
+                continue
+            if self._skipped is None or not branch.lacks(name):
                 return False
         return True
+
+    def _begin(self, branch: Branch, step: Step) -> None:
+        """All that a step needs is known: run it, or skip it."""
+        if self._request.cancelled:
+            self._end(cancelled())
+            return
+        try:
+            runs = self._runs(branch, step)
+        except CoreError as error:
+            self.fail(step, error)
+            return
+        if not runs:
+            if self._skipped is None:
+                self._skipped = []
+            self._skipped.append(step)
+            branch.skip(step)
+        elif self._plan.most:
+            self._slots_of(step).take(partial(self._start, branch, step))
+        else:
+            self._start(branch, step)
+
+    def _runs(self, branch: Branch, step: Step) -> bool:
+        """Whether a step's condition holds and the inputs that its model needs were made."""
+        if step.condition is not None:
+            tensor = branch.find(step.condition)
+            if (tensor is not None and holds(tensor)) is not step.runs_if:
+                return False
+        if self._skipped is None:
+            return True
+        found = lost = False
+        for theirs, ours in step.inputs.items():
+            if branch.find(ours) is not None:
+                found = True
+            elif branch.lacks(ours):
+                lost = True
+                if theirs not in step.optional:
+                    return False
+        return found or not lost
+
+    def _slots_of(self, step: Step) -> Slots:
+        if self._slots is None:
+            self._slots = {}
+        if step.index not in self._slots:
+            self._slots[step.index] = Slots(self._plan.most)
+        return self._slots[step.index]
+
+    def step_ended(self, step: Step) -> None:
+        """The last answer of one request to a step has come: another may begin."""
+        if self._slots is not None and not self.reply.finished:
+            self._slots[step.index].give_back()
 
     def _start(self, branch: Branch, step: Step) -> None:
         inputs: dict[str, Tensor] = {}
@@ -179,6 +255,8 @@ class Run:
         for name in plan.wanted:
             tensor = branch.find(name)
             if tensor is None:
+                if self._skipped is not None and branch.lacks(name):
+                    continue
                 return
             own = own or name in branch.tensors
             tensors.append(tensor)
@@ -186,6 +264,10 @@ class Run:
             return
         branch.answered = True
         signature = plan.signature
+        if not tensors:  # of skipped steps only
+            if not signature.decoupled:
+                self._end(self._nothing_made())
+            return
         try:
             outputs = wanted_tensors(tensors, self._request, signature)
         except CoreError as error:
@@ -198,11 +280,24 @@ class Run:
             plan.ended(self._request, None)
             self.reply.send(response, True)
 
+    def _nothing_made(self) -> CoreError:
+        skipped = ", ".join(map(str, self._skipped or ()))
+        return CoreError(
+            Kind.INVALID,
+            f"in ensemble '{self._plan.signature.name}', no output was made of those wanted "
+            f"({', '.join(self._plan.wanted)}): skipped by condition, or for want of an input: {skipped}",
+        )
+
     def finish_if_done(self) -> None:
         """No step runs: if there was no last answer, nothing can bring it any more."""
         if self.outstanding or self.reply.finished:
             return
+        if self._slots is not None and any(slots.waiting for slots in self._slots.values()):
+            return  # they begin behind who called
         signature = self._plan.signature
+        if self._request.cancelled:
+            self._end(cancelled())
+            return
         if signature.decoupled:
             self._end(None)
             return
@@ -226,6 +321,9 @@ class Run:
         self._cancel_steps()
 
     def _cancel_steps(self) -> None:
+        if self._slots is not None:
+            for slots in self._slots.values():
+                slots.clear()
         for reply in list(self.outstanding):
             reply.cancel()
 
@@ -250,6 +348,8 @@ class StepAnswers:
             run.fail(step, item)
         elif item is not None and not run.reply.finished:
             self._take(item, final)
+        if final:
+            run.step_ended(step)
         run.finish_if_done()
 
     def _take(self, response: InferenceResponse, final: bool) -> None:
@@ -262,3 +362,17 @@ class StepAnswers:
             ours = self._step.outputs[tensor.name]
             into.tensors[ours] = tensor if ours == tensor.name else tensor.renamed(ours)
         self._run.advance(into)
+
+
+def holds(condition: Tensor) -> bool:
+    """Whether the elements of a BOOL tensor are true. Raises CoreError(INVALID) if they differ."""
+    values = condition.array
+    true = bool(values.all())
+    if not values.size or true is not bool(values.any()):
+        raise CoreError(
+            Kind.INVALID,
+            f"the condition '{condition.name}' has shape {list(values.shape)} with "
+            + ("true and false" if values.size else "no element")
+            + "; all rows of a request take the same way, so they must be equal",
+        )
+    return true

@@ -8,4 +8,8 @@ cdef class Step:
     cdef readonly object version
     cdef readonly dict inputs
     cdef readonly dict outputs
+    cdef readonly set needs
     cdef readonly tuple wanted
+    cdef readonly str condition
+    cdef readonly bint runs_if
+    cdef public frozenset optional

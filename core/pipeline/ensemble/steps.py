@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from core.config import ModelConfig
+from core.config.conditions import conditions_of
 from core.request import RequestedOutput
 
 
@@ -12,17 +13,34 @@ class Step:
     """One step: which tensors of the ensemble it takes and gives.
 
     inputs, outputs   the model's tensor name → the ensemble's
+    needs             the ensemble's tensors that must be known before the step begins
     wanted            the outputs, as a request to the model asks for them
+    condition         the BOOL tensor of the ensemble that decides whether the step runs, or None
+    runs_if           what the condition must be
+    optional          names of the model's inputs that may be left out (written by who opens the ensemble)
     """
 
     def __init__(
-        self, index: int, model: str, version: int, inputs: dict[str, str], outputs: dict[str, str]
+        self,
+        index: int,
+        model: str,
+        version: int,
+        inputs: dict[str, str],
+        outputs: dict[str, str],
+        condition: str | None = None,
+        runs_if: bool = True,
     ):
         self.index = index
         self.model = model
         self.version = version
         self.inputs = inputs
         self.outputs = outputs
+        self.condition = condition
+        self.runs_if = runs_if
+        self.needs = set(inputs.values())
+        if condition is not None:
+            self.needs.add(condition)
+        self.optional: frozenset[str] = frozenset()
         self.wanted = tuple(RequestedOutput(name) for name in outputs)
 
     def __str__(self) -> str:
@@ -33,7 +51,11 @@ class Step:
 
 
 def steps_of(config: ModelConfig) -> list[Step]:
-    """The steps in the order of the configuration; a version of 0 or -1 means the newest."""
+    """The steps in the order of the configuration; a version of 0 or -1 means the newest.
+
+    Raises CoreError(INVALID) for a condition that makes no sense.
+    """
+    conditions = conditions_of(config)
     return [
         Step(
             index,
@@ -41,6 +63,7 @@ def steps_of(config: ModelConfig) -> list[Step]:
             step.model_version if step.model_version > 0 else -1,
             dict(step.input_map),
             dict(step.output_map),
+            *conditions.get(index, ()),
         )
         for index, step in enumerate(config.ensemble_scheduling.step)
     ]
@@ -54,5 +77,5 @@ def needed_steps(steps: Iterable[Step], wanted: Iterable[str]) -> list[Step]:
     while missing:
         makers = {s.index for s in steps if missing & set(s.outputs.values())} - needed
         needed |= makers
-        missing = {name for s in steps if s.index in makers for name in s.inputs.values()}
+        missing = {name for s in steps if s.index in makers for name in s.needs}
     return [step for step in steps if step.index in needed]

@@ -162,3 +162,32 @@ async def test_models_call_models_that_go_only_after_them(serve, models, ask):
     await server.unload("six", unload_dependents=True)
 
     assert server.index(ready_only=True) == []
+
+
+ENSEMBLE = """
+platform: "ensemble"
+input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
+ensemble_scheduling { step [
+  { model_name: "m" model_version: -1
+    input_map { key: "x" value: "x" } output_map { key: "y" value: "y" } }
+] }
+response_cache { enable: true }
+"""
+
+
+async def test_cached_answers_of_an_ensemble_do_not_outlive_the_model_of_its_step(
+    serve, models, ask
+):
+    models.write("m", "3")
+    models.write("e", "", config=ENSEMBLE)
+    server = await serve(cache_config={"local": {"size": "100000"}})
+    await server.load("e")
+    answers = [(await ask(server, 2, "e")).output("y").array.item() for _ in range(2)]
+    hits = server.statistics("e")[0]["inference_stats"]["cache_hit"]["count"]
+
+    models.write("m", "50")
+    await server.load("m")
+
+    assert (answers, hits) == ([6, 6], 1)
+    assert (await ask(server, 2, "e")).output("y").array.item() == 100

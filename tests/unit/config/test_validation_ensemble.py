@@ -2,6 +2,9 @@
 
 # ruff: noqa: E501 (a text that somebody searches for stays on one line)
 
+import re
+from pathlib import Path
+
 import pytest
 
 from core.config import fill, normalise, parse_text, validate
@@ -81,3 +84,66 @@ def test_a_cycle_is_never_written():
     text = ensemble(step("AM", "Z") + step("Z", "M"))
 
     assert refusal(text).startswith("output 'Z' for ensemble 'm' is not written")
+
+
+def condition(key: str, tensor: str) -> str:
+    return f'parameters {{ key: "{key}" value {{ string_value: "{tensor}" }} }} '
+
+
+TWO = step("A", "B") + step("A", "Z")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        condition("step[1].if", "B"),
+        condition("step[0].unless", "A") + condition("step[1].if", "B"),
+        condition("other", "step[9]"),
+    ],
+)
+def test_a_step_may_depend_on_a_tensor_as_its_condition(more):
+    check(ensemble(TWO, outputs="Z" if "step[1]" in more else "ZB", more=more))
+
+
+def test_an_input_may_be_nothing_but_a_condition():
+    check(ensemble(step("A", "Z"), inputs="AC", more=condition("step[0].if", "C")))
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        (
+            condition("step[1].if", "Q"),
+            "in ensemble 'm', step 1 (model 'part'): no input and no step makes 'Q', the condition; there are A, B, Z",
+        ),
+        (
+            condition("step[2].if", "A"),
+            "in ensemble 'm', parameter 'step[2].if': there are 2 steps, the first is step[0]",
+        ),
+        (
+            condition("step[1].when", "A"),
+            "in ensemble 'm', parameter 'step[1].when': the conditions of steps are 'step[<index>].if' and 'step[<index>].unless'",
+        ),
+        (
+            condition("step[1].if", ""),
+            "in ensemble 'm', parameter 'step[1].if': string_value must be the name of a BOOL tensor of the ensemble",
+        ),
+        (
+            condition("step[1].if", "A") + condition("step[1].unless", "A"),
+            "in ensemble 'm', parameter 'step[1].unless': step 1 has another condition already; it can have one",
+        ),
+        (condition("step[1].if", "Z"), "output 'Z' for ensemble 'm' is not written"),
+    ],
+)
+def test_a_condition_that_cannot_be_is_refused(more, message):
+    assert refusal(ensemble(TWO, outputs="ZB", more=more)) == message
+
+
+def test_the_ensembles_of_the_manual_are_valid():
+    page = (Path(__file__).parents[3] / "docs" / "ensembles.md").read_text()
+
+    found = [block for block in re.findall(r"```\n(.*?)```", page, re.S) if "platform:" in block]
+
+    assert len(found) == 2
+    for block in found:
+        check(block)

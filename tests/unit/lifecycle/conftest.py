@@ -114,6 +114,9 @@ class Managed(ModelManager):
     cache = None
     limiter = None
 
+    def content(self, name, version=-1):
+        return self.resolve(name, version).content
+
     def signature(self, name, version=-1):
         return self.resolve(name, version).signature
 

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from core.caches import LocalCache
 from core.config import ModelConfig
 from core.options import Options
 from core.telemetry import metrics
@@ -25,7 +26,9 @@ def version(name="m", number=1, state="READY", tags=(), pending=0):
 
 
 def collected(*versions, **options):
-    server = SimpleNamespace(options=Options.defaults(**options), versions=lambda: versions)
+    options = Options.defaults(**options)
+    cache = LocalCache(1) if options.cache_config else None
+    server = SimpleNamespace(options=options, versions=lambda: versions, cache=cache)
     return {family.name: family for family in metrics.collect(server)}
 
 

@@ -1,0 +1,66 @@
+"""LocalCache: answers in the memory of this process."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+
+from core.caches.cache import Cache, Found
+from core.errors import invalid
+from core.tensor import Tensor
+
+_OVERHEAD = 512  # bytes that an entry takes beside its tensors, about
+
+
+class LocalCache(Cache):
+    """Answers by key, in `size` bytes; the one that was not used for longest leaves first.
+
+    used   bytes
+    """
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.size = size
+        self.used = 0
+        self._entries: OrderedDict[bytes, tuple[list[Tensor], int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def ask(self, key: bytes, found: Found) -> None:
+        """See Cache; `found` is called at once."""
+        found(self.lookup(key))
+
+    def lookup(self, key: bytes) -> list[Tensor] | None:
+        """The outputs under a key; they count as used now."""
+        self.counters.lookups += 1
+        if (entry := self._entries.get(key)) is None:
+            return None
+        self.counters.hits += 1
+        self._entries.move_to_end(key)
+        return entry[0]
+
+    def insert(self, key: bytes, outputs: list[Tensor]) -> None:
+        """Keep a copy of `outputs`, unless it is larger than the cache or the key is there already."""
+        size = _OVERHEAD + sum(tensor.byte_size for tensor in outputs)
+        if size > self.size or key in self._entries:
+            return
+        while self.used + size > self.size:
+            _, (_, freed) = self._entries.popitem(last=False)
+            self.used -= freed
+            self.counters.evictions += 1
+        # Copies: an output may be a row of a large batch, which must not live on for its sake.
+        copies = [Tensor(t.name, t.dtype, t.shape, raw=bytes(t.raw)) for t in outputs]
+        self._entries[key] = (copies, size)
+        self.used += size
+        self.counters.insertions += 1
+
+
+def local_cache(settings: Mapping[str, str]) -> LocalCache:
+    """The cache of --cache-config=local,size=N. Raises CoreError(INVALID) for other settings."""
+    if not settings.get("size", "").isdigit() or set(settings) != {"size"}:
+        raise invalid(
+            f"the local cache takes size=<bytes>, found {dict(settings)}; "
+            "try --cache-config=local,size=N"
+        )
+    return LocalCache(int(settings["size"]))

@@ -1,0 +1,105 @@
+"""Settings of --cache-config=redis,<setting>=<value>. Their names are those of Triton's Redis cache.
+
+`lookup_timeout` and `ttl` are ours.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from core.errors import invalid
+
+USER = "TRITONCACHE_REDIS_USERNAME"
+PASSWORD = "TRITONCACHE_REDIS_PASSWORD"
+
+_NAMES = (
+    "host", "port", "user", "password", "db", "connect_timeout", "socket_timeout", "pool_size",
+    "wait_timeout", "lookup_timeout", "ttl", "tls_enabled", "cert", "key", "cacert", "cacert_dir",
+)  # fmt: skip
+
+
+@dataclass
+class RedisSettings:
+    """What the settings say, in the form that is needed.
+
+    where              host:port, for the log
+    lookup_timeout_s   after so long a lookup is a miss, whatever it waits for
+    ttl_s              seconds that an answer is kept; 0 for as long as the server likes
+    tls                whether connections are encrypted
+    connection         arguments of redis.asyncio.BlockingConnectionPool
+    """
+
+    where: str
+    lookup_timeout_s: float
+    ttl_s: int
+    tls: bool
+    connection: dict[str, Any]
+
+
+def redis_cache_settings(settings: Mapping[str, str]) -> RedisSettings:
+    """Read the settings; user and password may come from the environment.
+
+    Raises CoreError(INVALID) for one that there is not, or a value that is none.
+    """
+    if unknown := sorted(set(settings) - set(_NAMES)):
+        raise _wrong(f"no setting '{unknown[0]}'; there are {', '.join(_NAMES)}")
+    if not settings.get("host"):
+        raise _wrong("no host")
+    host, port = settings["host"], _number(settings, "port", 6379)
+    if not 1 <= port <= 65535:
+        raise _wrong(f"port={port}; a port is a number from 1 to 65535")
+    tls = _truth(settings, "tls_enabled")
+    connection: dict[str, Any] = {
+        "host": host,
+        "port": port,
+        "db": _number(settings, "db", 0),
+        "username": settings.get("user") or os.environ.get(USER) or None,
+        "password": settings.get("password") or os.environ.get(PASSWORD) or None,
+        "socket_connect_timeout": _seconds(settings, "connect_timeout", 0),
+        "socket_timeout": _seconds(settings, "socket_timeout", 0),
+        "max_connections": _number(settings, "pool_size", 8) or 1,
+        "timeout": _seconds(settings, "wait_timeout", 1000),
+    }
+    files = {
+        "ssl_certfile": settings.get("cert"),
+        "ssl_keyfile": settings.get("key"),
+        "ssl_ca_certs": settings.get("cacert"),
+        "ssl_ca_path": settings.get("cacert_dir"),
+    }
+    if tls:
+        connection |= {name: path for name, path in files.items() if path}
+    elif any(files.values()):
+        raise _wrong("a certificate or key, but not tls_enabled=true")
+    return RedisSettings(
+        where=f"{host}:{port}",
+        lookup_timeout_s=_seconds(settings, "lookup_timeout", 100) or 0.1,
+        ttl_s=_number(settings, "ttl", 0),
+        tls=tls,
+        connection=connection,
+    )
+
+
+def _number(settings: Mapping[str, str], name: str, default: int) -> int:
+    text = settings.get(name, str(default))
+    if not (text.isascii() and text.isdigit()) or len(text) > 9:
+        raise _wrong(f"{name}={text}; it is a number from 0 to 999999999")
+    return int(text)
+
+
+def _seconds(settings: Mapping[str, str], name: str, default_ms: int) -> float | None:
+    """A time in milliseconds; None, no limit of its own, for 0."""
+    return _number(settings, name, default_ms) / 1000 or None
+
+
+def _truth(settings: Mapping[str, str], name: str) -> bool:
+    text = settings.get(name, "false").lower()
+    if text not in ("true", "false"):
+        raise _wrong(f"{name}={text}; it is true or false")
+    return text == "true"
+
+
+def _wrong(what: str) -> Exception:
+    return invalid(f"--cache-config=redis: {what}; try --cache-config=redis,host=localhost")
