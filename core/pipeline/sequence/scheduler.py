@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from core.config import ModelConfig
+from core.config import ModelConfig, Signature
 from core.errors import CoreError, cancelled, invalid
 from core.pipeline.admit import request_label
 from core.pipeline.batcher import BatchLimits
@@ -23,6 +23,7 @@ from core.pipeline.sequence.controls import control_writer
 from core.pipeline.sequence.direct import DirectLane
 from core.pipeline.sequence.lane import Id, Lane, Sequence
 from core.pipeline.sequence.oldest import OldestLane
+from core.pipeline.sequence.states import States
 from core.pipeline.worker import Worker
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
 from core.response import Reply
@@ -41,6 +42,7 @@ class SequenceScheduler(Scheduler):
         self,
         *,
         config: ModelConfig,
+        signature: Signature,
         statistics: Statistics,
         loop: asyncio.AbstractEventLoop,
         pool: Pool,
@@ -58,6 +60,7 @@ class SequenceScheduler(Scheduler):
         self._generated_ids = itertools.count(1)
         self._controls = control_writer(config)
         self._key = key
+        self._states = States(signature, key) if signature.states else None
         self._lanes: list[Lane] = []
         self._sequences: dict[Id, Sequence] = {}
         self._backlog: deque[Sequence] = deque()
@@ -83,7 +86,8 @@ class SequenceScheduler(Scheduler):
                 delay_ns=oldest.max_queue_delay_microseconds * 1000,
                 alone=not self._config.max_batch_size,
             )
-            return OldestLane(worker, max(1, oldest.max_candidate_sequences), limits)
+            places = max(1, oldest.max_candidate_sequences)
+            return OldestLane(worker, places, limits, self._states)
         direct = batching.direct
         return DirectLane(
             worker,
@@ -91,6 +95,7 @@ class SequenceScheduler(Scheduler):
             direct.max_queue_delay_microseconds * 1000,
             direct.minimum_slot_utilization,
             self._controls,
+            self._states,
         )
 
     def __call__(self, request: InferenceRequest) -> Reply:
@@ -103,8 +108,8 @@ class SequenceScheduler(Scheduler):
         waiting = Waiting(request, Reply(request), self._key(request) if self._key else None)
         sequence.waiting.append(waiting)
         sequence.touched_ns = self._clock.now_ns()
-        if self._iterative:
-            waiting.ended = lambda: self._iterated(sequence)
+        if self._iterative or self._states is not None:
+            waiting.ended = lambda: self._ended(sequence)
         self._pending += 1
         if request.flags & SEQUENCE_END:
             sequence.ending = True
@@ -155,6 +160,7 @@ class SequenceScheduler(Scheduler):
         """A request asks for another execution: it is the next of its sequence."""
         self._pending += 1
         sequence = self._placed(waiting)
+        sequence.running = False
         if waiting.request.cancelled:
             self._refuse(waiting, cancelled(), "CANCELED")
             self._abandon(sequence)
@@ -174,10 +180,13 @@ class SequenceScheduler(Scheduler):
             if sequence is not None and sequence.id == id
         )
 
-    def _iterated(self, sequence: Sequence) -> None:
-        """A request has had its last answer: its place is free."""
-        if sequence.lane is not None:
+    def _ended(self, sequence: Sequence) -> None:
+        """A request has had its last answer: the next may run. An iterative one leaves its place."""
+        sequence.running = False
+        if self._iterative and sequence.lane is not None:
             sequence.lane.leave(sequence)
+        if self._states is not None and (sequence.waiting or self._iterative):
+            self.pump()  # its instance may have been idle since before this answer
 
     def _start_batches(self) -> int:
         now_ns = self._clock.now_ns()
