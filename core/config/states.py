@@ -92,10 +92,11 @@ def _state(
 
 
 def zeros(name: str, dtype: DataType, shape: tuple[int, ...]) -> Tensor:
-    """Zeros; of BYTES, empty strings."""
-    if dtype is dtypes.BYTES:
-        return Tensor(name, dtype, shape, array=np.full(shape, b"", object))
-    return Tensor(name, dtype, shape, array=np.zeros(shape, dtype.numpy))
+    """Zeros that nobody can write to; of BYTES, empty strings."""
+    text = dtype is dtypes.BYTES
+    array = np.full(shape, b"", object) if text else np.zeros(shape, dtype.numpy)
+    array.flags.writeable = False
+    return Tensor(name, dtype, shape, array=array)
 
 
 def _read(file_name: str, label: str, model_directory: Path) -> bytes:

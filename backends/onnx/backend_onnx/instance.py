@@ -39,9 +39,7 @@ class OnnxInstance(ModelInstance):
         self._scatters = bool(config.batch_output)
         # A scalar has one element for clients, and no dimension for ONNX Runtime.
         self._scalars = {
-            name: tuple(io.dims)
-            for name, io in outputs.items()
-            if not graph.outputs[name].dims
+            name: tuple(io.dims) for name, io in outputs.items() if not graph.outputs[name].dims
         }
         self._texts = {n for n, info in graph.outputs.items() if info.dtype is dtypes.BYTES}
         self._feed = Feed(config, graph)

@@ -101,6 +101,6 @@ def _kept(tensor: Tensor, spec: StateSpec, signature: Signature) -> Tensor:
 def _own(array: np.ndarray) -> np.ndarray:
     """Memory that holds nothing else alive: a row would keep its batch for as long as its sequence."""
     owns = array.base is None and array.flags.c_contiguous
-    kept = array.view() if owns else array.copy()
+    kept: np.ndarray = array.view() if owns else array.copy()
     kept.flags.writeable = False  # it is an input of requests to come
     return kept
