@@ -86,7 +86,7 @@ def _state(
         initial = zeros(state.input_name, dtype, shape)
     else:
         raw = _read(file_name, label, model_directory)
-        _check_size(raw, dtype, shape, f"initial_state data_file '{file_name}' for {label}")
+        _check_size(raw, dtype, shape, file_name, label)
         initial = Tensor(state.input_name, dtype, shape, raw=raw)
     return StateSpec(state.input_name, state.output_name, dtype, dims, initial)
 
@@ -116,17 +116,22 @@ def _read(file_name: str, label: str, model_directory: Path) -> bytes:
         ) from None
 
 
-def _check_size(raw: bytes, dtype: DataType, shape: tuple[int, ...], what: str) -> None:
+def _check_size(
+    raw: bytes, dtype: DataType, shape: tuple[int, ...], file_name: str, label: str
+) -> None:
+    """Triton's text for a file that is too short, also where it is too long."""
     count = math.prod(shape)
     if dtype is dtypes.BYTES:
         elements, left = strings.count(raw)
         if left or elements != count:
             raise invalid(
-                f"{what} has {elements} whole strings and {left} bytes behind them; dims take "
-                f"{count} strings, each with its length before it in 4 bytes, little endian"
+                f"initial_state setting expects {count} strings, but the data provided from "
+                f"{file_name} has {elements}, with {left} bytes behind them, for {label}; each string "
+                "has its length before it, as 4 bytes, little endian"
             )
     elif len(raw) != count * dtype.byte_size:
+        size = count * dtype.byte_size
         raise invalid(
-            f"{what} has {len(raw)} bytes; {count} elements of {dtype.config_name} take "
-            f"{count * dtype.byte_size}"
+            f"initial_state setting expects {size} bytes, but the data provided from {file_name} "
+            f"{'only ' if len(raw) < size else ''}has {len(raw)} bytes, for {label}"
         )

@@ -89,25 +89,25 @@ def test_a_missing_file_is_named(folder):
     )
 
 
-def test_a_file_of_the_wrong_size_is_refused(folder):
-    (folder / "initial_state" / "first").write_bytes(bytes(11))
+@pytest.mark.parametrize(("size", "has"), [(11, "only has 11"), (13, "has 13")])
+def test_a_file_of_the_wrong_size_is_refused(folder, size, has):
+    (folder / "initial_state" / "first").write_bytes(bytes(size))
 
     assert refusal(folder, state("[ 3 ]", ("[ 3 ]", 'data_file: "first"'))).message == (
-        "initial_state data_file 'first' for state 'i' of model 'm' has 11 bytes; 3 elements of "
-        "TYPE_FP32 take 12"
+        "initial_state setting expects 12 bytes, but the data provided from first "
+        f"{has} bytes, for state 'i' of model 'm'"
     )
 
 
-@pytest.mark.parametrize(
-    ("raw", "found"), [(b"", "0 whole strings and 0"), (bytes(11), "2 whole strings and 3")]
-)
+@pytest.mark.parametrize(("raw", "found"), [(b"", "0, with 0"), (bytes(11), "2, with 3")])
 def test_a_file_without_as_many_strings_is_refused(folder, raw, found):
     (folder / "initial_state" / "first").write_bytes(raw)
 
     text = state("[ 2 ]", ("[ 2 ]", 'data_file: "first"'), "STRING")
     assert refusal(folder, text).message == (
-        f"initial_state data_file 'first' for state 'i' of model 'm' has {found} bytes behind them; "
-        "dims take 2 strings, each with its length before it in 4 bytes, little endian"
+        f"initial_state setting expects 2 strings, but the data provided from first has {found} bytes "
+        "behind them, for state 'i' of model 'm'; each string has its length before it, as 4 bytes, "
+        "little endian"
     )
 
 
