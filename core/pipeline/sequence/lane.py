@@ -83,7 +83,7 @@ class Lane:
         raise NotImplementedError
 
     def take(self, sequence: Sequence, now_ns: int) -> Waiting:
-        """The next request of a sequence; with its END the sequence leaves its place.
+        """The next request of a sequence; with its last one the sequence leaves its place.
 
         The place is free at once: what comes into it runs after, since the instance runs one batch
         at a time.
@@ -94,6 +94,7 @@ class Lane:
         if self._states is not None:
             sequence.states = self._states.enter(sequence.states, waiting)
             sequence.running = True
-        if waiting.request.flags & SEQUENCE_END:
+        # Its END may have been cancelled: then the last one before it is the last.
+        if waiting.request.flags & SEQUENCE_END or (sequence.ending and not sequence.waiting):
             self.leave(sequence)
         return waiting

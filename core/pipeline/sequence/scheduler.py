@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 
 from core.config import ModelConfig, Signature
-from core.errors import CoreError, cancelled, invalid
+from core.errors import CoreError, cancelled, invalid, unavailable
 from core.pipeline.admit import request_label
 from core.pipeline.batcher import BatchLimits
 from core.pipeline.pool import Pool
@@ -151,7 +151,7 @@ class SequenceScheduler(Scheduler):
                 "a correlation ID: the model has iterative_sequence, each request is a sequence"
             )
         request.correlation_id = next(self._generated_ids)
-        request.flags |= SEQUENCE_START
+        request.flags = request.flags & ~SEQUENCE_END | SEQUENCE_START  # it ends when it says so
         sequence = Sequence(request.correlation_id, self._clock.now_ns())
         self._backlog.append(sequence)
         return sequence
@@ -190,6 +190,7 @@ class SequenceScheduler(Scheduler):
 
     def _start_batches(self) -> int:
         now_ns = self._clock.now_ns()
+        self._leave_broken()
         again_ns = self._end_idle(now_ns)
         progress = True
         while progress:
@@ -241,6 +242,23 @@ class SequenceScheduler(Scheduler):
                 next_ns = min(next_ns or ends_ns, ends_ns)
         return next_ns
 
+    def _leave_broken(self) -> None:
+        """Sequences of an instance that is out of service end: what it knew of them is lost."""
+        for lane in self._lanes:
+            if lane.worker.broken is None:
+                continue
+            error = unavailable(f"the instance of the sequence is gone: {lane.worker.broken}")
+            for sequence in lane.slots:
+                if sequence is not None:
+                    self._end(sequence)
+                    self._refuse_all(sequence, error)
+
+    def _end(self, sequence: Sequence) -> None:
+        """It takes no more requests, and gives up its place."""
+        if self._sequences.get(sequence.id) is sequence:
+            del self._sequences[sequence.id]
+        self._abandon(sequence)
+
     def _cancelled(self, sequence: Sequence, waiting: Waiting) -> None:
         if waiting.taken:
             return
@@ -261,10 +279,13 @@ class SequenceScheduler(Scheduler):
     def _fail_all(self, error: CoreError) -> None:
         placed = [s for lane in self._lanes for s in lane.slots if s is not None]
         for sequence in [*placed, *self._backlog]:
-            while sequence.waiting:
-                waiting = sequence.waiting.popleft()
-                waiting.taken = True
-                self._refuse(waiting, error, "OTHER")
+            self._refuse_all(sequence, error)
+
+    def _refuse_all(self, sequence: Sequence, error: CoreError) -> None:
+        while sequence.waiting:
+            waiting = sequence.waiting.popleft()
+            waiting.taken = True
+            self._refuse(waiting, error, "OTHER")
 
     def _refuse(self, waiting: Waiting, error: CoreError, reason: str) -> None:
         self._pending -= 1
