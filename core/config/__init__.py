@@ -22,6 +22,7 @@ from core.config.json_form import parse_json, to_json
 from core.config.messages import ModelConfig
 from core.config.normalise import normalise
 from core.config.signature import InputSpec, OutputSpec, Signature, signature_of
+from core.config.states import StateSpec
 from core.config.text import parse_text
 from core.config.validation import validate
 
@@ -30,6 +31,7 @@ __all__ = [
     "ModelConfig",
     "OutputSpec",
     "Signature",
+    "StateSpec",
     "complete",
     "entries",
     "fill",

@@ -31,3 +31,4 @@ cdef class Signature:
     cdef readonly dict outputs
     cdef readonly int max_batch_size
     cdef readonly bint decoupled
+    cdef readonly dict states

@@ -5,12 +5,13 @@ Made once per loaded version from its completed configuration; parse, admit, gat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from core import dtypes
 from core.config.labels import read_labels
 from core.config.messages import ModelConfig, ModelInput, ModelOutput
+from core.config.states import StateSpec, states_of
 from core.dtypes import DataType
 from core.errors import invalid
 from core.request import NEWEST
@@ -58,6 +59,7 @@ class Signature:
 
     max_batch_size   0 for a model without a batch dimension
     decoupled        a request may have no response or several
+    states           implicit states of sequences, by the name of their output; no client sees them
     """
 
     name: str
@@ -66,14 +68,15 @@ class Signature:
     outputs: dict[str, OutputSpec]
     max_batch_size: int
     decoupled: bool
+    states: dict[str, StateSpec] = field(default_factory=dict)
 
 
 def signature_of(config: ModelConfig, model_directory: Path, version: int = NEWEST) -> Signature:
-    """The signature of a completed, validated configuration; reads the label files.
+    """The signature of a completed, validated configuration; reads label files and initial states.
 
     model_directory   the model's own directory, not a version's
-    Raises CoreError(UNSUPPORTED) for a label file outside of it, CoreError(INTERNAL) for one that
-    cannot be read, CoreError(INVALID) for a datatype that is none.
+    Raises CoreError(UNSUPPORTED) for a file outside of it, CoreError(INTERNAL) for one that cannot be
+    read, CoreError(INVALID) for a datatype that is none and for an initial state of the wrong size.
     """
     return Signature(
         name=config.name,
@@ -82,6 +85,7 @@ def signature_of(config: ModelConfig, model_directory: Path, version: int = NEWE
         outputs={io.name: _output(io, config.name, model_directory) for io in config.output},
         max_batch_size=config.max_batch_size,
         decoupled=config.model_transaction_policy.decoupled,
+        states=states_of(config, model_directory),
     )
 
 

@@ -90,6 +90,7 @@ class Chain:
         if config.HasField("sequence_batching"):
             return SequenceScheduler(
                 config=config,
+                signature=self.signature,
                 statistics=self.statistics,
                 loop=self._loop,
                 pool=self._pool,

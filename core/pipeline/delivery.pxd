@@ -5,7 +5,7 @@ from core.config.signature cimport Signature
 from core.native.clock cimport Clock
 from core.pipeline.intake cimport Intake
 from core.pipeline.queue cimport Waiting
-from core.pipeline.split cimport split, wanted_tensors
+from core.pipeline.split cimport split, wanted_tensors, without_states
 from core.request cimport InferenceRequest
 from core.response cimport InferenceResponse, made_response
 from core.telemetry.statistics cimport Statistics
@@ -17,6 +17,7 @@ cdef class Terms:
     cdef public str name
     cdef public object version
     cdef public bint decoupled
+    cdef public bint stateful
     cdef public Statistics statistics
     cdef public object loop
     cdef public Intake intake
@@ -44,6 +45,8 @@ cdef class BatchDelivery:
     cdef _begin(self, list waiting, Terms terms)
     @cython.locals(request=InferenceRequest, terms=Terms, outputs=list)
     cdef InferenceResponse _response(self, Py_ssize_t i, list tensors, parameters)
+    @cython.locals(waiting=Waiting)
+    cdef list _stateless(self, Py_ssize_t i, list tensors)
     @cython.locals(waiting=Waiting)
     cdef InferenceRequest _request(self, Py_ssize_t i)
     @cython.locals(response=InferenceResponse)

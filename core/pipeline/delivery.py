@@ -19,7 +19,7 @@ from core.errors import CoreError, Kind, internal
 from core.native.clock import Clock
 from core.pipeline.intake import Intake
 from core.pipeline.queue import Waiting
-from core.pipeline.split import named_tensors, split, wanted_tensors
+from core.pipeline.split import named_tensors, split, wanted_tensors, without_states
 from core.request import InferenceRequest, Parameter
 from core.response import InferenceResponse, made_response
 from core.telemetry.statistics import Statistics
@@ -51,6 +51,7 @@ class Terms:
         self.name = signature.name
         self.version = signature.version
         self.decoupled = signature.decoupled
+        self.stateful = bool(signature.states)
         self.statistics = statistics
         self.loop = loop
         self.intake = intake
@@ -143,8 +144,20 @@ class BatchDelivery:
     ) -> InferenceResponse:
         terms = self.terms
         request = self._request(i)
-        outputs = wanted_tensors(tensors, request, terms.signature)
+        if terms.stateful:
+            outputs = self._stateless(i, tensors)
+        else:
+            outputs = wanted_tensors(tensors, request, terms.signature)
         return made_response(terms.name, terms.version, outputs, request.id, parameters)
+
+    def _stateless(self, i: int, tensors: list[Tensor]) -> list[Tensor]:
+        """What the client gets, while the sequence keeps its states: all or nothing of both."""
+        waiting = self._waiting[i]
+        signature = self.terms.signature
+        outputs = wanted_tensors(without_states(tensors, signature), waiting.request, signature)
+        if waiting.keep is not None and not self._answered[i]:
+            waiting.keep(tensors)
+        return outputs
 
     def _request(self, i: int) -> InferenceRequest:
         waiting = self._waiting[i]

@@ -14,6 +14,7 @@ cdef class Waiting:
     cdef public long long expiry_ns
     cdef public bint counts
     cdef public object ended
+    cdef public object keep
     cdef public bint taken
 
 

@@ -15,6 +15,7 @@ from itertools import islice
 from core.errors import unavailable
 from core.request import InferenceRequest
 from core.response import Reply
+from core.tensor import Tensor
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Waiting:
         self.expiry_ns = 0  # 0: never
         self.counts = True  # False for a row that only fills a batch: nobody waits for it
         self.ended: Callable[[], None] | None = None  # told when the final answer has been given
+        # Takes the states of a sequence out of an answer; None where nothing is kept.
+        self.keep: Callable[[list[Tensor]], None] | None = None
         self.taken = False  # has left the queue: for execution, expired or cancelled
 
 
@@ -55,7 +58,7 @@ def made_waiting(request: InferenceRequest, reply: Reply, key: object) -> Waitin
     waiting.key = key
     waiting.level = waiting.expiry_ns = 0
     waiting.counts = True
-    waiting.ended = None
+    waiting.ended = waiting.keep = None
     waiting.taken = False
     return waiting
 

@@ -19,5 +19,7 @@ cdef Tensor _whole(str name, value, Signature signature)
 cdef RequestedOutput _wanted(InferenceRequest request, str name)
 @cython.locals(spec=OutputSpec)
 cdef OutputSpec _spec(Signature signature, name)
+@cython.locals(tensors=list, each=Tensor)
+cpdef list without_states(list tensors, Signature signature)
 @cython.locals(tensor=Tensor, spec=OutputSpec)
 cdef bint _plain(list tensors, Signature signature) except -1

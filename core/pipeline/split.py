@@ -11,7 +11,7 @@ from typing import Any
 
 from core.batch import Batch
 from core.config.signature import OutputSpec, Signature
-from core.dtypes import BF16, BYTES
+from core.dtypes import BF16, BYTES, DataType
 from core.errors import internal
 from core.native.arrays import has_dtype
 from core.pipeline.classification import classify
@@ -56,8 +56,8 @@ def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
 
 def _whole(name: str, value: Any, signature: Signature) -> Tensor:
     """One output of an execution, with the rows of all requests."""
-    spec = _spec(signature, name)
-    dtype = spec.dtype
+    spec = signature.outputs.get(name)
+    dtype = spec.dtype if spec is not None else _state_dtype(signature, name)
     if has_dtype(value, dtype.numpy) and dtype is not BYTES:
         return made_tensor(name, dtype, value.shape, None, value)
     whole = Tensor.of(name, value, dtype if dtype is BF16 else None)
@@ -130,6 +130,19 @@ def _spec(signature: Signature, name: str) -> OutputSpec:
             f"its configuration has {sorted(signature.outputs)}"
         )
     return spec
+
+
+def _state_dtype(signature: Signature, name: str) -> DataType:
+    """Of an output that only renews a state of a sequence. Raises for one that is neither."""
+    if (state := signature.states.get(name)) is None:
+        return _spec(signature, name).dtype
+    return state.dtype
+
+
+def without_states(tensors: list[Tensor], signature: Signature) -> list[Tensor]:
+    """The tensors of one request without those that only renew a state of its sequence."""
+    states, outputs = signature.states, signature.outputs
+    return [each for each in tensors if each.name in outputs or each.name not in states]
 
 
 def _client_shape(

@@ -16,6 +16,7 @@ from core.config.messages import ModelWarmup
 from core.errors import CoreError, invalid
 from core.native import strings
 from core.pipeline.admit import Admission
+from core.pipeline.sequence.states import initial_states
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
@@ -46,10 +47,11 @@ def _request(
     config: ModelConfig, signature: Signature, sample: ModelWarmup, directory: Path
 ) -> InferenceRequest:
     tensors = {name: _tensor(name, each, config, directory) for name, each in sample.inputs.items()}
-    # Samples may also name control tensors, which are no inputs that a client could send.
-    controls = {name: t for name, t in tensors.items() if name not in signature.inputs}
-    known = {c.name for c in config.sequence_batching.control_input}
-    if unknown := set(controls) - known:
+    # Samples may also name controls and states, which are no inputs that a client could send.
+    unsent = {name: t for name, t in tensors.items() if name not in signature.inputs}
+    states = initial_states(signature)
+    known = {c.name for c in config.sequence_batching.control_input} | states.keys()
+    if unknown := set(unsent) - known:
         raise invalid(
             f"warmup sample '{sample.name}' of model '{config.name}' has the input "
             f"'{min(unknown)}', which the model does not have"
@@ -63,7 +65,7 @@ def _request(
         raise invalid(
             f"warmup sample '{sample.name}' of model '{config.name}': {error.message}"
         ) from None
-    request.inputs.update(controls)
+    request.inputs.update(states | unsent)
     return request
 
 

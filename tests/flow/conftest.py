@@ -63,7 +63,13 @@ def serve():
     """Open a chain for a model of one FP32 input `x` and output `y`; see `open_model`."""
 
     async def open_model(
-        instance, config="", max_batch_size=8, decoupled=False, cache=None, limiter=None
+        instance,
+        config="",
+        max_batch_size=8,
+        decoupled=False,
+        cache=None,
+        limiter=None,
+        recorder=None,
     ):
         text = f"""
             name: "m" backend: "test" max_batch_size: {max_batch_size}
@@ -79,7 +85,7 @@ def serve():
         model.config, model.name, model.version = message, "m", 1
         model.path = model.directory = Path()
         model.backend = core.Backend(instance=instance)
-        model.recorder = Recorder()
+        model.recorder = recorder or Recorder()
         loop = asyncio.get_running_loop()
         chain = await open_chain(
             model,

@@ -7,7 +7,7 @@ import pytest
 
 import core
 from core.errors import CoreError, Kind
-from core.request import InferenceRequest
+from core.request import SEQUENCE_END, InferenceRequest
 from core.tensor import Tensor
 
 ITERATIVE = "sequence_batching { iterative_sequence: true }"
@@ -124,3 +124,12 @@ async def test_an_ordinary_request_may_ask_for_another_execution_too(serve, batc
     assert y(await ask(chain, 5)) == [5]
     assert chain.recorder.batches == [1, 1]
     assert chain.statistics.success.count == 1
+
+
+async def test_the_end_flag_of_an_iterative_request_means_nothing(serve):
+    chain = await serve(Countdown, ITERATIVE, decoupled=True)
+
+    reply = ask(chain, 3, flags=SEQUENCE_END)
+
+    assert [y(response) async for response in reply] == [[2], [1], [0]]
+    assert chain.in_flight == chain.pending == 0

@@ -300,3 +300,40 @@ async def test_random_sequences_all_end_rightly(serve, config, seed):
 
     assert chain.in_flight == chain.pending == 0
     assert chain.statistics.fail.count == 0
+
+
+@pytest.mark.parametrize("config", [DIRECT, OLDEST])
+async def test_a_cancelled_end_frees_the_place_also_when_others_wait_before_it(serve, config):
+    chain = await serve(Sum, config, max_batch_size=1)
+    replies = [ask(chain, 1, 1, START), ask(chain, 1, 1), ask(chain, 1, 1)]
+    end = ask(chain, 1, 1, END)
+    waiting = [ask(chain, sequence, 3, START | END) for sequence in (2, 3)]
+
+    end.cancel()
+
+    assert [await y(reply) for reply in [*replies, *waiting]] == [1, 2, 3, 3, 3]
+
+
+@pytest.mark.parametrize("config", [DIRECT, OLDEST])
+async def test_sequences_of_an_instance_that_breaks_end_and_the_others_go_on(serve, config):
+    class Breaks(Sum):
+        async def execute(self, batch):
+            if (batch["x"] < 0).any():
+                raise core.Fatal("the device is gone")
+            return await super().execute(batch)
+
+    more = " instance_group [ { count: 2 kind: KIND_CPU } ]"
+    chain = await serve(Breaks, config + more, max_batch_size=1)
+    for sequence in (1, 2):
+        await ask(chain, sequence, 5, START)
+
+    broken, after = ask(chain, 1, -1), ask(chain, 1, 1)
+
+    with pytest.raises(CoreError, match="the device is gone"):
+        await broken
+    with pytest.raises(CoreError, match="the instance of the sequence is gone") as error:
+        await after
+    assert error.value.kind is Kind.UNAVAILABLE
+    assert "START flag" in refusal(chain, 1, 1)
+    assert await y(ask(chain, 2, 1, END)) == 6
+    assert await y(ask(chain, 1, 2, START)) == 2

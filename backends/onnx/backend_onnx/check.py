@@ -11,6 +11,7 @@ from typing import Any
 from backend_onnx.graph import Graph, TensorInfo
 from core import dtypes
 from core.config import ModelConfig
+from core.config.messages import ModelInput
 from core.errors import CoreError, invalid, unsupported
 
 
@@ -41,6 +42,9 @@ def check(config: ModelConfig, graph: Graph) -> None:
         _check_type(config, output, graph.outputs[output.name], "output")
         if output.name not in batch_outputs:
             _check_shape(config, output, graph.outputs[output.name], exact=True)
+    for state in config.sequence_batching.state:
+        _check_state(config, state.input_name, state, inputs, "input")
+        _check_state(config, state.output_name, state, graph.outputs, "output")
 
 
 def tensors_of_the_server(config: ModelConfig) -> tuple[set[str], set[str]]:
@@ -83,6 +87,16 @@ def _check_name(name: str, infos: Mapping[str, TensorInfo], kind: str) -> None:
         raise invalid(
             f"unexpected inference {kind} '{name}', allowed {kind}s are: {_listed(sorted(infos))}"
         )
+
+
+def _check_state(
+    config: ModelConfig, name: str, state: Any, infos: Mapping[str, TensorInfo], kind: str
+) -> None:
+    """Either side of a state: no client sees it, but the file must have it as it is kept."""
+    _check_name(name, infos, kind)
+    described = ModelInput(name=name, data_type=state.data_type, dims=state.dims)
+    _check_type(config, described, infos[name], f"state {kind}")
+    _check_shape(config, described, infos[name], exact=False)
 
 
 def _check_type(config: ModelConfig, io: Any, info: TensorInfo, kind: str) -> None:

@@ -31,12 +31,15 @@ class OnnxInstance(ModelInstance):
     def open(self) -> None:
         session, graph = self.model.session_on(self.device)
         config = self.model.config
-        self._names = [io.name for io in config.output]
+        outputs: dict[str, Any] = {s.output_name: s for s in config.sequence_batching.state}
+        self._states = frozenset(outputs)
+        outputs.update((io.name, io) for io in config.output)
+        self._names = list(outputs)
         self._batches = bool(config.max_batch_size)
         self._scatters = bool(config.batch_output)
         # A scalar has one element for clients, and no dimension for ONNX Runtime.
         self._scalars = {
-            io.name: tuple(io.dims) for io in config.output if not graph.outputs[io.name].dims
+            name: tuple(io.dims) for name, io in outputs.items() if not graph.outputs[name].dims
         }
         self._texts = {n for n, info in graph.outputs.items() if info.dtype is dtypes.BYTES}
         self._feed = Feed(config, graph)
@@ -72,13 +75,13 @@ class OnnxInstance(ModelInstance):
         return None
 
     def _wanted(self, batch: Batch) -> list[str]:
-        """The outputs that some request of the batch wants; the others are not fetched."""
+        """The outputs that some request of the batch wants, and its states; no others are fetched."""
         wanted: set[str] = set()
         for request in batch.requests:
             if not request.outputs:
                 return self._names
             wanted.update(output.name for output in request.outputs)
-        return [name for name in self._names if name in wanted]
+        return [name for name in self._names if name in wanted or name in self._states]
 
     def _failed(self, error: Exception) -> CoreError:
         text = f"model '{self.model.name}': {ort_text(error)}"

@@ -8,15 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-
-from core import dtypes
+from core.config.states import zeros
 from core.pipeline.queue import Waiting
 from core.pipeline.sequence.lane import Lane
+from core.pipeline.sequence.states import States
 from core.pipeline.worker import Worker
 from core.request import InferenceRequest
 from core.response import Reply
-from core.tensor import Tensor
 
 
 class DirectLane(Lane):
@@ -34,14 +32,15 @@ class DirectLane(Lane):
         delay_ns: int,
         utilization: float,
         filler: Callable[[InferenceRequest, bool], None],
+        states: States | None,
     ):
-        super().__init__(worker, places)
+        super().__init__(worker, places, states)
         self._delay_ns = delay_ns
         self._least = max(1, math.ceil(utilization * places))
         self._filler = filler
 
     def next_batch(self, now_ns: int) -> tuple[list[Waiting], int]:
-        ready = [s for s in self.slots if s is not None and s.waiting]
+        ready = self.ready()
         if not ready:
             return [], 0
         oldest_ns = min(s.waiting[0].request.arrival_ns for s in ready)
@@ -59,18 +58,10 @@ class DirectLane(Lane):
         """A row that no sequence has: zeros in the shape of the others, READY false."""
         request = InferenceRequest(
             pattern.request.model_name,
-            {name: _zeros(tensor) for name, tensor in pattern.request.inputs.items()},
+            {n: zeros(n, t.dtype, t.shape) for n, t in pattern.request.inputs.items()},
         )
         request.arrival_ns = pattern.request.arrival_ns
         self._filler(request, False)
         filled = Waiting(request, Reply(request))
         filled.counts = False
         return filled
-
-
-def _zeros(tensor: Tensor) -> Tensor:
-    if tensor.dtype is dtypes.BYTES:
-        array = np.full(tensor.shape, b"", object)
-    else:
-        array = np.zeros(tensor.shape, tensor.dtype.numpy)
-    return Tensor(tensor.name, tensor.dtype, tensor.shape, array=array)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import deque
 
 from core.pipeline.queue import Waiting
+from core.pipeline.sequence.states import States
 from core.pipeline.worker import Worker
 from core.request import SEQUENCE_END
+from core.tensor import Tensor
 
 Id = int | str
 
@@ -18,9 +20,11 @@ class Sequence:
     lane, slot  where it belongs; None while it waits for a place
     ending      a request with the END flag has come: the next one begins another sequence
     touched_ns  when its last request came or ran
+    states      what the server keeps for it, by input name; None before its first request
+    running     a request has its states, the next one waits until they are renewed
     """
 
-    __slots__ = ("ending", "id", "lane", "slot", "touched_ns", "waiting")
+    __slots__ = ("ending", "id", "lane", "running", "slot", "states", "touched_ns", "waiting")
 
     def __init__(self, id: Id, now_ns: int):
         self.id = id
@@ -29,22 +33,35 @@ class Sequence:
         self.slot = -1
         self.ending = False
         self.touched_ns = now_ns
+        self.states: dict[str, Tensor] | None = None
+        self.running = False
 
 
 class Lane:
     """The places of one instance. Loop thread only.
 
     slots   a sequence for each place, None for a free one
+    states  what is kept for sequences, None for a model without implicit state
     """
 
-    def __init__(self, worker: Worker, places: int):
+    def __init__(self, worker: Worker, places: int, states: States | None = None):
         self.worker = worker
         self.slots: list[Sequence | None] = [None] * places
+        self._states = states
 
     @property
     def has_work(self) -> bool:
-        """Whether a sequence with a place has a request that waits."""
-        return any(sequence is not None and sequence.waiting for sequence in self.slots)
+        """Whether a sequence with a place has a request that may run."""
+        return any(s is not None and s.waiting and not s.running for s in self.slots)
+
+    def ready(self) -> list[Sequence]:
+        """The sequences whose next request may run, in the order of their places."""
+        ready = [s for s in self.slots if s is not None and s.waiting and not s.running]
+        if self._states is not None:
+            for sequence in ready:
+                head = sequence.waiting[0]
+                head.key = self._states.key_of(sequence.states, head.request)
+        return ready
 
     def free_slot(self) -> int | None:
         """The first free place."""
@@ -66,7 +83,7 @@ class Lane:
         raise NotImplementedError
 
     def take(self, sequence: Sequence, now_ns: int) -> Waiting:
-        """The next request of a sequence; with its END the sequence leaves its place.
+        """The next request of a sequence; with its last one the sequence leaves its place.
 
         The place is free at once: what comes into it runs after, since the instance runs one batch
         at a time.
@@ -74,6 +91,10 @@ class Lane:
         waiting = sequence.waiting.popleft()
         waiting.taken = True
         sequence.touched_ns = now_ns
-        if waiting.request.flags & SEQUENCE_END:
+        if self._states is not None:
+            sequence.states = self._states.enter(sequence.states, waiting)
+            sequence.running = True
+        # Its END may have been cancelled: then the last one before it is the last.
+        if waiting.request.flags & SEQUENCE_END or (sequence.ending and not sequence.waiting):
             self.leave(sequence)
         return waiting

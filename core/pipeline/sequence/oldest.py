@@ -8,21 +8,19 @@ from __future__ import annotations
 from core.pipeline.batcher import BatchLimits, choose
 from core.pipeline.queue import Waiting
 from core.pipeline.sequence.lane import Lane
+from core.pipeline.sequence.states import States
 from core.pipeline.worker import Worker
 
 
 class OldestLane(Lane):
     """Candidates have no row of their own; slots only count them."""
 
-    def __init__(self, worker: Worker, places: int, limits: BatchLimits):
-        super().__init__(worker, places)
+    def __init__(self, worker: Worker, places: int, limits: BatchLimits, states: States | None):
+        super().__init__(worker, places, states)
         self._limits = limits
 
     def next_batch(self, now_ns: int) -> tuple[list[Waiting], int]:
-        heads = sorted(
-            (s for s in self.slots if s is not None and s.waiting),
-            key=lambda s: s.waiting[0].request.arrival_ns,
-        )
+        heads = sorted(self.ready(), key=lambda s: s.waiting[0].request.arrival_ns)
         if not heads:
             return [], 0
         count, again_ns = choose([s.waiting[0] for s in heads], self._limits, now_ns)

@@ -12,8 +12,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from core.config import ModelConfig
-from core.errors import CoreError, cancelled, invalid
+from core.config import ModelConfig, Signature
+from core.errors import CoreError, cancelled, invalid, unavailable
 from core.pipeline.admit import request_label
 from core.pipeline.batcher import BatchLimits
 from core.pipeline.pool import Pool
@@ -23,6 +23,7 @@ from core.pipeline.sequence.controls import control_writer
 from core.pipeline.sequence.direct import DirectLane
 from core.pipeline.sequence.lane import Id, Lane, Sequence
 from core.pipeline.sequence.oldest import OldestLane
+from core.pipeline.sequence.states import States
 from core.pipeline.worker import Worker
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
 from core.response import Reply
@@ -41,6 +42,7 @@ class SequenceScheduler(Scheduler):
         self,
         *,
         config: ModelConfig,
+        signature: Signature,
         statistics: Statistics,
         loop: asyncio.AbstractEventLoop,
         pool: Pool,
@@ -58,6 +60,7 @@ class SequenceScheduler(Scheduler):
         self._generated_ids = itertools.count(1)
         self._controls = control_writer(config)
         self._key = key
+        self._states = States(signature, key) if signature.states else None
         self._lanes: list[Lane] = []
         self._sequences: dict[Id, Sequence] = {}
         self._backlog: deque[Sequence] = deque()
@@ -83,7 +86,8 @@ class SequenceScheduler(Scheduler):
                 delay_ns=oldest.max_queue_delay_microseconds * 1000,
                 alone=not self._config.max_batch_size,
             )
-            return OldestLane(worker, max(1, oldest.max_candidate_sequences), limits)
+            places = max(1, oldest.max_candidate_sequences)
+            return OldestLane(worker, places, limits, self._states)
         direct = batching.direct
         return DirectLane(
             worker,
@@ -91,6 +95,7 @@ class SequenceScheduler(Scheduler):
             direct.max_queue_delay_microseconds * 1000,
             direct.minimum_slot_utilization,
             self._controls,
+            self._states,
         )
 
     def __call__(self, request: InferenceRequest) -> Reply:
@@ -103,8 +108,8 @@ class SequenceScheduler(Scheduler):
         waiting = Waiting(request, Reply(request), self._key(request) if self._key else None)
         sequence.waiting.append(waiting)
         sequence.touched_ns = self._clock.now_ns()
-        if self._iterative:
-            waiting.ended = lambda: self._iterated(sequence)
+        if self._iterative or self._states is not None:
+            waiting.ended = lambda: self._ended(sequence)
         self._pending += 1
         if request.flags & SEQUENCE_END:
             sequence.ending = True
@@ -146,7 +151,7 @@ class SequenceScheduler(Scheduler):
                 "a correlation ID: the model has iterative_sequence, each request is a sequence"
             )
         request.correlation_id = next(self._generated_ids)
-        request.flags |= SEQUENCE_START
+        request.flags = request.flags & ~SEQUENCE_END | SEQUENCE_START  # it ends when it says so
         sequence = Sequence(request.correlation_id, self._clock.now_ns())
         self._backlog.append(sequence)
         return sequence
@@ -155,6 +160,7 @@ class SequenceScheduler(Scheduler):
         """A request asks for another execution: it is the next of its sequence."""
         self._pending += 1
         sequence = self._placed(waiting)
+        sequence.running = False
         if waiting.request.cancelled:
             self._refuse(waiting, cancelled(), "CANCELED")
             self._abandon(sequence)
@@ -174,13 +180,17 @@ class SequenceScheduler(Scheduler):
             if sequence is not None and sequence.id == id
         )
 
-    def _iterated(self, sequence: Sequence) -> None:
-        """A request has had its last answer: its place is free."""
-        if sequence.lane is not None:
+    def _ended(self, sequence: Sequence) -> None:
+        """A request has had its last answer: the next may run. An iterative one leaves its place."""
+        sequence.running = False
+        if self._iterative and sequence.lane is not None:
             sequence.lane.leave(sequence)
+        if self._states is not None and (sequence.waiting or self._iterative):
+            self.pump()  # its instance may have been idle since before this answer
 
     def _start_batches(self) -> int:
         now_ns = self._clock.now_ns()
+        self._leave_broken()
         again_ns = self._end_idle(now_ns)
         progress = True
         while progress:
@@ -232,6 +242,23 @@ class SequenceScheduler(Scheduler):
                 next_ns = min(next_ns or ends_ns, ends_ns)
         return next_ns
 
+    def _leave_broken(self) -> None:
+        """Sequences of an instance that is out of service end: what it knew of them is lost."""
+        for lane in self._lanes:
+            if lane.worker.broken is None:
+                continue
+            error = unavailable(f"the instance of the sequence is gone: {lane.worker.broken}")
+            for sequence in lane.slots:
+                if sequence is not None:
+                    self._end(sequence)
+                    self._refuse_all(sequence, error)
+
+    def _end(self, sequence: Sequence) -> None:
+        """It takes no more requests, and gives up its place."""
+        if self._sequences.get(sequence.id) is sequence:
+            del self._sequences[sequence.id]
+        self._abandon(sequence)
+
     def _cancelled(self, sequence: Sequence, waiting: Waiting) -> None:
         if waiting.taken:
             return
@@ -252,10 +279,13 @@ class SequenceScheduler(Scheduler):
     def _fail_all(self, error: CoreError) -> None:
         placed = [s for lane in self._lanes for s in lane.slots if s is not None]
         for sequence in [*placed, *self._backlog]:
-            while sequence.waiting:
-                waiting = sequence.waiting.popleft()
-                waiting.taken = True
-                self._refuse(waiting, error, "OTHER")
+            self._refuse_all(sequence, error)
+
+    def _refuse_all(self, sequence: Sequence, error: CoreError) -> None:
+        while sequence.waiting:
+            waiting = sequence.waiting.popleft()
+            waiting.taken = True
+            self._refuse(waiting, error, "OTHER")
 
     def _refuse(self, waiting: Waiting, error: CoreError, reason: str) -> None:
         self._pending -= 1

@@ -41,6 +41,7 @@ class Connection:
     ahead    told how many batches the child may have, when that changes, of a model whose requests
              run one by one
     outputs  names of the model's outputs
+    states   names of those that renew states of a sequence
     server   whose models the model may call; None where there is none
     """
 
@@ -53,6 +54,7 @@ class Connection:
         again: Callable[[Batch, Done], None],
         ahead: Callable[[int], None],
         outputs: Collection[str],
+        states: Collection[str],
         server: Any = None,
     ):
         self._process = process
@@ -66,7 +68,7 @@ class Connection:
         self._behind: dict[int, Active] = {}  # of a dying child, which may not have begun them
         self._unsent: deque[memoryview] = deque()  # what the socket would not take yet
         self._layouts = Remembered()
-        self._encoder = Encoder(outputs)
+        self._encoder = Encoder(outputs, states)
         self._finished: deque[Done] = deque()  # executions that are over, not told yet
         self._took = Took()
         self._copying = False  # a batch, on a thread

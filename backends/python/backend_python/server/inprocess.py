@@ -23,6 +23,7 @@ from backend_python.server.local import LocalHost, answer
 from backend_python.server.tensors import model_tensor
 from core.batch import Batch
 from core.errors import internal
+from core.request import InferenceRequest as CoreRequest
 
 if TYPE_CHECKING:
     from backend_python.server.instance import PythonInstance
@@ -46,7 +47,7 @@ class InProcess:
         """Import the model and let it initialize. CoreError with its own text if it raises."""
         instance, model = self._instance, self._instance.model
         self._host = LocalHost(str(model.path), model.decoupled, model.models, instance.loop)
-        self._outputs = frozenset(output.name for output in model.config.output)
+        self._outputs = frozenset(model.outputs + model.states)
         if model.mode == "thread":
             self._thread = ThreadPoolExecutor(1, thread_name_prefix=instance.name)
         try:
@@ -159,12 +160,11 @@ class InProcess:
 
     def _request(self, batch: Batch, i: int) -> InferenceRequest:
         request = batch.requests[i]
-        wanted = frozenset(output.name for output in request.outputs)
         return InferenceRequest._received(
             self._host,
             (batch, i),
             [model_tensor(tensor) for tensor in request.inputs.values()],
-            wanted or self._outputs,
+            self._wanted(request) if request.outputs else self._outputs,
             decoupled=self._instance.model.decoupled,
             request_id=request.id,
             correlation_id=request.correlation_id,
@@ -172,3 +172,6 @@ class InProcess:
             timeout=request.timeout_us,
             parameters=json.dumps(request.parameters) if request.parameters else "",
         )
+
+    def _wanted(self, request: CoreRequest) -> frozenset[str]:
+        return frozenset([o.name for o in request.outputs] + self._instance.model.states)

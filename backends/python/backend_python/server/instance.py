@@ -141,7 +141,7 @@ class ChildProcess:
             "file": str(model.python_file),
             "module": model.module_name,
             "directory": str(model.path),
-            "outputs": [output.name for output in model.config.output],
+            "outputs": model.outputs + model.states,
             "decoupled": model.decoupled,
             "calls_models": model.models is not None,
             "arguments": instance.arguments(),
@@ -168,7 +168,8 @@ class ChildProcess:
             self._died,
             self.begin,
             self._ahead,
-            [output.name for output in model.config.output],
+            model.outputs,
+            model.states,
             model.models,
         )
         return self._connection

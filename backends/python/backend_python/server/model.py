@@ -36,6 +36,16 @@ class PythonModel(core.Model):
     def decoupled(self) -> bool:
         return bool(self.config.model_transaction_policy.decoupled)
 
+    @property
+    def outputs(self) -> list[str]:
+        """Names of what clients may ask for."""
+        return [output.name for output in self.config.output]
+
+    @property
+    def states(self) -> list[str]:
+        """Names of the outputs that renew what the server keeps of a sequence: always wanted."""
+        return [state.output_name for state in self.config.sequence_batching.state]
+
     @cached_property
     def one_by_one(self) -> bool:
         """Whether each request runs alone, whatever others do."""

@@ -34,9 +34,11 @@ class Encoder:
     """Remembers how requests with equal tensors are told. Loop thread.
 
     outputs   names of all outputs of the model that is asked
+    states    names of those that it also gives when a client wants only others
     """
 
-    def __init__(self, outputs: Collection[str] = ()) -> None:
+    def __init__(self, outputs: Collection[str] = (), states: Collection[str] = ()) -> None:
+        self._states = list(states)
         self._requests = Layouts(to_json, ALIGNMENT, outputs)
         self._answers = Layouts(_told_answer, ALIGNMENT)
 
@@ -44,7 +46,9 @@ class Encoder:
         """The message of a batch; nothing is copied yet, but BYTES of JSON are encoded."""
         laid = self._requests.batch(requests)
         told = b"[%s]" % b",".join(laid.items)
-        fields = b"" if laid.plain else orjson.dumps([_fields(request) for request in requests])
+        if laid.plain:
+            return Parts(laid.parts, laid.size, told, b"")
+        fields = orjson.dumps([_fields(request, self._states) for request in requests])
         return Parts(laid.parts, laid.size, told, fields)
 
     def answer(self, item: InferenceResponse | CoreError | None) -> Parts:
@@ -66,7 +70,7 @@ def _told_answer(entries: tuple[Entry, ...]) -> bytes:
     return to_json((entries, None, ""))
 
 
-def _fields(request: InferenceRequest) -> list[Any]:
+def _fields(request: InferenceRequest, states: list[str]) -> list[Any]:
     """What a request tells about itself."""
     return [
         request.id,
@@ -74,7 +78,7 @@ def _fields(request: InferenceRequest) -> list[Any]:
         request.flags,
         request.timeout_us,
         json.dumps(request.parameters) if request.has_parameters else "",
-        [output.name for output in request.outputs] or None,
+        [output.name for output in request.outputs] + states if request.outputs else None,
         None,
     ]
 
