@@ -19,6 +19,7 @@ ROOMS = (
     ("core.dtypes",),
     ("core.tensor",),
     ("core.request",),
+    ("core.backlog",),
     ("core.response",),
     ("core.memory",),
     ("core.config",),
