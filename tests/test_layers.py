@@ -23,7 +23,7 @@ ROOMS = (
     ("core.response",),
     ("core.memory",),
     ("core.config",),
-    ("core.batch", "core.layout"),
+    ("core.batch", "core.layout", "core.ragged"),
     ("core.backend",),
     ("core",),
     ("core.options",),
