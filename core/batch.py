@@ -6,6 +6,7 @@ queue & group ─► [Batch] ─► execute ─► split.  Gathering is lazy: a 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
@@ -165,6 +166,18 @@ class Batch:
             error = CoreError(Kind.INTERNAL, error)
         self.delivery.fail(i, error, final, failure)
 
+    async def room(self, i: int) -> None:
+        """Wait until the client of request `i` has room for more answers. On the loop.
+
+        For a coroutine that gives many answers (decoupled models): await it after each of them.
+        It returns when the request is cancelled too.
+        """
+        loop = asyncio.get_running_loop()
+        free = loop.create_future()
+        # Through the loop, behind the answers that are on their way to who counts them.
+        loop.call_soon(self.requests[i].when_free, _Settling(free))
+        await free
+
     def finish(self, i: int) -> None:
         """No more answers to request `i` (decoupled models). From any thread."""
         self.delivery.finish(i)
@@ -183,6 +196,17 @@ class Batch:
         Before execute returns, instance's thread. It may have had answers before (final=False).
         """
         self.delivery.reschedule(i)
+
+
+class _Settling:
+    """Tells a future. Not a closure, which a compiled coroutine would hold until a garbage collection."""
+
+    def __init__(self, future: asyncio.Future[None]):
+        self._future = future
+
+    def __call__(self) -> None:
+        if not self._future.done():
+            self._future.set_result(None)
 
 
 def made_batch(requests: list[InferenceRequest], signature: Signature, delivery: Delivery) -> Batch:

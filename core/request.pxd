@@ -25,11 +25,19 @@ cdef class InferenceRequest:
     cdef public long long rows
     cdef public bint cancelled
     cdef object _on_cancel
+    cdef public InferenceRequest asked_by
+    cdef public bint held
+    cdef bint _over
+    cdef list _when_free
 
     cpdef bint placed(self, name)
     cpdef cancel(self)
     cpdef on_cancel(self, listener)
     cpdef ended(self)
+    cpdef hold(self)
+    cpdef resume(self)
+    cpdef when_free(self, listener)
+    cdef _free_for_good(self)
 
 
 @cython.locals(request=InferenceRequest)

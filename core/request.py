@@ -53,6 +53,8 @@ class InferenceRequest:
     deadline_ns      time.monotonic_ns() after which nobody waits for the answer; 0 for none
     trace            what the trace of this request hangs on, or None
     shared           whether inputs or outputs lie in memory that the client may change at any time
+    asked_by         the request of the client, for one that an ensemble makes for a step of it; or None
+    held             the client is behind with reading answers: who makes them is to wait (`when_free`)
     arrival_ns       time.monotonic_ns() at which the model took it in (written by admit)
     rows             batch size; 1 for a model without a batch dimension (written by admit)
     """
@@ -92,6 +94,10 @@ class InferenceRequest:
         self.cancelled = False
         # One listener, or a list of them.
         self._on_cancel: Callable[[], None] | list[Callable[[], None]] | None = None
+        self.asked_by: InferenceRequest | None = None
+        self.held = False
+        self._over = False  # cancelled, or the last answer is on its way: never held again
+        self._when_free: list[Callable[[], None]] | None = None
 
     @property
     def parameters(self) -> dict[str, Parameter]:
@@ -131,6 +137,7 @@ class InferenceRequest:
                 listener()
         elif listeners is not None:
             listeners()
+        self._free_for_good()
 
     def on_cancel(self, listener: Callable[[], None]) -> None:
         """Call `listener` once when the request is cancelled; at once if it already is. Loop thread."""
@@ -150,6 +157,41 @@ class InferenceRequest:
         comes, which for an idle server is never.
         """
         self._on_cancel = None
+        self._free_for_good()
+
+    def hold(self) -> None:
+        """Too many answers wait for the client: who makes more is to wait until `resume`. Loop thread.
+
+        No effect on a request that is over.
+        """
+        self.held = not self._over
+
+    def resume(self) -> None:
+        """The client has room again. Loop thread."""
+        self.held = False
+        waiting, self._when_free = self._when_free, None
+        if waiting is not None:
+            for listener in waiting:
+                listener()
+
+    def when_free(self, listener: Callable[[], None]) -> None:
+        """Call `listener` once when more answers may be given; at once if they may. Loop thread.
+
+        A request that is cancelled or has its last answer is free.
+        """
+        if self.asked_by is not None:
+            self.asked_by.when_free(listener)
+        elif not self.held:
+            listener()
+        elif self._when_free is None:
+            self._when_free = [listener]
+        else:
+            self._when_free.append(listener)
+
+    def _free_for_good(self) -> None:
+        self._over = True
+        if self.held:
+            self.resume()
 
     def __repr__(self) -> str:
         return (
@@ -171,6 +213,8 @@ def made_request(model_name: str, inputs: dict[str, Tensor]) -> InferenceRequest
     request.deadline_ns = request.arrival_ns = 0
     request.rows = 1
     request.shared = request.cancelled = False
+    request.asked_by = request._when_free = None
+    request.held = request._over = False
     return request
 
 

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
+from core.backlog import Backlog
 from core.errors import CoreError, internal
 from core.request import InferenceRequest, Parameter
 from core.tensor import Tensor
@@ -196,7 +197,7 @@ class Reply:
             raise
 
     async def __aiter__(self) -> AsyncGenerator[InferenceResponse | CoreError, None]:
-        answers = _Answers()
+        answers = _Answers(self.request)
         self.listen(answers)
         final = False
         try:
@@ -204,10 +205,11 @@ class Reply:
                 if not answers.items:
                     answers.arrived.clear()
                     await answers.arrived.wait()
-                item, final = answers.items.popleft()
+                item, final = answers.take()
                 if item is not None:
                     yield item
         finally:
+            answers.close()
             if not final:
                 self.cancel()
 
@@ -229,30 +231,67 @@ class _OnlyAnswer:
 
     def __init__(self, future: asyncio.Future[InferenceResponse]):
         self._future = future
-        self._answers: list[InferenceResponse] = []
+        self._answer: InferenceResponse | None = None
+        self._count = 0
 
     def __call__(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
-        future, answers = self._future, self._answers
+        future = self._future
         if future.done():
             return
         if isinstance(item, CoreError):
             future.set_exception(item)
             return
         if item is not None:
-            answers.append(item)
-        if final and len(answers) == 1:
-            future.set_result(answers[0])
+            self._answer = item
+            self._count += 1
+        if final and self._answer is not None and self._count == 1:
+            future.set_result(self._answer)
         elif final:
-            future.set_exception(not_single(len(answers)))
+            future.set_exception(not_single(self._count))
 
 
 class _Answers:
-    """Those that have arrived and were not taken."""
+    """Those that have arrived and were not taken, as many as Backlog lets them be."""
 
-    def __init__(self) -> None:
+    def __init__(self, request: InferenceRequest) -> None:
         self.arrived = asyncio.Event()
         self.items: deque[tuple[InferenceResponse | CoreError | None, bool]] = deque()
+        self._request = request
+        self._backlog = Backlog(self._give_up)
+        self._backlog.enter(request)
+        self._closed = False
 
     def __call__(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
+        if self._closed:
+            return
         self.items.append((item, final))
         self.arrived.set()
+        if final:
+            self._backlog.leave(self._request)
+        self._backlog.add(_size(item))
+
+    def take(self) -> tuple[InferenceResponse | CoreError | None, bool]:
+        """The first."""
+        item, final = self.items.popleft()
+        self._backlog.take(_size(item))
+        return item, final
+
+    def close(self) -> None:
+        """Nobody takes any more."""
+        self._closed = True
+        self.items.clear()
+        self._backlog.close()
+
+    def _give_up(self, error: CoreError) -> None:
+        self.close()
+        self.items.append((error, True))
+        self._request.cancel()
+
+
+def _size(item: InferenceResponse | CoreError | None) -> int:
+    """Bytes of an answer's tensors."""
+    size = 0
+    if isinstance(item, InferenceResponse):
+        for tensor in item.outputs:
+            size += tensor.byte_size
+    return size

@@ -65,6 +65,6 @@ def _put_package() -> None:
 _put_package()
 
 from aiohttp import web  # noqa: E402  (the package has to be there)
-from aiohttp.http import HttpVersion11  # noqa: E402
+from aiohttp.http import HttpVersion11, WSCloseCode  # noqa: E402
 
-__all__ = ["HttpVersion11", "web"]
+__all__ = ["HttpVersion11", "WSCloseCode", "web"]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from core.backend import ModelInstance
+from core.backlog import Pace
 from core.batch import Batch
 from core.errors import Fatal, cancelled, internal
 from core.pipeline.delivery import BatchDelivery
@@ -55,7 +56,7 @@ class Worker:
         error: BaseException | None = None
         try:
             if self.streams:
-                _stream(self.instance, batch)
+                _stream(self.instance, batch, self._loop)
             else:
                 outputs = self.instance.execute(batch)
         except BaseException as raised:
@@ -215,11 +216,19 @@ def contained(error: BaseException) -> Exception:
     return internal(f"{type(error).__name__}: {error}")
 
 
-def _stream(instance: ModelInstance, batch: Batch) -> None:
-    """Answer each request with what the instance's `stream(request)` yields."""
+def _stream(instance: ModelInstance, batch: Batch, loop: asyncio.AbstractEventLoop) -> None:
+    """Answer each request with what the instance's `stream(request)` yields, as fast as it is read."""
     for i, request in enumerate(batch.requests):
+        pace = Pace(request, loop)
         for outputs in instance.stream(request):  # type: ignore[attr-defined]
             batch.respond(i, outputs, final=False)
             if request.cancelled:
                 break
+            pace.gave(_size(outputs))
         batch.finish(i)
+
+
+def _size(outputs: Mapping[str, Any] | list[Any]) -> int:
+    """Bytes of what a stream has yielded, where that is easily known."""
+    found = outputs.values() if isinstance(outputs, Mapping) else outputs
+    return sum(getattr(each, "nbytes", 0) for each in found)

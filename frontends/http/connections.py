@@ -22,9 +22,10 @@ from core.tensor import Buffer
 from frontends.aiohttp_web import HttpVersion11, web
 from frontends.http.codec.limits import MOST_CHUNKS, too_large, too_many_chunks
 from frontends.http.errors import refusal
-from frontends.http.message import Answer, Parts
+from frontends.http.message import Answer, Call, Parts
 from frontends.http.native.lane import Lane
 from frontends.http.native.port import Port
+from frontends.http.sockets import Conversation
 
 logger = logging.getLogger("core")
 
@@ -53,6 +54,7 @@ class Connections(web.Server):
         self._handler = handler
         self._open: set[_Connection | Lane] = set()  # no guests: their lanes are there
         self._all_closed = asyncio.Event()
+        self._conversations: set[Conversation] = set()
         self._port: Port | None = None
         if server is not None:
             self._port = Port(
@@ -105,9 +107,21 @@ class Connections(web.Server):
             connection.busy = False
             connection.used = time.monotonic()
 
+    async def converse(
+        self, conversation: Conversation, call: Callable[[bytes], Call]
+    ) -> web.StreamResponse:
+        """Run a conversation, to its end or to that of the server."""
+        self._conversations.add(conversation)
+        try:
+            return await conversation.run(call)
+        finally:
+            self._conversations.discard(conversation)
+
     async def drain(self, timeout_s: float) -> None:
         """Close idle connections at once, the others after their answer, or when the time is over."""
         self.pre_shutdown()
+        for conversation in tuple(self._conversations):
+            conversation.finish()
         for connection in tuple(self._open):
             connection.finish()
         if self._open:

@@ -11,6 +11,7 @@ import asyncio
 import errno
 import logging
 import time
+from collections.abc import Awaitable
 from urllib.parse import urlsplit
 
 from core.errors import CoreError, invalid, unavailable
@@ -19,10 +20,12 @@ from core.tensor import Buffer
 from frontends.aiohttp_web import web
 from frontends.http.codec.limits import largest_body
 from frontends.http.connections import Connections, read_body, response_of, send, send_traced
-from frontends.http.errors import error_answer, unexpected
+from frontends.http.errors import error_answer, refusal, unexpected
 from frontends.http.message import Answer, Call
 from frontends.http.restricted import Restrictions
 from frontends.http.router import Router
+from frontends.http.services.generate import generate_stream
+from frontends.http.sockets import Conversation, asked_for, refused
 
 logger = logging.getLogger("core")
 
@@ -94,12 +97,44 @@ class HttpFrontend:
         await connections.drain(timeout_s)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if asked_for(request):
+            found = self._conversation(request)
+            if not isinstance(found, Answer):
+                try:
+                    return await found
+                except web.HTTPException as error:
+                    found = refusal(error.status, error.text or error.reason)
+            return response_of(found, request)
         answer = await self._answer(request)
         if answer.trace is not None:
             return await send_traced(answer, answer.trace, request)
         if answer.more is None:
             return response_of(answer, request)
         return await send(answer, answer.more, request)
+
+    def _conversation(self, request: web.BaseRequest) -> Answer | Awaitable[web.StreamResponse]:
+        """The WebSocket that a client asks for, or why it gets none."""
+        path = _path(request.raw_path)
+        match = self._router.match("POST", path, request.headers)
+        if isinstance(match, Answer):
+            return match
+        if match.route.service is not generate_stream:
+            return refusal(405, "Method Not Allowed")
+        if (answer := refused(request.headers)) is not None:
+            return answer
+        headers = request.headers
+
+        def call(body: bytes) -> Call:
+            return Call("POST", path, match.captures, headers, body)
+
+        try:
+            first = call(b"")
+            self._server.signature(first.model, first.version)
+        except CoreError as error:
+            return error_answer(error)
+        assert self._connections is not None
+        conversation = Conversation(self._server, request, self._most_bytes)
+        return self._connections.converse(conversation, call)
 
     async def _answer(self, request: web.BaseRequest) -> Answer:
         """Never raises, but for a client that has gone."""

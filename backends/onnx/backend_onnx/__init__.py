@@ -9,7 +9,6 @@
     providers.py  where a session runs: CPU, CUDA, TensorRT, OpenVINO
     instance.py   execute: feed ─► run ─► outputs
     feed.py       the inputs of a batch as ONNX Runtime takes them
-    ragged.py     requests of different shapes in one batch
     run.py        one run, by feed or by binding
 
 onnxruntime is imported when the first model asks for this backend, since only then this package is.

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from backend_onnx.graph import Graph
-from backend_onnx.ragged import batch_inputs
 from core import dtypes
 from core.batch import Batch
 from core.config import ModelConfig
 from core.errors import invalid
+from core.ragged import batch_inputs
 
 
 class Feed:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from backend_onnx.feed import Feed, encoded
-from backend_onnx.ragged import scattered
 from backend_onnx.run import run_of
 from backend_onnx.session import ort_text
 from core import dtypes
 from core.backend import ModelInstance
 from core.batch import Batch
 from core.errors import CoreError, Fatal, internal
+from core.ragged import scattered
 
 if TYPE_CHECKING:
     from backend_onnx.backend import OnnxModel

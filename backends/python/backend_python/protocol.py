@@ -25,6 +25,7 @@ RELEASE = 5  # only the released regions
 REPLY = 6  # number: of the CALL; JSON {"value"} or {"error"}
 FINALIZE = 7  # answered by FINALIZED, then the child ends
 INFERRED = 8  # number: of the INFER; ANSWER, layout: one answer of the called model
+GO = 9  # number: batch; INDEX: the answer to a RESPOND with ASKS
 
 # child → server
 READY = 65  # the process is up; nothing of the model has been read
@@ -65,6 +66,7 @@ FORKED = struct.Struct("<i")  # the process id; with the pidfd beside it
 STATUS = struct.Struct("<i")  # exit status, or the negative number of a signal
 
 FINAL = 1  # a flag of RESPOND and of INFERRED
+ASKS = 2  # a flag of RESPOND: GO is to come when the client has room for more
 
 
 class ProtocolError(Exception):

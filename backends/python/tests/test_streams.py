@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from core import CoreError, Kind
+from core.backlog import EACH_ANSWERS, MOST_ANSWERS
 
 MODES = ["process", "thread", "inline"]
 REPEAT = """
@@ -308,3 +309,57 @@ async def test_death_ends_every_open_stream(serve, children):
     for found in await asyncio.gather(*waiting):
         assert found[0] == 1
         assert found[1].message == "Stub process 'm_0' is not healthy."
+
+
+COUNTING = """
+    sent = 0
+
+    def execute(self, requests):
+        for request in requests:
+            sender = request.get_response_sender()
+            if request.request_id() == "stream":
+                threading.Thread(target=self.stream, args=(sender,)).start()
+            else:
+                self.answer(sender)
+                sender.send(flags=1)
+
+    def stream(self, sender):
+        while self.sent < 100_000 and not sender.is_cancelled():
+            self.answer(sender)
+            self.sent += 1
+        sender.send(flags=1)
+
+    def answer(self, sender):
+        sender.send(pb_utils.InferenceResponse(
+            [pb_utils.Tensor("y", np.array([self.sent], np.float32))]))
+"""
+
+
+@pytest.mark.parametrize("mode", ["process", "thread"])
+async def test_a_model_waits_for_a_client_that_does_not_read_and_serves_others(serve, mode):
+    model = await serve(COUNTING, decoupled=True, mode=mode)
+    reply = model.ask(x(1), id="stream")
+    answers = aiter(reply)
+    await anext(answers)
+    while not reply.request.held:
+        await asyncio.sleep(0.001)
+
+    for _ in range(100):
+        (sent,) = await collect(model.ask(x(1), id="count"))
+        assert sent <= MOST_ANSWERS + 4 * EACH_ANSWERS
+
+    await answers.aclose()
+    (sent,) = await collect(model.ask(x(1), id="count"))
+    assert sent < 100_000
+
+
+@pytest.mark.parametrize("mode", ["process", "thread"])
+async def test_a_client_that_reads_on_gets_all(serve, mode):
+    model = await serve(COUNTING.replace("100_000", "5000"), decoupled=True, mode=mode)
+    reply = model.ask(x(1), id="stream")
+    answers = aiter(reply)
+    await anext(answers)
+    while not reply.request.held:
+        await asyncio.sleep(0.001)
+
+    assert [int(item.output("y").array[0]) async for item in answers] == list(range(1, 5000))

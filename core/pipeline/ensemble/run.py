@@ -238,6 +238,7 @@ class Run:
         request.deadline_ns = asked.deadline_ns
         request.trace = asked.trace
         request.shared = asked.shared
+        request.asked_by = asked
         return request
 
     def grown(self, branch: Branch, step: Step) -> Branch:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 
+from core.backlog import Backlog
 from core.errors import CoreError, cancelled, internal
 from core.request import NEWEST, InferenceRequest
 from core.response import InferenceResponse, Reply
@@ -57,6 +58,7 @@ class InferStream:
        `triton_grpc_error: true` in the metadata the first error ends the stream with its status.
     3. After the client's last request the stream ends when all have their last response. When it
        ends earlier, requests that have not are cancelled.
+    4. What waits for the client of decoupled models is counted in a Backlog, which holds their requests.
     """
 
     def __init__(self, service: StreamService, call: Call):
@@ -65,15 +67,17 @@ class InferStream:
         self._errors_end_it = call.value("triton_grpc_error") == "true"
         self._open: set[Reply] = set()  # accepted requests without their last response
         self._turns: deque[Turn] = deque()
-        self._outbox: deque[Item] = deque()
+        self._outbox: deque[tuple[Item, bool]] = deque()  # with whether the backlog counts it
+        self._backlog = Backlog(self._give_up)
         self._unsent_bytes = 0
         self._reading = True
+        self._reader: asyncio.Future[None]
         self._stirred = asyncio.Event()  # there is something to send, or nothing more will come
         self._room = asyncio.Event()  # enough was sent for reading to go on
 
     async def responses(self, requests: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """Read requests, and give the bytes of each response. Raises CoreError as the status."""
-        reader = asyncio.ensure_future(self._read(requests))
+        reader = self._reader = asyncio.ensure_future(self._read(requests))
         forget = self._service.intake.on_end(self._put)
         self._call.on_cancel(lambda: self._put(cancelled()))
         try:
@@ -82,11 +86,13 @@ class InferStream:
                     self._stirred.clear()
                     await self._stirred.wait()
                     continue
-                item = self._outbox.popleft()
+                item, counted = self._outbox.popleft()
                 if isinstance(item, CoreError):
                     raise item
-                yield item
                 self._unsent_bytes -= len(item)
+                yield item
+                if counted:
+                    self._backlog.take(len(item))
                 self._room.set()
         finally:
             forget()
@@ -95,6 +101,7 @@ class InferStream:
 
     def _abandon(self) -> None:
         """Cancel what has no last response yet. Nobody will hear of it."""
+        self._backlog.close()
         abandoned, self._open = self._open, set()
         for reply in abandoned:
             self._service.intake.leave()
@@ -136,6 +143,8 @@ class InferStream:
             self._emit(turn, self._refusal(error, asked.id), True)
             return
         self._open.add(reply)
+        if decoupled:
+            self._backlog.enter(request)
         self._listen(reply, asked, None if decoupled else self._next_turn())
 
     def _refusal(self, error: CoreError, id: str) -> Item:
@@ -151,6 +160,7 @@ class InferStream:
                 return
             if final:
                 self._open.remove(reply)
+                self._backlog.leave(reply.request)
                 self._service.intake.leave()
             item: Item | None = None
             if answer is not None:
@@ -187,7 +197,7 @@ class InferStream:
         """Send `item` when its turn has come, at once without a turn."""
         if turn is None:
             if item is not None:
-                self._put(item)
+                self._put(item, counted=True)
         else:
             if item is not None:
                 turn.items.append(item)
@@ -205,11 +215,22 @@ class InferStream:
                 return
             self._turns.popleft()
 
-    def _put(self, item: Item) -> None:
-        self._outbox.append(item)
+    def _put(self, item: Item, counted: bool = False) -> None:
+        counted = counted and isinstance(item, bytes)
+        self._outbox.append((item, counted))
+        self._stirred.set()
         if isinstance(item, bytes):
             self._unsent_bytes += len(item)
-        self._stirred.set()
+            if counted:
+                self._backlog.add(len(item))
+
+    def _give_up(self, error: CoreError) -> None:
+        """The client does not read: the stream ends when it does, and nothing waits for that."""
+        self._reader.cancel()
+        self._abandon()
+        self._outbox.clear()
+        self._unsent_bytes = 0
+        self._put(error)
 
 
 def _named(asked: Asked) -> tuple[str, str, str]:

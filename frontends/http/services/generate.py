@@ -9,12 +9,16 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+import orjson
+
 from core.errors import CoreError, internal, invalid
 from core.request import InferenceRequest
 from core.response import InferenceResponse
 from core.server import Server
+from core.tensor import Buffer
 from frontends.http.codec import generate as codec
-from frontends.http.errors import STATUS, error_answer, refusal
+from frontends.http.codec.json_text import read_json
+from frontends.http.errors import STATUS, error_answer, refusal, unexpected
 from frontends.http.message import JSON_HEADERS, Answer, Call
 
 logger = logging.getLogger("core")
@@ -54,6 +58,47 @@ async def generate_stream(server: Server, call: Call) -> Answer:
         return Answer(200, _EVENT_HEADERS)
     status, event = _event(first)
     return Answer(status, _EVENT_HEADERS, event, _Events(answers))
+
+
+async def messages(server: Server, call: Call) -> AsyncGenerator[bytes, None]:
+    """What the events of generate_stream hold, for a connection that has several requests.
+
+    Refusals are messages too. Every error has the id of its request, if that has one. Who closes it
+    before the end cancels the request.
+    """
+    try:
+        answers = aiter(server.infer(_request(server, call)))
+    except CoreError as error:
+        yield error_message(error, call.body)
+        return
+    except Exception:
+        yield _with_id(unexpected(f"a request to {call.path}").body, call.body)
+        return
+    async with aclosing(answers):
+        async for item in answers:
+            text = _written(item)[1]
+            yield _with_id(text, call.body) if isinstance(item, CoreError) else text
+
+
+def error_message(error: CoreError, asked: Buffer) -> bytes:
+    """The refusal of a request."""
+    return _with_id(_written(error)[1], asked)
+
+
+def final_message(asked: Buffer) -> bytes:
+    """What follows the last message for a request."""
+    return _with_id(b'{"final":true}', asked)
+
+
+def _with_id(text: bytes, asked: Buffer) -> bytes:
+    """A JSON object with the id of the request that `asked` is, if it is one and has one."""
+    try:
+        document = read_json(asked)
+    except CoreError:
+        return text
+    if type(document) is not dict or type(id := document.get("id")) is not str:
+        return text
+    return b'%b,"id":%b}' % (text[:-1], orjson.dumps(id))
 
 
 def _request(server: Server, call: Call) -> InferenceRequest:

@@ -43,9 +43,20 @@ class Host(Protocol):
         """A line for the server's log; level is a LogLevel."""
 
     def send(
-        self, key: Key, wanted: frozenset[str], response: InferenceResponse | None, flags: int
+        self,
+        key: Key,
+        wanted: frozenset[str],
+        response: InferenceResponse | None,
+        flags: int,
+        pace: Any,
     ) -> None:
-        """An answer to a request before, or after, execute has returned; only `wanted` outputs."""
+        """An answer to a request before, or after, execute has returned; only `wanted` outputs.
+
+        pace   of the sender; may make it wait until the client has read some of those before
+        """
+
+    def pace(self, key: Key) -> Any:
+        """What a response sender hands to `send` with each of its answers."""
 
     def is_cancelled(self, key: Key) -> bool:
         """Whether nobody waits for that request any more."""

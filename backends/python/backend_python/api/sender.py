@@ -14,11 +14,12 @@ TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1
 class InferenceResponseSender:
     """From `request.get_response_sender()`. Any thread; it may outlive the execute call."""
 
-    __slots__ = ("_closed", "_decoupled", "_host", "_key", "_lock", "_sent", "_wanted")
+    __slots__ = ("_closed", "_decoupled", "_host", "_key", "_lock", "_pace", "_sent", "_wanted")
 
     def __init__(self, host: Host, key: Key, wanted: frozenset[str], decoupled: bool):
         self._host = host
         self._key = key
+        self._pace = host.pace(key)
         self._wanted = wanted
         self._decoupled = decoupled
         self._lock = threading.Lock()  # the answers of one request keep their order
@@ -27,6 +28,8 @@ class InferenceResponseSender:
 
     def send(self, response: InferenceResponse | None = None, flags: int = 0) -> None:
         """Send an answer; with TRITONSERVER_RESPONSE_COMPLETE_FINAL, or with that alone, the last.
+
+        Waits while the client is far behind with reading those before.
 
         TritonModelException if the request has had its last answer, or if its model is not decoupled
         and this would not be its one answer.
@@ -37,7 +40,7 @@ class InferenceResponseSender:
             self._check(response, flags)
             self._sent = self._sent or response is not None
             self._closed = bool(flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL)
-            self._host.send(self._key, self._wanted, response, flags)
+            self._host.send(self._key, self._wanted, response, flags, self._pace)
 
     def is_cancelled(self) -> bool:
         """Whether nobody waits for the answers any more."""

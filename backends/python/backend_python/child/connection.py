@@ -77,6 +77,7 @@ class Connection:
         self._awaited: set[Mailbox] = set()  # those that a coroutine awaits
         self._listens = False  # the thread that reads for coroutines has been started
         self._cancelled: dict[tuple[int, int], None] = {}  # (batch, index), oldest first
+        self._asked: dict[tuple[int, int], Mailbox] = {}  # (batch, index) of a GO that will come
         self._closed = False
         self._dropped: deque[int] = deque()  # calls whose answers nobody wants, not told yet
 
@@ -219,6 +220,12 @@ class Connection:
         return self._with_box(
             lambda number: self.send_tensors(protocol.INFER, number, length, parts, fields)
         )
+
+    def ask(self, key: tuple[int, int]) -> Mailbox:
+        """The mailbox for the GO to a RESPOND with ASKS, which is to be sent next. Any thread."""
+        with self._lock:
+            box = self._asked[key] = Mailbox(0)
+        return box
 
     def _with_box(self, send: Callable[[int], None]) -> Mailbox:
         with self._lock:
@@ -364,6 +371,12 @@ class Connection:
             region, _, stop = self._in.tensors(frame.content, fixed.size, offset, size)
             told = Frame(frame.kind, frame.number, (), frame.content[:stop])
             self._deliver(told, region, bool(flags & protocol.FINAL))
+        elif frame.kind == protocol.GO:
+            (index,) = protocol.INDEX.unpack(frame.content)
+            with self._lock:
+                if (box := self._asked.pop((frame.number, index), None)) is not None:
+                    box.frames.append((b"", None))
+                    self._notify()
         elif frame.kind != protocol.RELEASE:
             with self._lock:
                 self._work.append(frame)

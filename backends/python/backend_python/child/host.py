@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import deque
 from typing import Any
 
@@ -14,6 +15,10 @@ from backend_python.api.response import InferenceResponse
 from backend_python.child import messages
 from backend_python.child.connection import Connection, Mailbox
 from backend_python.strings import speakable
+
+# An answer in so many, or so many bytes, asks whether more may follow.
+EACH_ANSWERS = 64
+EACH_BYTES = 4 * 2**20
 
 
 class ChildHost:
@@ -32,12 +37,22 @@ class ChildHost:
         self._connection.send(protocol.LOG, 0, content)
 
     def send(
-        self, key: Key, wanted: frozenset[str], response: InferenceResponse | None, flags: int
+        self,
+        key: Key,
+        wanted: frozenset[str],
+        response: InferenceResponse | None,
+        flags: int,
+        pace: ChildPace,
     ) -> None:
         batch, index = key
         parts = self.encoder.one(response, wanted)
+        if not flags:
+            flags = pace.next(parts.size)
         fixed = protocol.INDEX_FLAGS.pack(index, flags)
         self._connection.send_tensors(protocol.RESPOND, batch, fixed, parts)
+
+    def pace(self, key: Key) -> ChildPace:
+        return ChildPace(self._connection, key)
 
     def is_cancelled(self, key: Key) -> bool:
         return self._connection.is_cancelled(key)
@@ -66,6 +81,37 @@ class ChildHost:
 
     def drop(self, what: str, number: int) -> None:
         self._dropped.append((what, number))  # goes with the next call: destructors do not wait
+
+
+class ChildPace:
+    """Lets a response sender give answers as fast as the client takes them. One thread at a time."""
+
+    __slots__ = ("_answers", "_box", "_bytes", "_connection", "_key")
+
+    def __init__(self, connection: Connection, key: Key):
+        self._connection = connection
+        self._key = key
+        self._answers = 0  # since it asked
+        self._bytes = 0
+        self._box: Mailbox | None = None  # where the answer to the last question comes
+
+    def next(self, size: int) -> int:
+        """The flags for an answer of `size` bytes; waits until there is room for it.
+
+        On a thread that runs an event loop it neither asks nor waits.
+        """
+        self._answers += 1
+        self._bytes += size
+        if self._answers < EACH_ANSWERS and self._bytes < EACH_BYTES:
+            return 0
+        asyncio = sys.modules.get("asyncio")
+        if asyncio is not None and asyncio._get_running_loop() is not None:
+            return 0
+        self._answers = self._bytes = 0
+        if self._box is not None:
+            self._connection.wait(self._box)
+        self._box = self._connection.ask(self._key)
+        return protocol.ASKS
 
 
 class ChildAnswers:

@@ -11,6 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from backend_python import layout, protocol
@@ -325,7 +326,13 @@ class Connection:
         self._release()
         active = self._active.get(frame.number)
         if active is None or i not in active.open:
+            if flags & protocol.ASKS:
+                self._go(frame.number, i)
             return  # it has had its last answer, as a failure of its batch
+        if flags & protocol.ASKS:
+            # Behind the answers, which the delivery hands over in a turn of its own.
+            request = active.batch.requests[i]
+            self._loop.call_soon(request.when_free, partial(self._go, frame.number, i))
         told = self._layouts.of(content[fixed:stop], size)
         (answer,) = told.items
         final = bool(flags & protocol.FINAL) or not self._decoupled
@@ -338,6 +345,10 @@ class Connection:
         if final:
             active.open.discard(i)
         self._forget_if_over(frame.number, active)
+
+    def _go(self, number: int, i: int) -> None:
+        """The client of a request has room for more answers."""
+        self._send(protocol.GO, number, protocol.INDEX.pack(i))
 
     def _trace_of(self, number: int, i: int) -> Any:
         """The trace of a request, which calls that belong to it are part of; None once it is over."""

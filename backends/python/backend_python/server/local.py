@@ -21,6 +21,7 @@ from backend_python.server.process import write_log
 from backend_python.server.tensors import core_tensor_of, model_tensor
 from core import request as core_request
 from core import response as core_response
+from core.backlog import Pace
 from core.batch import Batch
 from core.errors import CoreError, Kind
 from core.response import Reply
@@ -51,7 +52,12 @@ class LocalHost:
         write_log(level, file, line, text)
 
     def send(
-        self, key: Key, wanted: frozenset[str], response: InferenceResponse | None, flags: int
+        self,
+        key: Key,
+        wanted: frozenset[str],
+        response: InferenceResponse | None,
+        flags: int,
+        pace: Pace,
     ) -> None:
         batch, index = key
         final = bool(flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL) or not self._decoupled
@@ -59,6 +65,13 @@ class LocalHost:
             batch.finish(index)
         else:
             answer(batch, index, response, wanted, final)
+            if not final:
+                tensors = response.output_tensors()
+                pace.gave(sum(t._size if t._array is None else t._array.nbytes for t in tensors))
+
+    def pace(self, key: Key) -> Pace:
+        batch, index = key
+        return Pace(batch.requests[index], self._loop)
 
     def is_cancelled(self, key: Key) -> bool:
         batch, index = key

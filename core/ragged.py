@@ -1,6 +1,7 @@
-"""Batches whose requests differ in shape: what the server tells the model about them.
+"""Batches whose requests differ in shape: what the model is told about them. For any backend.
 
-batch ─► [batch_inputs] ─► feed,   outputs ─► [scattered] ─► a part for each request.
+batch ─► [batch_inputs] ─► execute,   outputs ─► [scattered] ─► a part for each request.
+A ragged input itself is `batch["x"]`: the elements of all requests, one request behind the other.
 Source: BatchInput and BatchOutput in Triton's model_config.proto.
 """
 
@@ -19,7 +20,12 @@ from core.config.messages import BatchInput
 
 
 def batch_inputs(config: ModelConfig, batch: Batch) -> dict[str, np.ndarray]:
-    """The inputs that no client sends: target name → what it tells of its source input."""
+    """The inputs that no client sends: target name → what it tells of its source input.
+
+    Of the counts of elements: one for each request, their sums so far (with a zero before them, if so
+    configured), or an array of as many elements as the largest count. Of shapes without the batch
+    dimension: one row for each row of the requests, or the same in one dimension.
+    """
     found = {}
     for each in config.batch_input:
         shapes = [request.inputs[each.source_input[0]].shape for request in batch.requests]
@@ -46,7 +52,10 @@ def _values(kind: int, shapes: list[tuple[int, ...]]) -> np.ndarray:
 def scattered(
     config: ModelConfig, batch: Batch, outputs: Mapping[str, np.ndarray]
 ) -> list[dict[str, Any]]:
-    """The outputs of each request: those of batch_output in the shape of its input, others by rows."""
+    """The outputs of each request: those of batch_output in the shape of its input, others by rows.
+
+    outputs   name → array of the whole batch; the parts are views of it
+    """
     sources = {
         name: each.source_input[0] for each in config.batch_output for name in each.target_name
     }

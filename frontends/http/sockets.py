@@ -1,0 +1,118 @@
+"""WebSocket: generate_stream as a conversation, for browsers.
+
+aiohttp ─► [Conversation] ─► services.generate ─► Server.infer ─► Reply ─► a message for each answer
+
+A text message of the client is a request as generate takes it; its answers are text messages with what
+the events of generate_stream hold, and `{"final": true}` follows the last of them. Errors are messages
+with `error`. All of them have the `id` of their request, if that has one. Requests of one connection
+run side by side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from urllib.parse import urlsplit
+
+from core.errors import unavailable
+from core.server import Server
+from frontends.aiohttp_web import WSCloseCode, web
+from frontends.http.errors import refusal
+from frontends.http.message import Answer, Call
+from frontends.http.services.generate import error_message, final_message, messages
+
+logger = logging.getLogger("core")
+
+MOST_REQUESTS = 16  # of one connection at a time; another is refused until one is over
+HEARTBEAT_S = 60.0  # a client that is quiet for so long gets a ping; without a pong it is gone
+
+_TOO_MANY = unavailable(f"{MOST_REQUESTS} requests of this WebSocket have no last answer yet")
+
+
+def asked_for(request: web.BaseRequest) -> bool:
+    """Whether the client wants to change the protocol to WebSocket."""
+    return request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket"
+
+
+def refused(headers: Mapping[str, str]) -> Answer | None:
+    """The answer to a page of another origin; None for pages of this one, and for who is no page.
+
+    Browsers let any page open a WebSocket to any server and read what it says.
+    """
+    origin = headers.get("Origin")
+    if origin is None or urlsplit(origin).netloc.lower() == headers.get("Host", "").lower():
+        return None
+    return refusal(403, f"WebSocket is for pages of this server's own origin, not of '{origin}'")
+
+
+class Conversation:
+    """One WebSocket. Loop thread only.
+
+    request   that becomes one
+    """
+
+    def __init__(self, server: Server, request: web.BaseRequest, most_bytes: int):
+        self._server = server
+        self._request = request
+        # Not compressed: a small message of the client must not become a large one here.
+        self._socket = web.WebSocketResponse(
+            heartbeat=HEARTBEAT_S, max_msg_size=most_bytes, compress=False
+        )
+        self._socket.headers["Server"] = "core"
+        self._running: set[asyncio.Task[None]] = set()
+        self._finishing: asyncio.Task[None] | None = None
+
+    async def run(self, call: Callable[[bytes], Call]) -> web.StreamResponse:
+        """Answer messages until the client, or `finish`, ends it. HTTPException for a bad handshake.
+
+        Requests without their last answer are cancelled then.
+        """
+        socket = self._socket
+        await socket.prepare(self._request)
+        try:
+            while (message := await socket.receive()).type is web.WSMsgType.TEXT:
+                body = message.data.encode()
+                if len(self._running) < MOST_REQUESTS:
+                    task = asyncio.ensure_future(self._answer(call(body)))
+                    self._running.add(task)
+                    task.add_done_callback(self._over)
+                else:
+                    await socket.send_str(error_message(_TOO_MANY, body).decode())
+                    await socket.send_str(final_message(body).decode())
+            if message.type is web.WSMsgType.BINARY:
+                await socket.close(code=WSCloseCode.UNSUPPORTED_DATA, message=b"text is expected")
+            if self._finishing is not None:
+                await self._finishing  # it is saying goodbye
+        finally:
+            for task in self._running:
+                task.cancel()
+            if self._finishing is not None:
+                self._finishing.cancel()
+        return socket
+
+    def finish(self) -> None:
+        """The server ends: take no more requests, and close when those in flight are over."""
+        if self._finishing is None:
+            self._finishing = asyncio.ensure_future(self._finish())
+
+    async def _finish(self) -> None:
+        while self._running:
+            await asyncio.wait(tuple(self._running))
+        await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"the server ends")
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            if not isinstance(error, ConnectionError):  # else the client has gone
+                logger.error("HTTP: a WebSocket is cut", exc_info=error)
+            self._request.protocol.force_close()
+
+    async def _answer(self, call: Call) -> None:
+        socket = self._socket
+        async with aclosing(messages(self._server, call)) as answers:
+            async for text in answers:
+                await socket.send_str(text.decode())
+                await self._request.writer.drain()  # sending waits for the client only now and then
+        await socket.send_str(final_message(call.body).decode())

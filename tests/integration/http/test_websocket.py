@@ -1,0 +1,275 @@
+"""generate_stream over WebSocket: a real HttpFrontend, a real client, a server whose answers a test gives."""
+
+import asyncio
+import json
+
+import aiohttp
+import numpy as np
+import pytest
+
+from core import dtypes
+from core.config import InputSpec, Signature
+from core.errors import invalid, not_found
+from core.memory import SharedMemoryRegions
+from core.options import Options
+from core.response import InferenceResponse, Reply
+from core.telemetry.tracing import Tracer
+from core.tensor import Tensor
+from frontends.http import HttpFrontend
+from frontends.http.sockets import MOST_REQUESTS
+
+PATIENCE_S = 20
+MOST_BYTES = 10_000
+
+
+class ScriptedServer:
+    """One model `m` with the text `x`; gives each test the Reply of its request."""
+
+    def __init__(self, lane, **options):
+        self.options = Options.defaults(
+            http_address="127.0.0.1",
+            http_port=0,
+            http_lane=lane,
+            http_max_input_size=MOST_BYTES,
+            **options,
+        )
+        self.shared_memory = SharedMemoryRegions(False)
+        self.doors = None  # only streams are asked for here
+        self.tracing = Tracer(self.options)
+        self.replies = asyncio.Queue()
+
+    def signature(self, name, version=-1):
+        if name != "m":
+            raise not_found(f"Request for unknown model: '{name}' is not found")
+        return Signature("m", 1, {"x": InputSpec("x", dtypes.BYTES, (1,))}, {}, 0, True)
+
+    def infer(self, request):
+        reply = Reply(request)
+        self.replies.put_nowait(reply)
+        return reply
+
+    async def reply(self):
+        return await asyncio.wait_for(self.replies.get(), PATIENCE_S)
+
+
+@pytest.fixture
+async def serve(lane):
+    """Start a frontend; its server."""
+    started = []
+
+    async def start(**options):
+        server = ScriptedServer(lane, **options)
+        server.frontend = HttpFrontend(server)
+        await server.frontend.start()
+        started.append(server.frontend)
+        return server
+
+    yield start
+    for frontend in started:
+        await frontend.stop(1)
+
+
+@pytest.fixture
+async def connect():
+    """Open a WebSocket to a server."""
+    async with aiohttp.ClientSession() as session:
+
+        def open_socket(server, path="/v2/models/m/generate_stream", **options):
+            url = f"http://127.0.0.1:{server.frontend.port}{path}"
+            return session.ws_connect(url, **options)
+
+        yield open_socket
+
+
+def answer(reply, number):
+    outputs = [Tensor.of("number", np.array([number], np.int32))]
+    return InferenceResponse("m", 1, outputs, id=reply.request.id)
+
+
+async def received(socket):
+    return json.loads(await asyncio.wait_for(socket.receive_str(), PATIENCE_S))
+
+
+async def ended(socket):
+    """The close code."""
+    message = await asyncio.wait_for(socket.receive(), PATIENCE_S)
+    assert message.type is aiohttp.WSMsgType.CLOSE, message
+    return message.data
+
+
+async def until(condition):
+    async def wait():
+        while not condition():
+            await asyncio.sleep(0.01)
+
+    await asyncio.wait_for(wait(), PATIENCE_S)
+
+
+@pytest.mark.parametrize("version", ["", "/versions/1"])
+async def test_each_answer_is_a_message_and_the_last_is_followed_by_the_end(
+    serve, connect, version
+):
+    server = await serve()
+    async with connect(server, f"/v2/models/m{version}/generate_stream") as socket:
+        await socket.send_str('{"x":"hi","temperature":0.5}')
+        reply = await server.reply()
+        for number in range(3):
+            reply.send(answer(reply, number), final=False)
+            expected = {"model_name": "m", "model_version": "1", "number": number}
+            assert await received(socket) == expected
+        reply.send(None)
+
+        assert await received(socket) == {"final": True}
+        assert reply.request.inputs["x"].array[0] == b"hi"
+        assert reply.request.parameters == {"temperature": 0.5}
+
+
+async def test_requests_of_one_connection_run_side_by_side(serve, connect):
+    server = await serve()
+    async with connect(server) as socket:
+        await socket.send_str('{"x":"1","id":"first"}')
+        first = await server.reply()
+        await socket.send_str('{"x":"2","id":"second"}')
+        second = await server.reply()
+
+        second.send(answer(second, 2))
+        assert (await received(socket))["id"] == "second"
+        assert await received(socket) == {"final": True, "id": "second"}
+        first.send(answer(first, 1))
+        assert (await received(socket))["id"] == "first"
+        assert await received(socket) == {"final": True, "id": "first"}
+
+
+async def test_an_error_among_answers_is_a_message_with_the_id(serve, connect):
+    server = await serve()
+    async with connect(server) as socket:
+        await socket.send_str('{"x":"hi","id":"a"}')
+        reply = await server.reply()
+        reply.send(invalid("not this one"), final=True)
+
+        assert await received(socket) == {"error": "not this one", "id": "a"}
+        assert await received(socket) == {"final": True, "id": "a"}
+
+
+@pytest.mark.parametrize(
+    ("text", "id"),
+    [("{", None), ("[]", None), ('{"x":[1,2],"id":"a"}', "a"), ('{"id":7}', None)],
+)
+async def test_a_request_that_is_refused_leaves_the_connection_open(serve, connect, text, id):
+    server = await serve()
+    async with connect(server) as socket:
+        await socket.send_str(text)
+
+        refusal = await received(socket)
+        assert refusal["error"]
+        assert refusal.get("id") == id
+        assert (await received(socket))["final"]
+        await socket.send_str('{"x":"hi"}')
+        (await server.reply()).send(None)
+        assert await received(socket) == {"final": True}
+
+
+async def test_a_client_that_goes_cancels_its_requests(serve, connect):
+    server = await serve()
+    async with connect(server) as socket:
+        await socket.send_str('{"x":"hi"}')
+        reply = await server.reply()
+
+        await socket.close()
+
+    await until(lambda: reply.request.cancelled)
+
+
+async def test_a_request_beyond_those_allowed_at_a_time_is_refused(serve, connect):
+    server = await serve()
+    async with connect(server) as socket:
+        for number in range(MOST_REQUESTS + 1):
+            await socket.send_str(f'{{"x":"hi","id":"{number}"}}')
+        replies = [await server.reply() for _ in range(MOST_REQUESTS)]
+
+        refusal = await received(socket)
+        assert "16 requests of this WebSocket" in refusal["error"]
+        assert refusal["id"] == "16"
+        assert await received(socket) == {"final": True, "id": "16"}
+        replies[0].send(None)
+        assert await received(socket) == {"final": True, "id": "0"}
+        await socket.send_str('{"x":"hi"}')
+        await server.reply()
+
+
+async def test_a_message_that_is_too_large_ends_the_connection(serve, connect):
+    server = await serve()
+    async with connect(server) as socket:
+        await socket.send_str(json.dumps({"x": "y" * MOST_BYTES}))
+
+        assert await ended(socket) == aiohttp.WSCloseCode.MESSAGE_TOO_BIG
+
+
+async def test_a_binary_message_ends_the_connection(serve, connect):
+    server = await serve()
+    async with connect(server) as socket:
+        await socket.send_bytes(b"{}")
+
+        assert await ended(socket) == aiohttp.WSCloseCode.UNSUPPORTED_DATA
+
+
+async def test_a_ping_is_answered(serve, connect):
+    server = await serve()
+    async with connect(server, autoping=False) as socket:
+        await socket.ping(b"here?")
+
+        message = await asyncio.wait_for(socket.receive(), PATIENCE_S)
+        assert (message.type, bytes(message.data)) == (aiohttp.WSMsgType.PONG, b"here?")
+
+
+async def test_a_server_that_ends_lets_requests_in_flight_end_and_says_goodbye(serve, connect):
+    server = await serve()
+    async with connect(server) as socket, connect(server) as idle:
+        await socket.send_str('{"x":"hi"}')
+        reply = await server.reply()
+
+        stopping = asyncio.ensure_future(server.frontend.stop(PATIENCE_S))
+        assert await ended(idle) == aiohttp.WSCloseCode.GOING_AWAY
+        reply.send(answer(reply, 1))
+
+        assert (await received(socket))["number"] == 1
+        assert await received(socket) == {"final": True}
+        assert await ended(socket) == aiohttp.WSCloseCode.GOING_AWAY
+        await stopping
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v2/models/other/generate_stream", 404),
+        ("/v2/models/m/generate", 405),
+        ("/v2/models/m/versions/99999999999999999999/generate_stream", 400),
+        ("/v2/nothing", 404),
+    ],
+)
+async def test_a_path_without_stream_is_refused_before_the_handshake(serve, connect, path, status):
+    server = await serve()
+    with pytest.raises(aiohttp.WSServerHandshakeError) as error:
+        await connect(server, path)
+
+    assert error.value.status == status
+
+
+async def test_a_page_of_another_origin_is_refused(serve, connect):
+    server = await serve()
+    with pytest.raises(aiohttp.WSServerHandshakeError) as error:
+        await connect(server, origin="http://elsewhere.example")
+    assert error.value.status == 403
+
+    async with connect(server, origin=f"http://127.0.0.1:{server.frontend.port}") as socket:
+        assert not socket.closed
+
+
+async def test_a_restricted_interface_needs_its_header(serve, connect):
+    server = await serve(http_restricted_api={"inference": ("key", "secret")})
+    with pytest.raises(aiohttp.WSServerHandshakeError) as error:
+        await connect(server)
+    assert error.value.status == 403
+
+    async with connect(server, headers={"key": "secret"}) as socket:
+        assert not socket.closed

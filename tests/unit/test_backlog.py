@@ -1,0 +1,189 @@
+"""Backlog and Pace alone: what is held, what is let go, who waits."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from core.backlog import (
+    EACH_ANSWERS,
+    EACH_BYTES,
+    LIMIT_ANSWERS,
+    LIMIT_BYTES,
+    MOST_ANSWERS,
+    MOST_BYTES,
+    Backlog,
+    Pace,
+)
+from core.errors import CoreError
+from core.request import InferenceRequest
+from core.response import InferenceResponse, Reply
+from core.tensor import Tensor
+
+
+@pytest.fixture
+def request_():
+    return InferenceRequest("m", {})
+
+
+@pytest.fixture
+def errors():
+    return []
+
+
+@pytest.fixture
+async def backlog(request_, errors):
+    found = Backlog(errors.append)
+    found.enter(request_)
+    yield found
+    found.close()
+
+
+async def test_a_request_is_held_beyond_so_many_answers_and_goes_on_at_half(backlog, request_):
+    for _ in range(MOST_ANSWERS):
+        backlog.add(1)
+    assert not request_.held
+
+    backlog.add(1)
+    assert request_.held
+
+    for _ in range(MOST_ANSWERS // 2):
+        backlog.take(1)
+    assert request_.held
+    backlog.take(1)
+    assert not request_.held
+
+
+async def test_a_request_is_held_beyond_so_many_bytes(backlog, request_):
+    backlog.add(MOST_BYTES)
+    assert not request_.held
+
+    backlog.add(1)
+    assert request_.held
+
+    backlog.take(MOST_BYTES)
+    assert not request_.held
+
+
+async def test_a_request_that_comes_while_it_is_full_is_held_at_once(backlog):
+    backlog.add(MOST_BYTES + 1)
+    other = InferenceRequest("m", {})
+
+    backlog.enter(other)
+
+    assert other.held
+
+
+async def test_closing_lets_every_request_go(backlog, request_):
+    backlog.add(MOST_BYTES + 1)
+
+    backlog.close()
+
+    assert not request_.held
+
+
+async def test_one_answer_of_any_size_may_wait(backlog, errors):
+    backlog.add(2 * LIMIT_BYTES)
+
+    assert not errors
+
+
+@pytest.mark.parametrize(("count", "size"), [(LIMIT_ANSWERS + 1, 0), (2, LIMIT_BYTES)])
+async def test_a_model_that_does_not_wait_loses_the_request(backlog, errors, count, size):
+    for _ in range(count):
+        backlog.add(size)
+
+    (error,) = errors
+    assert f"{count} responses of {count * size} bytes wait for it" in error.message
+
+
+async def test_what_an_ensemble_asks_is_held_with_the_request_of_the_client(request_):
+    step = InferenceRequest("step", {})
+    step.asked_by = request_
+    free = []
+    request_.hold()
+
+    step.when_free(lambda: free.append(1))
+    assert not free
+
+    request_.resume()
+    assert free
+
+
+@pytest.mark.parametrize("end", ["cancel", "ended"])
+async def test_a_request_that_is_over_is_not_held(request_, end):
+    free = []
+    request_.hold()
+    request_.when_free(lambda: free.append(1))
+
+    getattr(request_, end)()
+    assert free
+
+    request_.hold()
+    assert not request_.held
+
+
+async def test_what_comes_after_the_reader_has_gone_is_not_kept():
+    reply = Reply(InferenceRequest("m", {}))
+    answers = aiter(reply)
+    reply.send(InferenceResponse("m", 1, []), False)
+    await anext(answers)
+    await answers.aclose()
+    big = InferenceResponse("m", 1, [Tensor.of("y", np.zeros(MOST_BYTES, np.uint8))])
+
+    reply.send(big, False)
+    reply.send(big, False)
+
+    assert not reply.request.held
+
+
+async def test_a_stream_that_overflows_ends_with_the_error():
+    reply = Reply(InferenceRequest("m", {}))
+    answers = aiter(reply)
+    answer = InferenceResponse("m", 1, [])
+    reply.send(answer, False)
+    await anext(answers)
+
+    for _ in range(LIMIT_ANSWERS + 10):
+        reply.send(answer, False)
+
+    (error,) = [item async for item in answers]
+    assert isinstance(error, CoreError)
+    assert reply.request.cancelled
+
+
+@pytest.mark.parametrize(("given", "size"), [(2 * EACH_ANSWERS, 0), (2, EACH_BYTES)])
+async def test_a_thread_waits_in_the_second_round_until_its_client_has_room(request_, given, size):
+    loop = asyncio.get_running_loop()
+    pace = Pace(request_, loop)
+    request_.hold()
+
+    def give():
+        for _ in range(given):
+            pace.gave(size)
+
+    working = loop.run_in_executor(None, give)
+    done, _ = await asyncio.wait([working], timeout=0.05)
+    assert not done
+
+    request_.resume()
+    await asyncio.wait_for(working, 20)
+
+
+async def test_a_thread_that_is_not_held_gives_all(request_):
+    loop = asyncio.get_running_loop()
+    pace = Pace(request_, loop)
+
+    def give():
+        for _ in range(100 * EACH_ANSWERS):
+            pace.gave(1)
+
+    await asyncio.wait_for(loop.run_in_executor(None, give), 20)
+
+
+async def test_on_the_loop_nothing_waits(request_):
+    pace = Pace(request_, asyncio.get_running_loop())
+    request_.hold()
+
+    for _ in range(100 * EACH_ANSWERS):
+        pace.gave(1)
