@@ -99,12 +99,14 @@ class HttpFrontend:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if asked_for(request):
             found = self._conversation(request)
-            if not isinstance(found, Answer):
+            if isinstance(found, Answer):
+                return response_of(found, request)
+            if found is not None:
                 try:
                     return await found
                 except web.HTTPException as error:
-                    found = refusal(error.status, error.text or error.reason)
-            return response_of(found, request)
+                    refused_now = refusal(error.status, error.text or error.reason)
+                    return response_of(refused_now, request)
         answer = await self._answer(request)
         if answer.trace is not None:
             return await send_traced(answer, answer.trace, request)
@@ -112,14 +114,17 @@ class HttpFrontend:
             return response_of(answer, request)
         return await send(answer, answer.more, request)
 
-    def _conversation(self, request: web.BaseRequest) -> Answer | Awaitable[web.StreamResponse]:
-        """The WebSocket that a client asks for, or why it gets none."""
+    def _conversation(
+        self, request: web.BaseRequest
+    ) -> Answer | Awaitable[web.StreamResponse] | None:
+        """The WebSocket that a client asks for, or why it gets none; None where there is none to ask
+        for, and its wish is ignored (RFC 9110, 7.8)."""
         path = _path(request.raw_path)
         match = self._router.match("POST", path, request.headers)
         if isinstance(match, Answer):
-            return match
+            return match if path.endswith("/generate_stream") else None
         if match.route.service is not generate_stream:
-            return refusal(405, "Method Not Allowed")
+            return None
         if (answer := refused(request.headers)) is not None:
             return answer
         headers = request.headers
