@@ -4,7 +4,6 @@ import logging
 import queue
 import socket
 import threading
-from types import SimpleNamespace
 
 import grpc
 import numpy as np
@@ -96,7 +95,7 @@ def test_an_error_that_nobody_thought_of_is_internal_and_logged(
         raise ZeroDivisionError("nobody thought of it")
 
     monkeypatch.setattr(served.server, "ask", fails)
-    monkeypatch.setattr(served.server, "tracing", SimpleNamespace(on=True))
+    monkeypatch.setattr(served.server.tracing, "on", True)
 
     code, text = status(stub.ModelInfer, infer_request())
 

@@ -164,10 +164,6 @@ ODD = {
     "two content types": head(LENGTH, "Content-Type: a/b", "Content-Type: c/d") + BODY,
     "two agents": head(LENGTH, "User-Agent: a", "User-Agent: b") + BODY,
     "an upgrade": head(LENGTH, "Connection: Upgrade", "Upgrade: websocket") + BODY,
-    "an upgrade to HTTP/2": head(
-        LENGTH, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"
-    )
-    + BODY,
     "the end of the connection": head(LENGTH, "Connection: close") + BODY,
     "the connection kept": head(LENGTH, "Connection: Keep-Alive") + BODY,
     "two connections": head(LENGTH, "Connection: keep-alive", "Connection: close") + BODY,

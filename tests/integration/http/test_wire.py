@@ -263,10 +263,28 @@ async def test_what_is_no_http_is_refused_in_the_form_of_errors(site, data):
     assert (await site.ask("GET", "/v2/health/live")).status == 200
 
 
-async def test_an_upgrade_is_not_taken(site):
-    headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+UPGRADES = {
+    "WebSocket": {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"},
+    "HTTP/2": {
+        "Connection": "Upgrade, HTTP2-Settings",
+        "Upgrade": "h2c",
+        "HTTP2-Settings": "AAMAAABkAARAAAAA",
+    },
+}
+
+
+@pytest.mark.parametrize("headers", UPGRADES.values(), ids=UPGRADES)
+async def test_an_upgrade_is_not_taken(site, headers):
     reply = await site.ask("GET", "/v2/health/live", headers=headers)
     assert reply.status == 200
+
+
+async def test_clients_that_would_like_http2_are_answered_with_http1(site, document):
+    connection = await site.connect()
+    for value in range(3):  # as the client of Java's own library does with each request
+        asked = document(value)
+        reply = await connection.ask("POST", "/v2/models/echo/infer", asked, UPGRADES["HTTP/2"])
+        assert reply.json["outputs"][0]["data"] == [value]
 
 
 # Clients that go ------------------------------------------------------------------------------
