@@ -27,8 +27,8 @@ from core.lifecycle import ModelManager, ModelVersion
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
 from core.pipeline.doors import Doors as Doors
+from core.pipeline.instances.limit import RateLimiter
 from core.pipeline.intake import Door as Door
-from core.pipeline.limit import RateLimiter
 from core.request import NEWEST, InferenceRequest
 from core.response import Reply
 from core.telemetry import log, metrics

@@ -1,8 +1,9 @@
 """The rooms a request walks through, from admission to its reply.
 
-    admit ─► queue ─► batcher ─► worker (gather, execute) ─► split ─► delivery ─► Reply
+    admit ─► batching (queue, batcher) ─► instances (gather, execute) ─► answers (split, delivery) ─► Reply
 
-`chain` puts them together for one model version, once, at load.
+`chain` puts them together for one model version, once, at load. `sequence` and `ensemble` are the other
+schedulers.
 """
 
 from core.pipeline.chain import Chain, open_chain

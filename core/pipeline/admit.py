@@ -16,7 +16,7 @@ from core.errors import CoreError, invalid
 from core.native import strings
 from core.native.arrays import length
 from core.native.clock import Clock
-from core.pipeline.split import mapped_shape
+from core.pipeline.answers.split import mapped_shape
 from core.request import InferenceRequest
 from core.tensor import Tensor
 

@@ -16,17 +16,17 @@ from core.config import ModelConfig, Signature
 from core.config.messages import ModelQueuePolicy
 from core.errors import CoreError
 from core.pipeline.admit import Admission, group_key
-from core.pipeline.batcher import Batcher, BatchLimits, InOrder
+from core.pipeline.answers.delivery import Terms
+from core.pipeline.batching.batcher import Batcher, BatchLimits, InOrder
+from core.pipeline.batching.queue import QueuePolicy, RequestQueue, Waiting
+from core.pipeline.batching.scheduler import Scheduler
 from core.pipeline.cache import Cached
-from core.pipeline.delivery import Terms
+from core.pipeline.instances.limit import Demand, RateLimiter, demand_of
+from core.pipeline.instances.pool import Pool
+from core.pipeline.instances.worker import Worker
 from core.pipeline.intake import Door, Handler, Intake
-from core.pipeline.limit import Demand, RateLimiter, demand_of
-from core.pipeline.pool import Pool
-from core.pipeline.queue import QueuePolicy, RequestQueue, Waiting
-from core.pipeline.scheduler import Scheduler
 from core.pipeline.sequence import SequenceScheduler
 from core.pipeline.warmup import warmup_batches
-from core.pipeline.worker import Worker
 from core.request import InferenceRequest
 from core.response import Reply
 from core.telemetry.statistics import Statistics

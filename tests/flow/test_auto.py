@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import core
-from core.pipeline import auto
+from core.pipeline.instances import auto
 from core.request import InferenceRequest
 from core.tensor import Tensor
 

@@ -8,7 +8,7 @@ import pytest
 
 import core
 from core.errors import CoreError
-from core.pipeline.limit import GLOBAL, Demand, RateLimiter
+from core.pipeline.instances.limit import GLOBAL, Demand, RateLimiter
 from core.request import InferenceRequest
 from core.tensor import Tensor
 

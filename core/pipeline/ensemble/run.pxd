@@ -2,7 +2,7 @@ import cython
 
 from core.config.signature cimport Signature
 from core.pipeline.ensemble.steps cimport Step
-from core.pipeline.split cimport wanted_tensors
+from core.pipeline.answers.split cimport wanted_tensors
 from core.request cimport InferenceRequest
 from core.response cimport InferenceResponse, Reply, made_response
 from core.tensor cimport Tensor

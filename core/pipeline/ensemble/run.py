@@ -14,9 +14,9 @@ from functools import partial
 
 from core.config.signature import Signature
 from core.errors import CoreError, Kind, cancelled
+from core.pipeline.answers.split import wanted_tensors
 from core.pipeline.ensemble.slots import Slots
 from core.pipeline.ensemble.steps import Step
-from core.pipeline.split import wanted_tensors
 from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply, made_response
 from core.tensor import Tensor

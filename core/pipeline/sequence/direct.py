@@ -9,10 +9,10 @@ import math
 from collections.abc import Callable
 
 from core.config.states import zeros
-from core.pipeline.queue import Waiting
+from core.pipeline.batching.queue import Waiting
+from core.pipeline.instances.worker import Worker
 from core.pipeline.sequence.lane import Lane
 from core.pipeline.sequence.states import States
-from core.pipeline.worker import Worker
 from core.request import InferenceRequest
 from core.response import Reply
 

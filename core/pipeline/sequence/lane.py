@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from core.pipeline.queue import Waiting
+from core.pipeline.batching.queue import Waiting
+from core.pipeline.instances.worker import Worker
 from core.pipeline.sequence.states import States
-from core.pipeline.worker import Worker
 from core.request import SEQUENCE_END
 from core.tensor import Tensor
 

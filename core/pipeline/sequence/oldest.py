@@ -5,11 +5,11 @@ Source of the rules: ModelSequenceBatching.StrategyOldest in Triton's model_conf
 
 from __future__ import annotations
 
-from core.pipeline.batcher import BatchLimits, choose
-from core.pipeline.queue import Waiting
+from core.pipeline.batching.batcher import BatchLimits, choose
+from core.pipeline.batching.queue import Waiting
+from core.pipeline.instances.worker import Worker
 from core.pipeline.sequence.lane import Lane
 from core.pipeline.sequence.states import States
-from core.pipeline.worker import Worker
 
 
 class OldestLane(Lane):

@@ -15,16 +15,16 @@ from collections.abc import Callable
 from core.config import ModelConfig, Signature
 from core.errors import CoreError, cancelled, invalid, unavailable
 from core.pipeline.admit import request_label
-from core.pipeline.batcher import BatchLimits
-from core.pipeline.pool import Pool
-from core.pipeline.queue import Waiting
-from core.pipeline.scheduler import Scheduler
+from core.pipeline.batching.batcher import BatchLimits
+from core.pipeline.batching.queue import Waiting
+from core.pipeline.batching.scheduler import Scheduler
+from core.pipeline.instances.pool import Pool
+from core.pipeline.instances.worker import Worker
 from core.pipeline.sequence.controls import control_writer
 from core.pipeline.sequence.direct import DirectLane
 from core.pipeline.sequence.lane import Id, Lane, Sequence
 from core.pipeline.sequence.oldest import OldestLane
 from core.pipeline.sequence.states import States
-from core.pipeline.worker import Worker
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
 from core.response import Reply
 from core.telemetry.statistics import Statistics

@@ -15,7 +15,7 @@ from core import dtypes
 from core.config.signature import Signature
 from core.config.states import StateSpec
 from core.errors import internal
-from core.pipeline.queue import Waiting
+from core.pipeline.batching.queue import Waiting
 from core.request import SEQUENCE_START, InferenceRequest
 from core.tensor import Tensor
 

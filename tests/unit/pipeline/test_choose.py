@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.pipeline.batcher import BatchLimits, choose
-from core.pipeline.queue import Waiting
+from core.pipeline.batching.batcher import BatchLimits, choose
+from core.pipeline.batching.queue import Waiting
 from core.request import InferenceRequest
 from core.response import Reply
 

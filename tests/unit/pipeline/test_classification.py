@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as arrays
 
 from core import dtypes
 from core.errors import CoreError, Kind
-from core.pipeline.classification import classify
+from core.pipeline.answers.classification import classify
 from core.tensor import Tensor
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from core import dtypes
 from core.errors import CoreError, Kind
-from core.pipeline.placement import place
+from core.pipeline.answers.placement import place
 from core.tensor import Tensor
 
 numbers = Tensor.of("y", np.array([[1, 2], [3, 4]], np.int16))

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from core.errors import CoreError, Kind
-from core.pipeline.queue import QueuePolicy, RequestQueue, Waiting
+from core.pipeline.batching.queue import QueuePolicy, RequestQueue, Waiting
 from core.request import InferenceRequest
 from core.response import Reply
 

@@ -11,7 +11,7 @@ import pytest
 import core
 from core import config as configuration
 from core.pipeline import open_chain
-from core.pipeline.limit import RateLimiter
+from core.pipeline.instances.limit import RateLimiter
 from core.request import InferenceRequest
 from core.tensor import Tensor
 

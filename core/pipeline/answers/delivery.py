@@ -17,9 +17,9 @@ from core.batch import made_batch
 from core.config.signature import Signature
 from core.errors import CoreError, Kind, internal
 from core.native.clock import Clock
+from core.pipeline.answers.split import named_tensors, split, wanted_tensors, without_states
+from core.pipeline.batching.queue import Waiting
 from core.pipeline.intake import Intake
-from core.pipeline.queue import Waiting
-from core.pipeline.split import named_tensors, split, wanted_tensors, without_states
 from core.request import InferenceRequest, Parameter
 from core.response import InferenceResponse, made_response
 from core.telemetry.statistics import Statistics

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from core.errors import CoreError, cancelled, unavailable
-from core.pipeline.pool import Pool
-from core.pipeline.queue import RequestQueue, Waiting, made_waiting
-from core.pipeline.scheduler import Scheduler
+from core.pipeline.batching.queue import RequestQueue, Waiting, made_waiting
+from core.pipeline.batching.scheduler import Scheduler
+from core.pipeline.instances.pool import Pool
 from core.request import InferenceRequest
 from core.response import Reply, made_reply
 from core.telemetry.statistics import Statistics

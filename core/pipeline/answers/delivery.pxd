@@ -4,8 +4,8 @@ from core.batch cimport Batch, made_batch
 from core.config.signature cimport Signature
 from core.native.clock cimport Clock
 from core.pipeline.intake cimport Intake
-from core.pipeline.queue cimport Waiting
-from core.pipeline.split cimport split, wanted_tensors, without_states
+from core.pipeline.batching.queue cimport Waiting
+from core.pipeline.answers.split cimport split, wanted_tensors, without_states
 from core.request cimport InferenceRequest
 from core.response cimport InferenceResponse, made_response
 from core.telemetry.statistics cimport Statistics

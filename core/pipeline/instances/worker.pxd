@@ -1,7 +1,7 @@
 import cython
 
 from core.batch cimport Batch
-from core.pipeline.delivery cimport BatchDelivery
+from core.pipeline.answers.delivery cimport BatchDelivery
 
 
 cdef class Worker:

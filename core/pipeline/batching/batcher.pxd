@@ -1,9 +1,9 @@
 import cython
 
-from core.pipeline.pool cimport Pool
-from core.pipeline.queue cimport RequestQueue, Waiting, made_waiting
-from core.pipeline.scheduler cimport Scheduler
-from core.pipeline.worker cimport Worker
+from core.pipeline.instances.pool cimport Pool
+from core.pipeline.batching.queue cimport RequestQueue, Waiting, made_waiting
+from core.pipeline.batching.scheduler cimport Scheduler
+from core.pipeline.instances.worker cimport Worker
 from core.request cimport InferenceRequest
 from core.response cimport Reply, made_reply
 

@@ -1,8 +1,8 @@
 import cython
 
 from core.batch cimport Batch
-from core.pipeline.delivery cimport BatchDelivery
-from core.pipeline.worker cimport InlineWorker
+from core.pipeline.answers.delivery cimport BatchDelivery
+from core.pipeline.instances.worker cimport InlineWorker
 
 
 cdef class CallbackWorker(InlineWorker):

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from core.errors import CoreError, unavailable
 from core.native.clock import Clock
-from core.pipeline.pool import Pool
-from core.pipeline.queue import Waiting
+from core.pipeline.batching.queue import Waiting
+from core.pipeline.instances.pool import Pool
 from core.request import InferenceRequest
 from core.response import Reply
 from core.telemetry.statistics import Statistics

@@ -1,7 +1,7 @@
 import cython
 
-from core.pipeline.delivery cimport BatchDelivery, Terms
-from core.pipeline.worker cimport Worker
+from core.pipeline.answers.delivery cimport BatchDelivery, Terms
+from core.pipeline.instances.worker cimport Worker
 
 
 cdef class Pool:

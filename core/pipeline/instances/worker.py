@@ -17,7 +17,7 @@ from core.backend import ModelInstance
 from core.backlog import Pace
 from core.batch import Batch
 from core.errors import Fatal, cancelled, internal
-from core.pipeline.delivery import BatchDelivery
+from core.pipeline.answers.delivery import BatchDelivery
 
 logger = logging.getLogger("core")
 

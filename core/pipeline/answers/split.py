@@ -14,8 +14,8 @@ from core.config.signature import OutputSpec, Signature
 from core.dtypes import BF16, BYTES, DataType
 from core.errors import internal
 from core.native.arrays import has_dtype
-from core.pipeline.classification import classify
-from core.pipeline.placement import place
+from core.pipeline.answers.classification import classify
+from core.pipeline.answers.placement import place
 from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Tensor, made_tensor
 

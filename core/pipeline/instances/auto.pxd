@@ -1,8 +1,8 @@
 import cython
 
 from core.batch cimport Batch
-from core.pipeline.delivery cimport BatchDelivery
-from core.pipeline.worker cimport ThreadWorker
+from core.pipeline.answers.delivery cimport BatchDelivery
+from core.pipeline.instances.worker cimport ThreadWorker
 
 
 cdef class AutoWorker(ThreadWorker):

@@ -11,8 +11,8 @@ import asyncio
 import os
 
 from core.backend import ModelInstance
-from core.pipeline.delivery import BatchDelivery
-from core.pipeline.worker import Idle, ThreadWorker
+from core.pipeline.answers.delivery import BatchDelivery
+from core.pipeline.instances.worker import Idle, ThreadWorker
 
 # With one processor a thread wins nothing, so the loop may be held longer.
 SHORT_NS = 60_000 if len(os.sched_getaffinity(0)) > 1 else 500_000

@@ -1,6 +1,6 @@
 from core.native.clock cimport Clock
-from core.pipeline.pool cimport Pool
-from core.pipeline.queue cimport Waiting
+from core.pipeline.instances.pool cimport Pool
+from core.pipeline.batching.queue cimport Waiting
 from core.telemetry.statistics cimport Statistics
 
 

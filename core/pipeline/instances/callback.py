@@ -11,8 +11,8 @@ from functools import partial
 
 from core.backend import ModelInstance
 from core.errors import Fatal
-from core.pipeline.delivery import BatchDelivery
-from core.pipeline.worker import Idle, InlineWorker, contained
+from core.pipeline.answers.delivery import BatchDelivery
+from core.pipeline.instances.worker import Idle, InlineWorker, contained
 
 
 class CallbackWorker(InlineWorker):

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from core.backend import ModelInstance
 from core.errors import CoreError
-from core.pipeline.auto import AutoWorker
-from core.pipeline.callback import CallbackWorker
-from core.pipeline.delivery import BatchDelivery, Terms
-from core.pipeline.limit import Demand, RateLimiter, Turn
-from core.pipeline.queue import Waiting
-from core.pipeline.worker import Idle, InlineWorker, LoopWorker, ThreadWorker, Worker
+from core.pipeline.answers.delivery import BatchDelivery, Terms
+from core.pipeline.batching.queue import Waiting
+from core.pipeline.instances.auto import AutoWorker
+from core.pipeline.instances.callback import CallbackWorker
+from core.pipeline.instances.limit import Demand, RateLimiter, Turn
+from core.pipeline.instances.worker import Idle, InlineWorker, LoopWorker, ThreadWorker, Worker
 
 
 class Pool:
