@@ -139,6 +139,13 @@ class Options:
         "Which code reads requests: auto for the fastest that can, aiohttp for one that reads all.")
     http_max_input_size: int = _http(integer(1), 64 * 2**20,
         "Largest body of a request, in bytes, also after decompression.")
+    http_use_ssl: bool = _http(BOOL, False, "Whether HTTP is served over TLS.")
+    http_use_ssl_mutual: bool = _http(BOOL, False,
+        "Whether clients must show a certificate; includes --http-use-ssl.")
+    http_server_cert: str = _http(STRING, "", "PEM file with the server's certificate.")
+    http_server_key: str = _http(STRING, "", "PEM file with the server's key.")
+    http_root_cert: str = _http(STRING, "",
+        "PEM file with the certificates that clients' certificates are checked against.")
     http_restricted_api: dict[str, tuple[str, str]] = _http(restricted("api"), {},
         "Kinds of requests that need a header: <key> must come with <value>.")
 

@@ -71,16 +71,14 @@ class GrpcioEngine:
 
 
 def _credentials(options: Options) -> grpc.ServerCredentials | None:
-    """The certificates of a TLS server, None for one without TLS; raises as `tls_context`."""
-    if transport.tls_context(options) is None:  # it says which file is bad and why; grpcio does not
+    """The certificates of a TLS server, None for one without TLS; raises as Certificates.context."""
+    files = transport.certificates(options)
+    if files is None:
         return None
-    key = transport.pem("grpc-server-key", options.grpc_server_key)
-    certificate = transport.pem("grpc-server-cert", options.grpc_server_cert)
-    mutual = options.grpc_use_ssl_mutual
-    root = None
-    if mutual or options.grpc_root_cert:
-        root = transport.pem("grpc-root-cert", options.grpc_root_cert)
-    return grpc.ssl_server_credentials([(key, certificate)], root, require_client_auth=mutual)
+    files.context("h2")  # says which file is bad and why; grpcio does not
+    chain = [(files.pem("server-key", files.key), files.pem("server-cert", files.certificate))]
+    root = files.pem("root-cert", files.root) if files.mutual or files.root else None
+    return grpc.ssl_server_credentials(chain, root, require_client_auth=files.mutual)
 
 
 def _worth_logging(record: logging.LogRecord) -> bool:

@@ -16,6 +16,7 @@ from core.options import Options
 from frontends.grpc import transport
 from frontends.grpc.method import Method
 from frontends.grpc.native.connection import Connection, Port
+from frontends.tls import listening
 
 _BACKLOG = 1024
 _GOODBYE_S = 1.0  # for the last bytes of connections that are cut off
@@ -42,7 +43,7 @@ class NativeEngine:
         the address is taken.
         """
         options = self._options
-        secure = transport.tls_context(options)
+        secure = listening(transport.certificates(options), "h2")
         loop = asyncio.get_running_loop()
         port = Port(
             self._methods,
@@ -61,7 +62,7 @@ class NativeEngine:
                 loop.create_server if each.family != socket.AF_UNIX else loop.create_unix_server
             )
             self._listeners.append(
-                await create(lambda: _Protocol(port), sock=each, ssl=secure, backlog=_BACKLOG)
+                await create(lambda: _Protocol(port), sock=each, backlog=_BACKLOG, **secure)
             )
         self._port = port
         name = sockets[0].getsockname()

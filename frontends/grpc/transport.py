@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ssl
-from pathlib import Path
-
-from core.errors import invalid
 from core.options import Options
+from frontends.tls import Certificates
 
 ChannelArguments = list[tuple[str, int]]
 
@@ -64,45 +61,14 @@ def address(options: Options) -> str:
     return f"{host}:{options.grpc_port}"
 
 
-def tls_context(options: Options) -> ssl.SSLContext | None:
-    """The certificates of a TLS server, None for one without TLS.
-
-    Raises CoreError(INVALID) for a file that is not named, cannot be read or holds something else.
-    """
-    mutual = options.grpc_use_ssl_mutual
-    if not (options.grpc_use_ssl or mutual):
+def certificates(options: Options) -> Certificates | None:
+    """What a TLS server is made with, None for one without TLS."""
+    if not (options.grpc_use_ssl or options.grpc_use_ssl_mutual):
         return None
-    pem("grpc-server-key", options.grpc_server_key)
-    pem("grpc-server-cert", options.grpc_server_cert)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["h2"])
-    try:
-        # A password, so that a key that has one is refused and not asked about on the terminal.
-        context.load_cert_chain(options.grpc_server_cert, options.grpc_server_key, password="")
-    except (ssl.SSLError, OSError, ValueError) as error:
-        raise invalid(
-            f"--grpc-server-cert '{options.grpc_server_cert}' and --grpc-server-key "
-            f"'{options.grpc_server_key}' are no certificate with its unencrypted key: {error}"
-        ) from None
-    if mutual or options.grpc_root_cert:
-        pem("grpc-root-cert", options.grpc_root_cert)
-        try:
-            context.load_verify_locations(options.grpc_root_cert)
-        except (ssl.SSLError, OSError) as error:
-            raise invalid(
-                f"--grpc-root-cert '{options.grpc_root_cert}' holds no certificates: {error}"
-            ) from None
-    if mutual:
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
-
-
-def pem(flag: str, path: str) -> bytes:
-    """What the file of a flag holds. Raises CoreError(INVALID) without a file that can be read."""
-    if not path:
-        raise invalid(f"gRPC over TLS needs a PEM file; name it with --{flag}")
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise invalid(f"--{flag} '{path}' cannot be read: {error.strerror}") from None
+    return Certificates(
+        "grpc",
+        certificate=options.grpc_server_cert,
+        key=options.grpc_server_key,
+        root=options.grpc_root_cert,
+        mutual=options.grpc_use_ssl_mutual,
+    )

@@ -15,6 +15,7 @@ from collections.abc import Awaitable
 from urllib.parse import urlsplit
 
 from core.errors import CoreError, invalid, unavailable
+from core.options import Options
 from core.server import Server
 from core.tensor import Buffer
 from frontends.aiohttp_web import web
@@ -26,6 +27,7 @@ from frontends.http.restricted import Restrictions
 from frontends.http.router import Router
 from frontends.http.services.generate import generate_stream
 from frontends.http.sockets import Conversation, asked_for, refused
+from frontends.tls import Certificates, listening
 
 logger = logging.getLogger("core")
 
@@ -59,9 +61,11 @@ class HttpFrontend:
         return port
 
     async def start(self) -> None:
-        """Listen. Raises CoreError(UNAVAILABLE) when it cannot."""
+        """Listen. Raises CoreError(UNAVAILABLE) when it cannot, CoreError(INVALID) for certificates
+        that cannot be used."""
         options = self._server.options
         connections = Connections(self._handle, self._server if self._has_lane() else None)
+        secure = listening(_certificates(options), "http/1.1")
         try:
             self._listener = await asyncio.get_running_loop().create_server(
                 connections,
@@ -69,6 +73,7 @@ class HttpFrontend:
                 options.http_port,
                 backlog=_BACKLOG,
                 reuse_port=options.reuse_http_port or None,
+                **secure,
             )
         except OSError as error:
             where = f"'{self._address}:{options.http_port}'"
@@ -165,6 +170,19 @@ class HttpFrontend:
             if isinstance(error, ConnectionError) and request.transport is None:
                 raise  # the client has gone: nobody reads an answer
             return unexpected(f"{request.method} {request.raw_path}")
+
+
+def _certificates(options: Options) -> Certificates | None:
+    """What a TLS server is made with, None for one without TLS."""
+    if not (options.http_use_ssl or options.http_use_ssl_mutual):
+        return None
+    return Certificates(
+        "http",
+        certificate=options.http_server_cert,
+        key=options.http_server_key,
+        root=options.http_root_cert,
+        mutual=options.http_use_ssl_mutual,
+    )
 
 
 def _path(target: str) -> str:

@@ -59,6 +59,7 @@ cdef class Lane(Crew):
 
     cdef Port _port
     cdef object _transport
+    cdef bint _is_encrypted
     cdef object _timer
     cdef double _used  # when the last answer was given
 
@@ -94,6 +95,7 @@ cdef class Lane(Crew):
 
     def connection_made(self, transport):
         self._transport = transport
+        self._is_encrypted = transport.get_extra_info("ssl_object") is not None
         self._used = _now()
         self._watch(self._port.keep_alive_s)
         self._port.opened(self, transport)
@@ -193,6 +195,7 @@ cdef class Lane(Crew):
             self._body is not None
             and self._body_size - self._received >= DIRECT_FROM
             and not self._reading_paused
+            and not self._is_encrypted  # what is decrypted is copied anyhow
             and self._transport is not None
         ):
             Reception(self, self._transport, self._body, self._received, self._body_size).begin()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from contextlib import asynccontextmanager
 
 import pytest
@@ -121,14 +122,15 @@ def document(*values, **more):
 class Site:
     """The server, its frontend, and what its models saw."""
 
-    def __init__(self, server, frontend, backend):
+    def __init__(self, server, frontend, backend, tls=None):
         self.server = server
         self.frontend = frontend
         self.backend = backend
+        self.tls = tls  # what a client trusts, None without TLS
         self.connections = []
 
     async def connect(self):
-        streams = await asyncio.open_connection("127.0.0.1", self.frontend.port)
+        streams = await asyncio.open_connection("127.0.0.1", self.frontend.port, ssl=self.tls)
         self.connections.append(Connection(*streams))
         return self.connections[-1]
 
@@ -139,9 +141,17 @@ class Site:
         return await self.ask("POST", f"/v2/models/{model}/infer", body, headers)
 
 
+def tls_options(certificates):
+    return {
+        "http_use_ssl": True,
+        "http_server_cert": str(certificates.server_crt),
+        "http_server_key": str(certificates.server_key),
+    }
+
+
 @asynccontextmanager
-async def open_site(folder, lane="auto", **options):
-    """Serve MODELS from `folder`."""
+async def open_site(folder, lane="auto", certificates=None, **options):
+    """Serve MODELS from `folder`; over TLS, if there are certificates."""
     for name, config in MODELS.items():
         (folder / name / "1").mkdir(parents=True)
         (folder / name / "config.pbtxt").write_text(config)
@@ -155,11 +165,15 @@ async def open_site(folder, lane="auto", **options):
         "http_lane": lane,
         **options,
     }
+    tls = None
+    if certificates is not None:
+        tls = ssl.create_default_context(cafile=certificates.root_crt)
+        chosen = tls_options(certificates) | chosen
     server = Server(Options.defaults(**chosen), find_backend=lambda name: backend)
     frontend = HttpFrontend(server)
     await frontend.start()
     await server.start()
-    site = Site(server, frontend, backend)
+    site = Site(server, frontend, backend, tls)
     try:
         yield site
     finally:
@@ -177,21 +191,35 @@ def lane(request):
 
 
 @pytest.fixture
-async def site(tmp_path, lane):
-    async with open_site(tmp_path / "models", lane) as found:
+def over_tls():
+    """Whether clients and server speak TLS; a module may ask for both."""
+    return False
+
+
+@pytest.fixture
+def transport(request, over_tls):
+    """What open_site is given for it."""
+    return {"certificates": request.getfixturevalue("certificates")} if over_tls else {}
+
+
+@pytest.fixture
+async def site(tmp_path, lane, transport):
+    async with open_site(tmp_path / "models", lane, **transport) as found:
         yield found
 
 
 @pytest.fixture
-def open_with(tmp_path, lane):
+def open_with(tmp_path, lane, transport):
     """Serve with options: `async with open_with(...) as site`."""
-    return lambda **options: open_site(tmp_path / "models", **{"lane": lane, **options})
+    return lambda **options: open_site(
+        tmp_path / "models", **{"lane": lane, **transport, **options}
+    )
 
 
 @pytest.fixture
-def open_anew(tmp_path_factory, lane):
+def open_anew(tmp_path_factory, lane, transport):
     """The same from another folder each time, for a test that serves many times."""
-    return lambda: open_site(tmp_path_factory.mktemp("site") / "models", lane)
+    return lambda: open_site(tmp_path_factory.mktemp("site") / "models", lane, **transport)
 
 
 @pytest.fixture(name="document")

@@ -33,6 +33,12 @@ JSON_OF_NONE = "Inference-Header-Content-Length: 0"  # the body is the only tens
 LENGTH = f"Content-Length: {len(BODY)}"
 
 
+@pytest.fixture(params=[False, True], ids=["plain", "tls"])
+def over_tls(request):
+    """Whatever is said here holds over TLS too."""
+    return request.param
+
+
 class Count:
     """How many requests aiohttp was asked."""
 
@@ -53,13 +59,18 @@ def by_aiohttp(monkeypatch):
     return Count(monkeypatch).asked
 
 
+def tls_of(options):
+    names = ("http_use_ssl", "http_server_cert", "http_server_key")
+    return {name: getattr(options, name) for name in names}
+
+
 class Other:
     """The same server with another --http-lane."""
 
     def __init__(self, server, lane):
         self.server = server
         self.options = type(server.options).defaults(
-            http_address="127.0.0.1", http_port=0, http_lane=lane
+            http_address="127.0.0.1", http_port=0, http_lane=lane, **tls_of(server.options)
         )
 
     def __getattr__(self, name):
@@ -68,11 +79,11 @@ class Other:
 
 @pytest.fixture
 async def ports(open_with):
-    """A port with the fast lane and one of the same server without it."""
+    """A port with the fast lane and one of the same server without it, and what a client trusts."""
     async with open_with(lane="auto") as site:
         other = HttpFrontend(Other(site.server, "aiohttp"))
         await other.start()
-        yield site.frontend.port, other.port
+        yield (site.frontend.port, site.tls), (other.port, site.tls)
         await other.stop(1)
 
 
@@ -81,18 +92,24 @@ END = b"GET /end HTTP/1.1\r\nHost: x\r\n\r\n"
 
 async def told(port, *pieces):
     """The heads, but for Date, and bodies of all answers up to that to END or the last before a close."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    for piece in (*pieces, END):
+    number, tls = port
+    reader, writer = await asyncio.open_connection("127.0.0.1", number, ssl=tls)
+    once = b"".join(pieces).split(b"\r\n")[0].endswith(b"HTTP/1.0")  # nothing comes after it
+    for piece in (*pieces, *([] if once else [END])):
         writer.write(piece)
         await asyncio.sleep(0)
     answers = []
     while not answers or (
-        b"Connection: close" not in answers[-1][0] and b"Not Found" not in answers[-1][1]
+        not once
+        and b"Connection: close" not in answers[-1][0]
+        and b"Not Found" not in answers[-1][1]
     ):
         found = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 3)
         length = re.search(rb"Content-Length: (\d+)", found)
         body = await asyncio.wait_for(reader.readexactly(int(length[1]) if length else 0), 10)
         answers.append((re.sub(rb"Date: [^\r]*", b"Date:", found), body))
+    if once:
+        assert await asyncio.wait_for(reader.read(), 10) == b""
     writer.close()
     return answers
 
@@ -273,7 +290,7 @@ async def test_all_else_goes_to_aiohttp(site, by_aiohttp, what):
     ids=str,
 )
 async def test_some_options_leave_all_to_aiohttp(open_with, by_aiohttp, document, options):
-    async with open_with(**{"lane": options.pop("http_lane", "auto"), **options}) as site:
+    async with open_with(**options) as site:
         await site.infer("echo", document(1))
     assert len(by_aiohttp) == 1
 

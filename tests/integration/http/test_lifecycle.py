@@ -13,6 +13,12 @@ from frontends.http import HttpFrontend
 GATED = "/v2/models/gated/infer"
 
 
+@pytest.fixture(params=[False, True], ids=["plain", "tls"])
+def over_tls(request):
+    """Whatever is said here holds over TLS too."""
+    return request.param
+
+
 def second(site, **options):
     """Another frontend of the same server, on the same port if the options name no other."""
     options = {

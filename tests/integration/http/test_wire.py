@@ -11,6 +11,12 @@ import pytest
 INFER = "/v2/models/echo/infer"
 
 
+@pytest.fixture(params=[False, True], ids=["plain", "tls"])
+def over_tls(request):
+    """Whatever is said here holds over TLS too."""
+    return request.param
+
+
 def chunked(*parts, path=INFER, end=b"0\r\n\r\n"):
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
     return head + b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + end
@@ -129,7 +135,7 @@ async def test_a_client_that_asks_first_is_refused_before_it_sends(open_with, me
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
-async def test_curl_sends_raw_bytes_and_gets_them_back(site, tmp_path):
+async def test_curl_sends_raw_bytes_and_gets_them_back(site, tmp_path, certificates):
     values = np.arange(300_000, dtype="<f4").tobytes()  # large enough for curl to ask first
     (tmp_path / "body").write_bytes(values)
     process = await asyncio.create_subprocess_exec(
@@ -137,6 +143,8 @@ async def test_curl_sends_raw_bytes_and_gets_them_back(site, tmp_path):
         "-sS",
         "-D",
         tmp_path / "head",
+        "--cacert",
+        certificates.root_crt,
         "-H",
         "Content-Type: application/octet-stream",
         "-H",
@@ -145,7 +153,7 @@ async def test_curl_sends_raw_bytes_and_gets_them_back(site, tmp_path):
         "Expect: 100-continue",
         "--data-binary",
         f"@{tmp_path / 'body'}",
-        f"http://127.0.0.1:{site.frontend.port}{INFER}",
+        f"{'https' if site.tls else 'http'}://127.0.0.1:{site.frontend.port}{INFER}",
         stdout=asyncio.subprocess.PIPE,
     )
     answer, _ = await process.communicate()
@@ -304,7 +312,10 @@ async def test_a_client_that_goes_cancels_its_request(site, document, message):
 
 
 async def test_a_client_that_goes_in_the_middle_of_its_body_does_no_harm(site, document, message):
-    for end in (lambda c: c.cut(), lambda c: c.writer.write_eof()):
+    ends = [lambda c: c.cut(), lambda c: c.writer.close()]
+    if not site.tls:  # which has no end of one direction
+        ends.append(lambda c: c.writer.write_eof())
+    for end in ends:
         connection = await site.connect()
         connection.send(message("POST", INFER, document(1))[:-10])
         await asyncio.sleep(0.01)
@@ -314,7 +325,7 @@ async def test_a_client_that_goes_in_the_middle_of_its_body_does_no_harm(site, d
 
 async def test_clients_that_go_at_once_do_no_harm(site, document, message):
     for _ in range(20):
-        _, writer = await asyncio.open_connection("127.0.0.1", site.frontend.port)
+        _, writer = await asyncio.open_connection("127.0.0.1", site.frontend.port, ssl=site.tls)
         writer.write(message("POST", INFER, document(1)))
         writer.get_extra_info("socket").setsockopt(
             socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
