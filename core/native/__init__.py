@@ -2,6 +2,7 @@
 
 try:
     from core.native import (  # noqa: F401  they have no uncompiled form
+        alarm,
         arrays,
         clock,
         frames,

@@ -32,6 +32,10 @@ cdef class Clock:
     def __call__(self):
         return self.now_ns()
 
+    cdef bint is_real(self) noexcept:
+        """Whether this is CLOCK_MONOTONIC."""
+        return self._source is None
+
     cpdef long long now_ns(self) except? -1:
         cdef timespec now
         if self._source is not None:

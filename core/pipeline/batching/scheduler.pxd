@@ -1,3 +1,4 @@
+from core.native.alarm cimport Alarm
 from core.native.clock cimport Clock
 from core.pipeline.instances.pool cimport Pool
 from core.pipeline.batching.queue cimport Waiting
@@ -10,12 +11,10 @@ cdef class Scheduler:
     cdef readonly Pool _pool
     cdef readonly object _on_final
     cdef readonly Clock _clock
-    cdef object _timer
-    cdef long long _timer_ns
+    cdef Alarm _alarm
     cdef bint _pumping
 
     cpdef pump(self)
     cpdef long long _start_batches(self) except? -1
     cpdef _fail_all(self, error)
     cpdef _refuse(self, Waiting waiting, error, reason)
-    cdef _set_timer(self, long long at_ns)

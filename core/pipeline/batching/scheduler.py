@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from core.errors import CoreError, unavailable
+from core.native.alarm import Alarm
 from core.native.clock import Clock
 from core.pipeline.batching.queue import Waiting
 from core.pipeline.instances.pool import Pool
@@ -40,8 +41,7 @@ class Scheduler:
         self._pool = pool
         self._on_final = on_final
         self._clock = Clock(clock_ns)
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ns = 0
+        self._alarm = Alarm(loop, self._clock, self.pump)
         self._pumping = False
 
     @property
@@ -62,9 +62,7 @@ class Scheduler:
 
     def close(self) -> None:
         """Stop looking at the clock; nothing waits any more."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._alarm.close()
 
     def pump(self) -> None:
         """Start whatever can start now."""
@@ -77,7 +75,7 @@ class Scheduler:
             look_again_ns = self._start_batches()
         finally:
             self._pumping = False
-        self._set_timer(look_again_ns)
+        self._alarm.set(look_again_ns)
 
     def _start_batches(self) -> int:
         """Give batches to instances; when to look again (ns, 0 for not before something happens)."""
@@ -92,20 +90,3 @@ class Scheduler:
         self._statistics.failed(reason, self._clock.now_ns() - waiting.request.arrival_ns)
         waiting.reply.fail(error)
         self._on_final()
-
-    def _set_timer(self, at_ns: int) -> None:
-        if not at_ns and self._timer is None:
-            return
-        if self._timer is not None:
-            if at_ns == self._timer_ns:
-                return
-            self._timer.cancel()
-            self._timer = None
-        if at_ns:
-            self._timer_ns = at_ns
-            delay_s = max(0, at_ns - self._clock.now_ns()) / 1e9
-            self._timer = self._loop.call_later(delay_s, self._time_has_come)
-
-    def _time_has_come(self) -> None:
-        self._timer = None
-        self.pump()
