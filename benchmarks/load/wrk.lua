@@ -1,4 +1,4 @@
--- Sends the requests of a manifest in turn: wrk -s wrk.lua URL -- MANIFEST  (see wrk.py)
+-- Sends the requests of a manifest in turn: wrk -s wrk.lua URL -- MANIFEST THINK_MS  (see wrk.py)
 
 local requests = {}
 
@@ -16,6 +16,11 @@ function init(arguments)
     local headers = {}
     for i = 3, #words, 2 do headers[words[i]] = words[i + 1] end
     requests[#requests + 1] = { path = words[1], headers = headers, body = read(words[2]) }
+  end
+  local think = tonumber(arguments[2])
+  if think > 0 then
+    -- Exponential, as the times between independent arrivals are; wrk takes whole milliseconds.
+    function delay() return math.floor(-think * math.log(1 - math.random()) + 0.5) end
   end
   wrk.method = "POST"
   if #requests == 1 then

@@ -21,13 +21,20 @@ class Wrk:
         self._program = program("wrk", "wrk")
 
     def run(
-        self, target: Target, exchange: Exchange, connections: int, seconds: float, folder: Path
+        self,
+        target: Target,
+        exchange: Exchange,
+        connections: int,
+        seconds: float,
+        folder: Path,
+        think_ms: int = 0,
     ) -> Load:
+        """As every generator; each client waits for `think_ms` in the mean before it asks again."""
         manifest = write_manifest(exchange.requests, folder)
         # wrk takes whole seconds only; a shorter time is one second.
         command = [self._program, "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}"]
         command += ["--timeout", "30", "-s", str(SCRIPT), f"http://127.0.0.1:{target.http_port}/"]
-        text = output_of([*command, "--", str(manifest)], self._core, seconds)
+        text = output_of([*command, "--", str(manifest), str(think_ms)], self._core, seconds)
         return read(text, target.answer_bytes)
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.batching.__main__ import Case, measure
 from benchmarks.load import generator_of
+from benchmarks.load.wrk import Wrk
 from benchmarks.missing import Missing
 from benchmarks.report.page import markdown
 from benchmarks.report.result import read
@@ -47,3 +49,15 @@ def test_a_second_of_load_gives_a_row_without_errors(protocol, cache, tmp_path):
     assert found.requests > 0 and found.cpu_us > 0 and found.p99_us >= found.p50_us > 0
     assert result.missing == {}
     assert f"| {protocol} | 2 |" in markdown(result)
+
+
+def test_the_batches_of_a_second_are_compared_with_what_was_possible():
+    try:
+        load = Wrk(core=0)
+    except Missing as missing:
+        pytest.skip(str(missing))
+
+    found = measure(Case(8, 1_000, think_ms=5), load, seconds=1, core=0)
+
+    assert found.executions > 1 and 0 < found.batch <= 8
+    assert 0 < found.possible <= 8 and found.late_p99 > 0
