@@ -144,6 +144,8 @@ class Measure:
                 failed.add(name)
                 where = f"{scenario.name} by {protocol} over {connections} connections"
                 self._leave_out(f"{name} in {where}", error)
+                if not each.server.alive():
+                    self._begin_again(each.server)
                 continue
             if number:
                 rounds[name].append(found)
@@ -154,6 +156,13 @@ class Measure:
         ]
         self._result.rows += rows
         self._cell_done(rows)
+
+    def _begin_again(self, server: Running) -> None:
+        """A server that a cell has ended is there for the next ones."""
+        try:
+            server.begin_again()
+        except NotStarted as error:
+            self._leave_out(f"{server.name} from here on", error)
 
 
 def one_round(load: Generator, contender: Contender, connections: int, seconds: float) -> Round:

@@ -48,18 +48,23 @@ class Running:
         self.name = kind.name
         self.ports = free_ports()
         self.log = folder.with_suffix(".log")
-        launch = kind.launch(fleet, self.ports, folder)
+        self._folder = folder
+        self._core = core
+        self._launch = kind.launch(fleet, self.ports, folder)
+        self._begin()
+
+    def _begin(self) -> None:
         start = time.monotonic()
-        with open(self.log, "wb") as log:
+        with open(self.log, "ab") as log:
             self._process = subprocess.Popen(
-                launch.command,
-                env={**os.environ, **launch.environment},
-                cwd=folder,
+                self._launch.command,
+                env={**os.environ, **self._launch.environment},
+                cwd=self._folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+                preexec_fn=lambda: os.sched_setaffinity(0, {self._core}),
             )
         self.pid = self._process.pid
         try:
@@ -68,6 +73,11 @@ class Running:
             self.stop()
             raise
         self.ready_s = time.monotonic() - start
+
+    def begin_again(self) -> None:
+        """Start a server that has ended by itself, on the same ports. Raises NotStarted."""
+        self.stop()
+        self._begin()
 
     def _wait_until_ready(self, end: float) -> None:
         while time.monotonic() < end:

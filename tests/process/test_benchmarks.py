@@ -1,7 +1,10 @@
 """The benchmark against this server alone, for a second: that its pieces fit together."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,8 +13,11 @@ from benchmarks.batching.__main__ import Case, measure
 from benchmarks.load import generator_of
 from benchmarks.load.wrk import Wrk
 from benchmarks.missing import Missing
+from benchmarks.models import repository
 from benchmarks.report.page import markdown
 from benchmarks.report.result import read
+from benchmarks.servers import KINDS
+from benchmarks.servers.running import running
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,3 +67,18 @@ def test_the_batches_of_a_second_are_compared_with_what_was_possible():
 
     assert found.executions > 1 and 0 < found.batch <= 8
     assert 0 < found.possible <= 8 and found.late_p99 > 0
+
+
+def test_a_server_that_a_cell_has_ended_is_started_again(cache, tmp_path):
+    repository.write(tmp_path / "repositories", "one")
+    kind = KINDS["core"](cache, tmp_path / "repositories")
+    kind.install()
+
+    with running(kind, "one", tmp_path / "server", core=0) as server:
+        port = server.ports.http
+        os.kill(server.pid, signal.SIGKILL)
+        while server.alive():
+            time.sleep(0.01)
+        server.begin_again()
+
+        assert server.alive() and server.ports.http == port
