@@ -172,17 +172,19 @@ class InferenceRequest:
         waiting, self._when_free = self._when_free, None
         if waiting is not None:
             for listener in waiting:
-                listener()
+                self.when_free(listener)  # who asked for this one may be held still
 
     def when_free(self, listener: Callable[[], None]) -> None:
         """Call `listener` once when more answers may be given; at once if they may. Loop thread.
 
-        A request that is cancelled or has its last answer is free.
+        A request that is cancelled or has its last answer is free; one that another asked for waits
+        for that one too.
         """
-        if self.asked_by is not None:
-            self.asked_by.when_free(listener)
-        elif not self.held:
-            listener()
+        if not self.held:
+            if self.asked_by is not None and not self._over:
+                self.asked_by.when_free(listener)
+            else:
+                listener()
         elif self._when_free is None:
             self._when_free = [listener]
         else:

@@ -340,6 +340,75 @@ class Burst(core.ModelInstance):
         batch.finish(0)
 
 
+class Patient(core.ModelInstance):
+    """An answer for each value of x, when there is room for it; counts them."""
+
+    async def execute(self, batch):
+        for value in batch.requests[0].inputs["x"].array:
+            self.model.recorder.given += 1
+            batch.respond(0, {"y": np.array([value], np.float32)}, final=False)
+            await batch.room(0)
+        batch.finish(0)
+
+
+@pytest.fixture
+def patient(serve):
+    async def make():
+        chain = await serve(Patient, max_batch_size=0, decoupled=True)
+        chain.recorder.given = 0
+        return chain
+
+    return make
+
+
+async def test_a_model_whose_answers_wait_for_their_turn_waits_too(ensemble, patient):
+    chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True, most=3)
+    chain.models["each"] = made = await patient()
+    reply = ask(chain, *range(50))
+
+    given = []
+    while not reply.finished:
+        await asyncio.sleep(0.010)
+        given.append(made.recorder.given)
+
+    # Three have a slot and one waits; the next step takes one after another.
+    assert given[:3] == [4, 5, 6], given
+    assert given[-1] == 50
+    assert [z(response) async for response in reply] == [[x + 1] for x in range(50)]
+
+
+async def test_without_a_limit_it_does_not_wait(ensemble, patient):
+    chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True)
+    chain.models["each"] = made = await patient()
+    reply = ask(chain, *range(50))
+
+    await asyncio.sleep(0.005)
+
+    assert made.recorder.given == 50
+    assert len(await drained(reply)) == 50
+
+
+async def test_a_model_that_is_two_steps_is_never_held_up_by_itself(ensemble, patient):
+    steps = [step("each", "x", "a"), step("each", "a", "z")]
+    chain = await ensemble(steps, decoupled=True, most=1)
+    chain.models["each"] = await patient()
+
+    assert await asyncio.wait_for(drained(ask(chain, 1, 2, 3)), 60) == [[1], [2], [3]]
+
+
+async def test_a_model_that_waits_goes_on_when_the_request_is_cancelled(ensemble, patient):
+    chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True, most=1)
+    chain.models["each"] = made = await patient()
+    reply = ask(chain, *range(50))
+    await asyncio.sleep(0.005)
+    assert made.recorder.given < 50
+
+    reply.cancel()
+
+    await asyncio.sleep(1)
+    assert made.in_flight == 0 and chain.in_flight == 0
+
+
 async def test_batched_requests_of_an_ensemble_keep_their_rows(ensemble):
     chain = await ensemble([step("add", "x", "a"), step("add", "a", "z")], max_batch_size=8)
 

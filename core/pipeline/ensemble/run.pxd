@@ -25,6 +25,7 @@ cdef class Branch:
     cdef readonly dict tensors
     cdef set absent
     cdef list children
+    cdef InferenceRequest made_by
     cdef bint answered
 
     @cython.locals(branch=Branch, tensor=Tensor)
@@ -58,7 +59,8 @@ cdef class Run:
     cpdef _start(self, Branch branch, Step step)
     @cython.locals(asked=InferenceRequest, request=InferenceRequest)
     cdef InferenceRequest _request_of(self, Step step, dict inputs)
-    cdef Branch grown(self, Branch branch, Step step)
+    @cython.locals(child=Branch)
+    cdef Branch grown(self, Branch branch, Step step, InferenceRequest asked)
     @cython.locals(plan=Plan, tensor=Tensor, own=cython.bint, signature=Signature)
     cdef _answer(self, Branch branch)
     cdef _nothing_made(self)

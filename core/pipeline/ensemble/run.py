@@ -58,6 +58,8 @@ class Branch:
 
     The first branch holds the request's inputs. Each answer of a decoupled step makes another one,
     which sees the tensors of the branch it grew from.
+
+    made_by   the request to the decoupled step whose answer it is, if that may be held back
     """
 
     def __init__(self, parent: Branch | None, waiting: list[Step], tensors: dict[str, Tensor]):
@@ -66,6 +68,7 @@ class Branch:
         self.tensors = tensors
         self.absent: set[str] | None = None  # names of what skipped steps would have made
         self.children: list[Branch] | None = None
+        self.made_by: InferenceRequest | None = None
         self.answered = False
 
     def find(self, name: str) -> Tensor | None:
@@ -176,7 +179,7 @@ class Run:
             self._skipped.append(step)
             branch.skip(step)
         elif self._plan.most:
-            self._slots_of(step).take(partial(self._start, branch, step))
+            self._slots_of(step).take(partial(self._start, branch, step), branch.made_by)
         else:
             self._start(branch, step)
 
@@ -241,10 +244,16 @@ class Run:
         request.asked_by = asked
         return request
 
-    def grown(self, branch: Branch, step: Step) -> Branch:
-        """A branch for one of several answers of `step`."""
+    def grown(self, branch: Branch, step: Step, asked: InferenceRequest) -> Branch:
+        """A branch for one of several answers to `asked`, the request to `step`."""
         rest = self._root.waiting if branch.parent is None else branch.waiting
-        return branch.grow(step, list(rest))
+        child = branch.grow(step, list(rest))
+        # A model that waits for itself, as another step, would wait for ever.
+        if self._plan.most and not any(
+            other.model == step.model for other in self._plan.steps if other is not step
+        ):
+            child.made_by = asked
+        return child
 
     def _answer(self, branch: Branch) -> None:
         """Send what a branch adds to the wanted outputs, once all of them are there."""
@@ -357,7 +366,7 @@ class StepAnswers:
         # The only answer stays in the branch; one of several opens a branch of its own.
         into = self._branch
         if not (self._first and final):
-            into = self._run.grown(into, self._step)
+            into = self._run.grown(into, self._step, self._reply.request)
         self._first = False
         for tensor in response.outputs:
             ours = self._step.outputs[tensor.name]
