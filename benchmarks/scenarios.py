@@ -61,6 +61,10 @@ SCENARIOS = {
         _of("add_sub", "Python model add_sub, FP32[16], no batching", servers=EVERYBODY),
         _of("add_sub_batched", "Python model add_sub, FP32[1, 16], dynamic batching"),
         _of(
+            "add_sub_inline",
+            "Python model add_sub, FP32[1, 16], dynamic batching; in core within the server",
+        ),
+        _of(
             "mlp",
             "ONNX MLP 64 → 256 → 256 → 10, one row, dynamic batching "
             "(Triton: its C++ identity, FP32[1, 64], dynamic batching)",

@@ -41,11 +41,14 @@ def identity(folder: Path, dims: int = -1, rows: int = 0) -> None:
     (folder / "1").mkdir()
 
 
-def add_sub(folder: Path, rows: int = 0) -> None:
+def add_sub(folder: Path, rows: int = 0, mode: str = "") -> None:
+    """`mode` is EXECUTION_MODE, which Triton does not know and passes over."""
+    where = f'parameters {{ key: "EXECUTION_MODE" value {{ string_value: "{mode}" }} }}\n'
     _config(
         folder,
         'backend: "python"\n'
         + batched(rows)
+        + (where if mode else "")
         + tensors("input", ["INPUT0", "INPUT1"], 16)
         + tensors("output", ["OUTPUT0", "OUTPUT1"], 16),
     )
@@ -99,6 +102,7 @@ def shared(root: Path) -> None:
     identity(root / "identity_16mb")
     add_sub(root / "add_sub")
     add_sub(root / "add_sub_batched", rows=MOST_ROWS)
+    add_sub(root / "add_sub_inline", rows=MOST_ROWS, mode="inline")
     ensemble(root / "three_steps", "identity", 3)
 
 
