@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 
 import aiohttp
 import numpy as np
@@ -15,7 +16,7 @@ from core.options import Options
 from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
-from frontends.http import HttpFrontend
+from frontends.http import HttpFrontend, sockets
 from frontends.http.sockets import MOST_REQUESTS
 
 PATIENCE_S = 20
@@ -75,7 +76,8 @@ async def connect():
     async with aiohttp.ClientSession() as session:
 
         def open_socket(server, path="/v2/models/m/generate_stream", **options):
-            url = f"http://127.0.0.1:{server.frontend.port}{path}"
+            scheme = "https" if "ssl" in options else "http"
+            url = f"{scheme}://127.0.0.1:{server.frontend.port}{path}"
             return session.ws_connect(url, **options)
 
         yield open_socket
@@ -220,6 +222,55 @@ async def test_a_ping_is_answered(serve, connect):
 
         message = await asyncio.wait_for(socket.receive(), PATIENCE_S)
         assert (message.type, bytes(message.data)) == (aiohttp.WSMsgType.PONG, b"here?")
+
+
+async def test_a_quiet_client_is_asked_whether_it_is_there_and_stays_if_it_says_so(
+    serve, connect, monkeypatch
+):
+    monkeypatch.setattr(sockets, "HEARTBEAT_S", 0.1)
+    server = await serve()
+    async with connect(server, autoping=False) as socket:
+        for _ in range(3):
+            message = await asyncio.wait_for(socket.receive(), PATIENCE_S)
+            assert message.type is aiohttp.WSMsgType.PING
+            await socket.pong(message.data)
+
+        await socket.send_str('{"x":"hi"}')
+        reply = await server.reply()
+        reply.send(answer(reply, 1), True)
+        while (message := await asyncio.wait_for(socket.receive(), PATIENCE_S)).type is (
+            aiohttp.WSMsgType.PING
+        ):
+            await socket.pong(message.data)
+        assert json.loads(message.data)["number"] == 1
+
+
+async def test_a_client_that_does_not_say_that_it_is_there_loses_its_requests(
+    serve, connect, monkeypatch
+):
+    monkeypatch.setattr(sockets, "HEARTBEAT_S", 0.1)
+    server = await serve()
+    async with connect(server, autoping=False) as socket:
+        await socket.send_str('{"x":"hi"}')
+        reply = await server.reply()
+
+        await until(lambda: reply.request.cancelled)
+
+
+async def test_it_is_there_over_tls(serve, connect, certificates):
+    server = await serve(
+        http_use_ssl=True,
+        http_server_cert=str(certificates.server_crt),
+        http_server_key=str(certificates.server_key),
+    )
+    trusted = ssl.create_default_context(cafile=certificates.root_crt)
+    async with connect(server, ssl=trusted) as socket:
+        await socket.send_str('{"x":"hi"}')
+        reply = await server.reply()
+        reply.send(answer(reply, 1), True)
+
+        assert (await received(socket))["number"] == 1
+        assert await received(socket) == {"final": True}
 
 
 async def test_a_server_that_ends_lets_requests_in_flight_end_and_says_goodbye(serve, connect):
