@@ -6,6 +6,7 @@ instance.py    ModelInstance: a child that is started, replaced when it died, an
 template.py    the process that children are forked from
 process.py     one child, from a thread that may block: start, initialize, finalize, kill
 connection.py  the same child from the loop, once it runs: batches out, answers in
+outbox.py      what is on its way to it
 active.py      which batches it has · requests.py  a batch as a message
 inprocess.py   without a child: EXECUTION_MODE thread and inline · local.py  what its calls become ·
                tensors.py  core's tensors as the model's, and back

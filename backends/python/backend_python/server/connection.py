@@ -21,6 +21,7 @@ from backend_python.server.active import AHEAD, Active, Done, Took, behind_the_f
 from backend_python.server.answers import Remembered, give
 from backend_python.server.errors import failed, unhealthy
 from backend_python.server.nested import NestedCalls
+from backend_python.server.outbox import Outbox
 from backend_python.server.process import Process
 from backend_python.server.requests import COPIED_ON_THE_LOOP, Encoder, Parts, write
 from core.batch import Batch
@@ -67,23 +68,20 @@ class Connection:
         self._number = 0
         self._active: dict[int, Active] = {}
         self._behind: dict[int, Active] = {}  # of a dying child, which may not have begun them
-        self._unsent: deque[memoryview] = deque()  # what the socket would not take yet
         self._layouts = Remembered()
         self._encoder = Encoder(outputs, states)
         self._finished: deque[Done] = deque()  # executions that are over, not told yet
         self._took = Took()
         self._copying = False  # a batch, on a thread
-        self._outbox: list[bytes] = []  # messages that go together, soon
-        self._together = 1  # how many went together the last time
-        self._flushing = False
         self.alive = True
         self.was_busy = False  # whether the child executed a batch when it was detached
         self.ended: Future[None] = Future()  # of a child that has been ended, not of a detached one
         self._nested = NestedCalls(
             server, process, loop, self._send, self._send_tensors, self._trace_of
         )
-        process.write = self._write
         process.sock.setblocking(False)
+        self._outbox = Outbox(process.sock, loop)
+        process.write = self._outbox.write
         loop.add_reader(process.sock.fileno(), self._readable)
         loop.add_reader(process.pidfd, self._ended)
         loop.call_soon(self._take_frames)  # what came with the answer to INITIALIZE
@@ -123,18 +121,14 @@ class Connection:
         """Stop listening: the channel goes back to a thread that may block."""
         if self.alive:
             self.was_busy = any(active.done is not None for active in self._active.values())
-            self._flush()
             self._nested.close(telling=True)
+            self._outbox.flush()
             self.alive = False
-            self._stop_listening()
+            self._loop.remove_reader(self._process.sock.fileno())
             self._loop.remove_reader(self._process.pidfd)
+            self._process.unsent = self._outbox.close()
             self._process.sock.setblocking(True)
-            self._process.unsent = b"".join(self._unsent)
             self._process.write = self._process.write_now
-
-    def _stop_listening(self) -> None:
-        self._loop.remove_reader(self._process.sock.fileno())
-        self._loop.remove_writer(self._process.sock.fileno())
 
     def fail_all(self) -> None:
         """Nobody will use the child any more: whoever waits for it gets an error."""
@@ -146,7 +140,7 @@ class Connection:
 
     def _send(self, kind: int, number: int = 0, content: bytes = b"") -> None:
         released = self._process.outputs.drain_released(protocol.MOST_RELEASED)
-        self._write(protocol.frame(kind, number, content, released))
+        self._outbox.write(protocol.frame(kind, number, content, released))
 
     def _send_tensors(
         self, kind: int, number: int, fixed: bytes, parts: Parts, offset: int | None
@@ -170,53 +164,10 @@ class Connection:
         place = protocol.PLACE.pack(offset, size)
         content = [place, fixed, parts.layout, parts.fields, inline]
         whole = message(kind, number, released, content)
-        if kind == protocol.EXECUTE and (self._together > 1 or len(self._active) > 1):
-            self._outbox.append(whole)
-            if not self._flushing:
-                self._flushing = True
-                self._loop.call_soon(self._flush)
+        if kind == protocol.EXECUTE and (self._outbox.together > 1 or len(self._active) > 1):
+            self._outbox.hold(whole)
         else:
-            self._write(whole)
-
-    def _flush(self) -> None:
-        """Send what has gathered in this turn of the loop: the child wakes once for all of it."""
-        self._flushing = False
-        self._together = len(self._outbox)
-        if self._outbox:
-            self._write(b"")
-
-    def _write(self, message: bytes) -> None:
-        if not self.alive:
-            return
-        if self._outbox:
-            message = b"".join((*self._outbox, message))
-            self._outbox.clear()
-        sent = 0
-        if not self._unsent:
-            try:
-                sent = self._process.sock.send(message)
-            except BlockingIOError:
-                pass
-            except OSError:
-                return  # the child has died: the reader finds out
-            if sent == len(message):
-                return
-            self._loop.add_writer(self._process.sock.fileno(), self._writable)
-        self._unsent.append(memoryview(message)[sent:])
-
-    def _writable(self) -> None:
-        try:
-            while self._unsent:
-                sent = self._process.sock.send(self._unsent[0])
-                if sent < len(self._unsent[0]):
-                    self._unsent[0] = self._unsent[0][sent:]
-                    return
-                self._unsent.popleft()
-        except BlockingIOError:
-            return
-        except OSError:
-            self._unsent.clear()
-        self._loop.remove_writer(self._process.sock.fileno())
+            self._outbox.write(whole)
 
     def _cancel(self, number: int, i: int) -> None:
         active = self._active.get(number)
@@ -401,7 +352,8 @@ class Connection:
             return
         self.alive = False
         self._tell_ahead()
-        self._stop_listening()
+        self._loop.remove_reader(self._process.sock.fileno())
+        self._outbox.close()
         self._process.kill_soon()
         self._nested.close(telling=False)
         self._behind = behind_the_first(self._active)
