@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,8 @@ class Model:
     config          the completed ModelConfig message; read only
     backend         the Backend it belongs to
     server          the Server, for models that call other models
+    waits           `async with model.waits():` on the loop while a load has nothing to do but to wait for
+                    the load of another model, so that others may load meanwhile
     """
 
     name: str
@@ -66,6 +69,7 @@ class Model:
     config: ModelConfig
     backend: Backend
     server: Any
+    waits: Callable[[], AbstractAsyncContextManager[None]] = staticmethod(nullcontext)
 
     def load(self) -> None:
         """Read the model's files. On a worker thread; may take minutes; an exception fails the load."""
@@ -83,6 +87,10 @@ class Model:
         return entry.string_value if entry is not None else default
 
 
+def _nobody_asks() -> None:
+    """In the place of ModelInstance.changed, where an instance is not in a pool."""
+
+
 class ModelInstance:
     """One worker of a model version. Its calls never overlap.
 
@@ -97,6 +105,8 @@ class ModelInstance:
                 mind who calls it; it may settle for "thread" in open()), or "callback" (`begin` starts
                 it on the loop, for work that is done elsewhere). Else an `async def execute` always runs
                 on the loop. Set on the class.
+    changed     to be called on the loop when what `ready` gives has changed; written by core before open.
+                While an instance is not ready, requests go to the others of its model, if one is ready
     ahead       how many batches may be begun before the first of them is done, with placement
                 "callback": more than one for an instance that takes short executions in groups. It
                 executes them in order, one at a time. May change at any time; loop thread.
@@ -106,6 +116,7 @@ class ModelInstance:
     device: Device
     name: str
     loop: asyncio.AbstractEventLoop
+    changed: Callable[[], None] = staticmethod(_nobody_asks)
     placement: str = "thread"
     ahead: int = 1
 
@@ -136,6 +147,11 @@ class ModelInstance:
     def ready(self) -> bool:
         """Whether the instance can serve now. Any thread; must not block."""
         return True
+
+    async def check(self) -> bool:
+        """Whether the instance can serve now, for who asks for the model's readiness: may ask the model
+        itself, within some seconds. Loop thread."""
+        return self.ready()
 
     def close(self) -> None:
         """Give back what open took. On a worker thread, after the last execute."""

@@ -34,7 +34,7 @@ class Host:
     agree          (model, objection) → what anybody has against serving what has been loaded; objection:
                    why it could not be loaded here, "" if it could. None: nobody else is asked
     backends       those that are open
-    loading        held while a version loads: --model-load-thread-count at a time
+    loading        --model-load-thread-count places, of which a version that loads has one
     """
 
     def __init__(

@@ -18,6 +18,7 @@ from core.config import ModelConfig, Signature
 from core.errors import CoreError, internal, invalid
 from core.lifecycle.ensemble import open_ensemble
 from core.lifecycle.host import Host, overrides
+from core.lifecycle.places import Place
 from core.lifecycle.policy import State
 from core.pipeline import Chain, open_chain
 from core.pipeline.ensemble import EnsembleChain
@@ -91,12 +92,12 @@ class ModelVersion:
         UNAVAILABLE with the reason, and everything that was taken has been given back.
         """
         for attempt in range(host.options.model_load_retry_count + 1):
-            async with host.loading:
+            async with Place(host.loading) as place:
                 logger.info("loading: %s:%d", self.name, self.version)
                 self.state, self.reason = "LOADING", ""
                 start = time.monotonic()
                 try:
-                    await self._open(host)
+                    await self._open(host, place)
                 except Exception as error:
                     self._fail(error, f" (attempt {attempt + 1})" if attempt else "")
                 else:
@@ -121,7 +122,7 @@ class ModelVersion:
         self.state, self.reason = "UNAVAILABLE", UNLOADED
         logger.info("successfully unloaded '%s' version %d", self.name, self.version)
 
-    async def _open(self, host: Host) -> None:
+    async def _open(self, host: Host, place: Place) -> None:
         async with AsyncExitStack() as undo:
             if self.source.config.HasField("ensemble_scheduling"):
                 self.config, self.signature = await host.run(settled, self, None, host)
@@ -132,6 +133,7 @@ class ModelVersion:
                 undo.push_async_callback(host.backends.release, backend)
                 self.config, self.signature = await host.run(settled, self, backend, host)
                 model = self._model(backend, host)
+                model.waits = place.lent
                 if overrides(model, Model, "load"):
                     await host.run(model.load)
                 if overrides(model, Model, "unload"):

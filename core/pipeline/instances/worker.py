@@ -7,6 +7,7 @@ happen in one place, so a framework that ties its state to a thread is content.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import queue
 import threading
@@ -136,7 +137,12 @@ class InlineWorker(Worker):
             self._close_failed()
 
     async def _call(self, function: Callable[[], None]) -> None:
-        await self._loop.run_in_executor(None, _contained_call, function)
+        # A thread for that alone: open may take minutes and wait for other models that open, so no
+        # pool is large enough, and the loop's is needed by those that serve.
+        future: asyncio.Future[None] = self._loop.create_future()
+        errand = _Errand(function, future, self._loop)
+        threading.Thread(target=errand, name=self.instance.name, daemon=True).start()
+        await future
 
 
 class LoopWorker(InlineWorker):
@@ -188,7 +194,8 @@ class _Errand:
             self._function()
         except BaseException as raised:
             error = contained(raised)
-        self._loop.call_soon_threadsafe(self._settle, error)
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+            self._loop.call_soon_threadsafe(self._settle, error)
 
     def _settle(self, error: Exception | None) -> None:
         if self._future.cancelled():
@@ -197,13 +204,6 @@ class _Errand:
             self._future.set_result(None)
         else:
             self._future.set_exception(error)
-
-
-def _contained_call(function: Callable[[], None]) -> None:
-    try:
-        function()
-    except BaseException as raised:
-        raise contained(raised) from raised
 
 
 def contained(error: BaseException) -> Exception:

@@ -1,0 +1,64 @@
+"""Places: how many versions load at a time, and who may use a place while its owner only waits.
+
+ModelVersion ─► [Place] ─► Model.waits.  A model that loads another one in its own load has nothing to
+do until that is ready, so the other one, and whatever that waits for, may have its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import TracebackType
+
+
+class Place:
+    """`async with Place(places):` while a version loads. Loop thread.
+
+    places   --model-load-thread-count of them, for the whole server
+    """
+
+    def __init__(self, places: asyncio.Semaphore):
+        self._places = places
+        self._held = False
+        self._over = False
+        self._waits = 0  # how many of its instances wait for another load
+
+    async def __aenter__(self) -> Place:
+        await self._places.acquire()
+        self._held = True
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._over = True
+        self._give_back()
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[None]:
+        """Others may have the place; ends when it is held again, if its load is not over."""
+        self._waits += 1
+        self._give_back()
+        try:
+            yield
+        finally:
+            self._waits -= 1
+            await self._take_back()
+
+    async def _take_back(self) -> None:
+        if self._over or self._held or self._waits:
+            return
+        await self._places.acquire()
+        if self._over or self._held or self._waits:  # while we stood in the queue
+            self._places.release()
+        else:
+            self._held = True
+
+    def _give_back(self) -> None:
+        if self._held:
+            self._held = False
+            self._places.release()
