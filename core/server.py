@@ -144,6 +144,16 @@ class Server:
         """Whether that version, or the newest, can serve. Raises CoreError for an unknown one."""
         return self._manager.resolve(name, version).chain.ready
 
+    async def check(self) -> bool:
+        """As `ready`, after every model's instances have been asked."""
+        if not self.ready():
+            return False
+        return not self.options.strict_readiness or await self._manager.check_all()
+
+    async def check_model(self, name: str, version: int = NEWEST) -> bool:
+        """As `model_ready`, after the instances have been asked."""
+        return await self._manager.resolve(name, version).chain.check()
+
     def _refuse_exiting(self) -> None:
         if self.state is State.EXITING:
             raise unavailable("Server exiting")

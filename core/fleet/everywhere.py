@@ -130,10 +130,10 @@ class Everywhere(Management):
         here = self._server
 
         async def ready() -> bool:
-            return here.ready()
+            return await here.check()
 
         async def model_ready(name: str, version: int) -> bool:
-            return here.model_ready(name, version)
+            return await here.check_model(name, version)
 
         async def statistics(name: str, version: int) -> list[dict[str, Any]]:
             return here.statistics(name, version)

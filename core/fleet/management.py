@@ -24,11 +24,11 @@ class Management:
 
     async def ready(self) -> bool:
         """Whether requests can be served, whichever worker gets them."""
-        return self._server.ready()
+        return await self._server.check()
 
     async def model_ready(self, name: str, version: int = NEWEST) -> bool:
         """Whether that version, or the newest, can serve."""
-        return self._server.model_ready(name, version)
+        return await self._server.check_model(name, version)
 
     async def statistics(self, name: str = "", version: int = NEWEST) -> list[dict[str, Any]]:
         """An entry for each ready version: of one model, or of all without a name."""

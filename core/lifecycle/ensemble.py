@@ -6,6 +6,7 @@ brings them first.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -41,6 +42,13 @@ async def open_ensemble(
         except CoreError:
             return False
 
+    async def check() -> bool:
+        try:
+            asked = [server.check_model(step.model, step.version) for step in steps]
+            return all(await asyncio.gather(*asked))
+        except CoreError:
+            return False
+
     def contents() -> str:
         # A model may be loaded again while the ensemble stays.
         return " ".join([content, *(server.content(step.model, step.version) for step in steps)])
@@ -51,6 +59,7 @@ async def open_ensemble(
         steps,
         server.infer_step,
         ready,
+        check,
         host.loop,
         cache=server.cache,
         content=contents,

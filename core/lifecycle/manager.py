@@ -164,6 +164,11 @@ class ModelManager:
         """Whether every wanted model serves with every version that it should have."""
         return report.all_ready(self._models.values())
 
+    async def check_all(self) -> bool:
+        """Whether each of these can serve, after its instances have been asked."""
+        chains = [each.chain for each in self.versions() if each.state == "READY"]
+        return all(await asyncio.gather(*(chain.check() for chain in chains)))
+
     def index(self, ready_only: bool) -> list[dict[str, Any]]:
         """The models of the repositories, and those that load requests brought, as entries of v2."""
         try:

@@ -124,6 +124,10 @@ class Chain:
         """Whether an instance can serve."""
         return self._pool.ready
 
+    async def check(self) -> bool:
+        """The same, after the instances have been asked."""
+        return await self._pool.check()
+
     async def open(self, model: Model) -> None:
         """Open every instance of the model's groups; closes those that opened if one fails."""
         batches = (

@@ -102,8 +102,10 @@ class LineFormatter(logging.Formatter):
         if getattr(record, "block", False):
             return f"{start}\n{record.getMessage()}\n"
         lines = [start + escaped(json.dumps(record.getMessage(), ensure_ascii=False))]
+        traceback = record.exc_text  # of another process
         if record.exc_info and record.exc_info[0] is not None:
             traceback = self.formatException(record.exc_info)
+        if traceback:
             lines += ["    " + escaped(line) for line in traceback.splitlines()]
         return "\n".join(lines)
 

@@ -74,6 +74,9 @@ def ensemble(serve):
                 raise not_found(f"Request for unknown model: '{request.model_name}' is not found")
             return models[request.model_name].handler(request)
 
+        async def check():
+            return all([await model.check() for model in models.values()])
+
         loop = asyncio.get_running_loop()
         chain = EnsembleChain(
             config,
@@ -81,6 +84,7 @@ def ensemble(serve):
             steps_of(config),
             infer,
             lambda: all(model.ready for model in models.values()),
+            check,
             loop,
             loop.time_ns,
         )

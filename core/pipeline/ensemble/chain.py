@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from core.caches import Cache
 from core.config import ModelConfig, Signature
@@ -29,6 +29,7 @@ class EnsembleChain:
     infer    gives a request to the model that it names (Server.infer_step)
     content  gives a digest of what the ensemble and its steps were loaded from
     ready    whether every model of the steps can serve
+    check    the same, after their instances have been asked
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class EnsembleChain:
         steps: list[Step],
         infer: Infer,
         ready: Callable[[], bool],
+        check: Callable[[], Awaitable[bool]],
         loop: asyncio.AbstractEventLoop,
         clock_ns: Callable[[], int] = time.monotonic_ns,
         cache: Cache | None = None,
@@ -51,6 +53,7 @@ class EnsembleChain:
         self._infer = infer
         self._clock_ns = clock_ns
         self._ready = ready
+        self._check = check
         self._intake = Intake(loop)
         self._plan = self._planned(list(signature.outputs))
         inner: Handler = self._run
@@ -72,6 +75,9 @@ class EnsembleChain:
     @property
     def ready(self) -> bool:
         return self._ready()
+
+    async def check(self) -> bool:
+        return await self._check()
 
     @property
     def content(self) -> str:

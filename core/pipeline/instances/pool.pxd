@@ -10,6 +10,8 @@ cdef class Pool:
     cdef public object on_idle
     cdef Terms _terms
     cdef list _idle
+    cdef bint _unready
+    cdef list _aside
     cdef object _limiter
     cdef dict _turns
 

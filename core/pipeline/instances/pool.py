@@ -33,6 +33,8 @@ class Pool:
         self.on_idle: Callable[[], None] = _nobody_waits
         self._terms = terms
         self._idle: list[Worker] = []
+        self._unready = False  # an instance is not ready; as of the last time that one has changed
+        self._aside: list[Worker] = []  # idle ones that are not ready, while another one is
         self._limiter = limiter
         self._turns: dict[Worker, Turn] = {}
 
@@ -41,8 +43,13 @@ class Pool:
         """Whether an instance can serve."""
         return any(w.broken is None and w.instance.ready() for w in self.workers)
 
+    async def check(self) -> bool:
+        """Whether an instance can serve, after all have been asked."""
+        asked = [w.instance.check() for w in self.workers if w.broken is None]
+        return any(await asyncio.gather(*asked))
+
     def is_idle(self, worker: Worker) -> bool:
-        return worker in self._idle
+        return worker in self._idle or worker in self._aside
 
     def claim(self, worker: Worker | None = None) -> Worker | None:
         """An idle worker that may execute now: the given one, or the one that is idle for longest.
@@ -53,7 +60,7 @@ class Pool:
         if worker is None and self._limiter is None:
             return self._idle[0] if self._idle else None
         for idle in [worker] if worker is not None else list(self._idle):
-            if idle not in self._idle:
+            if not self.is_idle(idle):
                 continue
             if self._limiter is None or self._limiter.take(self._turns[idle]):
                 return idle
@@ -66,10 +73,12 @@ class Pool:
 
     def run(self, waiting: list[Waiting], worker: Worker) -> None:
         """Execute a batch on a claimed worker."""
-        if self._idle[0] is worker:
+        if self._idle and self._idle[0] is worker:
             del self._idle[0]
-        else:
+        elif worker in self._idle:
             self._idle.remove(worker)
+        else:
+            self._aside.remove(worker)
         worker.run(BatchDelivery(waiting, self._terms))
 
     async def open(self, wanted: list[tuple[ModelInstance, Demand]]) -> None:
@@ -80,6 +89,8 @@ class Pool:
         instances = [instance for instance, _ in wanted]
         loop = self._terms.loop
         limited = self._limiter is not None
+        for each in instances:
+            each.changed = self._changed
         workers = [worker_for(each, loop, self._became_idle, limited) for each in instances]
         results = await asyncio.gather(*(w.open() for w in workers), return_exceptions=True)
         self.workers = [w for w, r in zip(workers, results, strict=True) if r is None]
@@ -94,11 +105,12 @@ class Pool:
                 await self.close()
                 raise
         self._idle.extend(self.workers)
+        self._changed()
 
     def _register(self, worker: Worker, demand: Demand, limiter: RateLimiter) -> None:
         def woken() -> None:
             self.on_idle()
-            if worker in self._idle:
+            if self.is_idle(worker):
                 limiter.let_pass(turn)
 
         turn = self._turns[worker] = limiter.register(demand, woken)
@@ -107,6 +119,7 @@ class Pool:
         """Close the instances, each where it ran. A second call does nothing."""
         workers, self.workers = self.workers, []
         self._idle.clear()
+        self._aside.clear()
         if self._limiter is not None:
             for turn in self._turns.values():
                 self._limiter.forget(turn)
@@ -119,12 +132,30 @@ class Pool:
                 self.broken = worker.broken
         elif worker in self.workers:
             self._idle.append(worker)
+            if self._unready:
+                self._sort_out()
         if self._limiter is not None and worker in self._turns:
             self._limiter.executed(self._turns[worker])
             self.on_idle()
             self._limiter.settle()
         else:
             self.on_idle()
+
+    def _changed(self) -> None:
+        """An instance has become ready, or is so no more."""
+        self._unready = not all(w.instance.ready() for w in self.workers)
+        if self._sort_out():
+            self.on_idle()
+
+    def _sort_out(self) -> bool:
+        """Keep the idle instances that are not ready aside, as long as another one is ready. Whether
+        one came back."""
+        apart = self._unready and self.ready
+        back = [w for w in self._aside if not apart or w.instance.ready()]
+        away = [w for w in self._idle if apart and not w.instance.ready()]
+        self._aside = [w for w in self._aside if w not in back] + away
+        self._idle = [w for w in self._idle if w not in away] + back
+        return bool(back)
 
 
 def worker_for(
