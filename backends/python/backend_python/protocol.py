@@ -26,6 +26,7 @@ REPLY = 6  # number: of the CALL; JSON {"value"} or {"error"}
 FINALIZE = 7  # answered by FINALIZED, then the child ends
 INFERRED = 8  # number: of the INFER; ANSWER, layout: one answer of the called model
 GO = 9  # number: batch; INDEX: the answer to a RESPOND with ASKS
+ASK = 10  # number: of the question; whether the model is ready; answered by TOLD
 
 # child → server
 READY = 65  # the process is up; nothing of the model has been read
@@ -40,6 +41,7 @@ FINALIZED = 73  # JSON: {} or {"error": text}
 INFER = 74  # number: of the call; REGION, layout, JSON; answered by INFERRED, once or more
 STOP = 75  # number: of an INFER; INDEX: 1 if its answers are not wanted any more
 RELEASED = 76  # only the released regions
+TOLD = 77  # number: of the ASK; JSON {"value"} or {"error"}
 
 REGION = struct.Struct("<QQI")  # offset and size of the region, bytes of the layout
 DONE = struct.Struct("<QQQQ")  # offset and size of the region, start and end of execute in ns
@@ -61,7 +63,7 @@ MOST_RELEASED = 0xFFFF
 MOST_BYTES = 1 << 28  # of one message; tensors do not travel in messages
 
 # server ⇄ template
-ASKED = 4  # file descriptors of a request: channel, inputs, outputs, status
+ASKED = 6  # file descriptors of a request: channel, inputs, outputs, output, error, status
 FORKED = struct.Struct("<i")  # the process id; with the pidfd beside it
 STATUS = struct.Struct("<i")  # exit status, or the negative number of a signal
 

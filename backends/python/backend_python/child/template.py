@@ -44,24 +44,29 @@ class Template:
         message, fds, _, _ = socket.recv_fds(self._control, 1, ASKED)
         if not message:
             return None
-        channel, inputs, outputs, status = fds
+        channel, inputs, outputs, out, err, status = fds
         with warnings.catch_warnings():  # of those threads
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if not pid:
-            self._become_child(channel, inputs, outputs, status)
+            self._become_child(channel, inputs, outputs, (out, err), status)
         pidfd = os.pidfd_open(pid)  # nobody else reaps: it is that process
         self._children[pidfd] = (pid, status)
-        for fd in (channel, inputs, outputs):
+        for fd in (channel, inputs, outputs, out, err):
             os.close(fd)
         socket.send_fds(self._control, [FORKED.pack(pid)], [pidfd])
         return pidfd
 
-    def _become_child(self, channel: int, inputs: int, outputs: int, status: int) -> None:
+    def _become_child(
+        self, channel: int, inputs: int, outputs: int, printed: tuple[int, int], status: int
+    ) -> None:
         """In the new process: forget the template, and serve. Does not return."""
         try:
             self._control.close()
             os.close(status)
+            for fd, theirs in zip(printed, (1, 2), strict=True):
+                os.dup2(fd, theirs)
+                os.close(fd)
             for pidfd, (_, other) in self._children.items():
                 os.close(pidfd)
                 os.close(other)

@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import select
+import signal
 import socket
 import threading
 import time
@@ -24,6 +25,7 @@ from backend_python.protocol import Frame
 from backend_python.server.calls import Calls, replied
 from backend_python.server.control import OPERATIONS, ModelControl
 from backend_python.server.errors import unhealthy
+from backend_python.server.printed import Printed
 from backend_python.server.template import Ended, template
 from core.errors import CoreError, Kind, invalid, unavailable
 
@@ -45,6 +47,7 @@ class Settings:
         self.arena_bytes = _number(given, "shm-default-byte-size", 1 << 20)
         self.growth_bytes = _number(given, "shm-growth-byte-size", 1 << 20)
         self.timeout_s = _number(given, "stub-timeout-seconds", 30)
+        self.execute_timeout_s = _number(given, "execute-timeout-seconds", 0)  # 0: none
 
 
 class Process:
@@ -73,14 +76,17 @@ class Process:
         self._fds: tuple[int, ...] = (request_fd, response_fd)
         self.sock, theirs = socket.socketpair()
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+        self._printed = Printed(name)
         try:
             with theirs:
-                fds = (theirs.fileno(), request_fd, response_fd)
+                fds = (theirs.fileno(), request_fd, response_fd, *self._printed.fds)
                 self._child = template.fork(fds, settings.timeout_s)
         except BaseException:
+            self._printed.abandon()
             self.sock.close()
             protocol.close_fds(*self._fds)
             raise
+        self._printed.begin()
         self.pidfd = self._child.pidfd
         self.reader = protocol.reader(self.sock)
         self.calls = Calls()
@@ -140,6 +146,7 @@ class Process:
         if not self._fds:
             return
         self._child.wait()
+        self._printed.close()
         self.calls.close()
         self.sock.close()
         self.inputs.close()
@@ -157,12 +164,11 @@ class Process:
         status = self._child.status
         if status is None:
             return "nobody knows how"
-        return f"signal {-status}" if status < 0 else f"exit status {status}"
+        return _signal(-status) if status < 0 else f"exit status {status}"
 
     def log(self, frame: Frame) -> None:
         """Write a LOG frame to the server's log."""
-        level, file, line, text = orjson.loads(frame.content)
-        write_log(level, file, line, text)
+        write_log(*orjson.loads(frame.content))
 
     def _wait(self, kind: int, timeout_s: float | None) -> Frame:
         """The next frame of that kind; what comes before it is handled on the way."""
@@ -255,11 +261,23 @@ def too_late(name: str, settings: Settings) -> CoreError:
     )
 
 
-def write_log(level: int, file: str, line: int, text: str) -> None:
+def _signal(number: int) -> str:
+    """A signal that ended a process, in words."""
+    try:
+        name = signal.Signals(number).name
+    except ValueError:  # one of those without a name
+        return f"signal {number}"
+    hint = ", as the system does when memory runs out" if name == "SIGKILL" else ""
+    return f"signal {number}, {name}{hint}"
+
+
+def write_log(level: int, file: str, line: int, text: str, traceback: str = "") -> None:
     """A line of a model, with the model's file and line as its place."""
     number = LEVELS.get(level, logging.INFO)
     if logger.isEnabledFor(number):
-        logger.handle(logger.makeRecord("core", number, file, line, "%s", (text,), None))
+        record = logger.makeRecord("core", number, file, line, "%s", (text,), None)
+        record.exc_text = traceback or None
+        logger.handle(record)
 
 
 def _pages(size: int) -> int:
@@ -270,12 +288,15 @@ def _number(given: dict[str, str], name: str, default: int) -> int:
     text = given.get(name, "")
     if not text:
         return default
+    return positive(text, f"--backend-config=python,{name}={text}")
+
+
+def positive(text: str, where: str) -> int:
+    """A number above 0. CoreError(INVALID), which begins with `where`."""
     try:
         value = int(text)
         if value <= 0:
             raise ValueError
     except ValueError:
-        raise invalid(
-            f"--backend-config=python,{name}={text}: expected a positive number"
-        ) from None
+        raise invalid(f"{where}: expected a positive number") from None
     return value

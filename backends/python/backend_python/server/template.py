@@ -77,7 +77,8 @@ class Template:
             )
 
     def fork(self, fds: Sequence[int], timeout_s: float) -> Child:
-        """A child with these file descriptors: channel, inputs, outputs. Ended; TimeoutError."""
+        """A child with these file descriptors: channel, inputs, outputs, and its standard output and
+        error. Ended; TimeoutError."""
         report, status = os.pipe()
         try:
             socket.send_fds(self._control, [b"f"], [*fds, status])

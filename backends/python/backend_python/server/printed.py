@@ -1,0 +1,149 @@
+"""What models print: lines of the server's log, under the name of the instance.
+
+A child's standard output and error are pipes. One thread reads those of all children, so that a model
+can print as much as it likes while it loads, and nobody on the loop waits for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import select
+import threading
+from collections.abc import Iterable
+
+logger = logging.getLogger("core")
+
+_READ = 1 << 16  # bytes at once
+_LONGEST = 1 << 13  # bytes of a line; what is longer goes on in the next
+_CAPACITY = (
+    1 << 20
+)  # bytes that a pipe holds at most, unless somebody privileged has asked for more
+
+
+class Printed:
+    """The output of one child. Any thread.
+
+    fds   for the child: standard output and standard error; `begin` or `abandon` is to follow
+    """
+
+    def __init__(self, name: str):
+        out, err = os.pipe(), os.pipe()
+        self.fds = (out[1], err[1])
+        self._streams = (
+            _Stream(name, out[0], logging.INFO),
+            _Stream(name, err[0], logging.WARNING),
+        )
+
+    def begin(self) -> None:
+        """The child has its ends: read from now on."""
+        for fd in self.fds:
+            os.close(fd)
+        _reader.add(self._streams)
+
+    def close(self) -> None:
+        """The child has ended: what it printed last is logged, and no more is read."""
+        _reader.remove(self._streams)
+
+    def abandon(self) -> None:
+        """In the place of `begin`: there is no child."""
+        for fd in (*self.fds, *(stream.fd for stream in self._streams)):
+            os.close(fd)
+
+
+class _Stream:
+    """One end of a pipe. One thread at a time."""
+
+    def __init__(self, name: str, fd: int, level: int):
+        os.set_blocking(fd, False)
+        self.fd = fd
+        self._name = name
+        self._level = level
+        self._begun = b""  # a line without its end
+
+    def read(self) -> bool:
+        """Log lines that are there. False if there is nothing, now or ever."""
+        try:
+            data = os.read(self.fd, _READ)
+        except BlockingIOError:
+            return False
+        # A progress bar ends what it overwrites with \r.
+        *lines, self._begun = (self._begun + data).replace(b"\r", b"\n").split(b"\n")
+        for line in lines:
+            self._log(line)
+        while len(self._begun) >= _LONGEST:
+            self._log(self._begun[:_LONGEST])
+            self._begun = self._begun[_LONGEST:]
+        return bool(data)
+
+    def close(self) -> None:
+        """Log what is still there. What the child has started may write for ever, and is not waited for."""
+        for _ in range(_CAPACITY // _READ + 1):
+            if not self.read():
+                break
+        self._log(self._begun)
+        os.close(self.fd)
+
+    def _log(self, line: bytes) -> None:
+        if line.strip() and logger.isEnabledFor(self._level):
+            text = line.decode("utf-8", "replace")
+            record = logger.makeRecord("core", self._level, self._name, 0, "%s", (text,), None)
+            logger.handle(record)
+
+
+class _Reader:
+    """The thread that reads. It is there while a child is."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # held while a stream is read
+        self._streams: dict[int, _Stream] = {}
+        self._epoll: select.epoll  # this and the next two are there while a stream is
+        self._end: int  # an eventfd
+        self._thread: threading.Thread
+
+    def add(self, streams: Iterable[_Stream]) -> None:
+        with self._lock:
+            if not self._streams:
+                self._begin()
+            for stream in streams:
+                self._streams[stream.fd] = stream
+                self._epoll.register(stream.fd, select.EPOLLIN)
+
+    def remove(self, streams: Iterable[_Stream]) -> None:
+        """Read them to their end and close them."""
+        with self._lock:
+            for stream in streams:
+                if self._streams.pop(stream.fd, None) is not None:
+                    with contextlib.suppress(FileNotFoundError):  # it has come to its end already
+                        self._epoll.unregister(stream.fd)
+                stream.close()
+            if self._streams:
+                return
+            thread = self._thread
+            os.eventfd_write(self._end, 1)
+        thread.join()
+
+    def _begin(self) -> None:
+        self._epoll = select.epoll()
+        self._end = os.eventfd(0)
+        self._epoll.register(self._end, select.EPOLLIN)
+        self._thread = threading.Thread(
+            target=self._serve, args=(self._epoll, self._end), name="printed", daemon=True
+        )
+        self._thread.start()
+
+    def _serve(self, epoll: select.epoll, end: int) -> None:
+        with epoll:
+            while True:
+                for fd, events in epoll.poll():
+                    if fd == end:
+                        os.close(end)
+                        return
+                    with self._lock:
+                        stream = self._streams.get(fd)
+                        if stream is not None and not stream.read() and events & select.EPOLLHUP:
+                            epoll.unregister(fd)
+
+
+_reader = _Reader()
