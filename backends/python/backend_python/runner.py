@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from types import CoroutineType, ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backend_python.api.errors import TritonModelException
 from backend_python.api.model_config import ModelConfig
@@ -90,6 +90,22 @@ class ModelRunner:
         if hasattr(self._model, "initialize"):
             self._model.initialize(arguments)
 
+    @property
+    def tells_readiness(self) -> bool:
+        """Whether the model has an `is_ready`."""
+        return hasattr(self._model, "is_ready")
+
+    def is_ready(self) -> bool:
+        """What the model's is_ready says, sync or async; True if it has none."""
+        returned = self.ask_ready()
+        if is_coroutine(returned):
+            returned = self._run_anywhere(returned)
+        return checked_readiness(returned)
+
+    def ask_ready(self) -> Any:
+        """What the model's is_ready returns: a coroutine, or what `checked_readiness` looks at."""
+        return self._model.is_ready() if self.tells_readiness else True
+
     def call(self, requests: list[InferenceRequest]) -> Any:
         """What the model's execute returns: a coroutine, or what `checked` looks at."""
         if self._execute is None:
@@ -142,12 +158,20 @@ class ModelRunner:
         import threading
 
         if not self._loop_runs:
-            self._loop = asyncio.new_event_loop()
+            self._loop = self._loop or asyncio.new_event_loop()
             self._loop_runs = True
             threading.Thread(target=self._loop.run_forever, name="execute", daemon=True).start()
         assert self._loop is not None
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         future.add_done_callback(lambda done: ended(done.exception()))
+
+    def _run_anywhere(self, coroutine: Any) -> Any:
+        """Run a coroutine to its end, on the loop that the model has; not that loop's thread."""
+        if self._loop is None or not self._loop_runs:
+            return self.run(coroutine)
+        import asyncio
+
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def run(self, coroutine: Any) -> Any:
         """Run a coroutine to its end, on this thread; its result."""
@@ -157,6 +181,13 @@ class ModelRunner:
 
             self._loop = asyncio.new_event_loop()
         return self._loop.run_until_complete(coroutine)
+
+
+def checked_readiness(returned: Any) -> bool:
+    """What is_ready returned. Refused if it is no bool."""
+    if not isinstance(returned, bool):
+        raise Refused(f"Expected a bool in the is_ready return, found type '{type(returned)}'.")
+    return returned
 
 
 def is_coroutine(returned: Any) -> bool:
@@ -171,6 +202,32 @@ class Refused(Exception):
 def described(error: BaseException) -> str:
     """An exception of a model as Triton writes it: `Type: text`, then where, innermost first."""
     return speakable(_described(error))
+
+
+class Failure(NamedTuple):
+    """An exception of execute, for the log."""
+
+    file: str  # where it was raised
+    line: int
+    text: str
+    traceback: (
+        str  # the whole of it, with its causes; "" for what execute returned and should not have
+    )
+
+
+def failure(error: BaseException, instance: str) -> Failure:
+    """What the log tells of an exception of `instance`."""
+    import traceback
+
+    begin = error.__traceback__
+    while begin is not None and begin.tb_frame.f_code.co_filename.startswith(_OURS):
+        begin = begin.tb_next
+    at = traceback.extract_tb(begin)
+    file, line = (at[-1].filename, at[-1].lineno or 0) if at else (instance, 0)
+    whole = "".join(traceback.format_exception(type(error), error, begin)) if at else ""
+    text = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {_text(error)}"
+    said = speakable(f"execute of '{instance}' failed: {text}")
+    return Failure(speakable(file), line, said, speakable(whole.rstrip()))
 
 
 def _described(error: BaseException) -> str:

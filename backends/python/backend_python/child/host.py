@@ -10,6 +10,7 @@ from typing import Any
 from backend_python import protocol
 from backend_python.api.errors import TritonModelException
 from backend_python.api.host import Key, no_inference
+from backend_python.api.logger import LogLevel
 from backend_python.api.request import InferenceRequest
 from backend_python.api.response import InferenceResponse
 from backend_python.child import messages
@@ -34,6 +35,11 @@ class ChildHost:
 
     def log(self, level: int, file: str, line: int, text: str) -> None:
         content = protocol.to_json([level, speakable(file), line, speakable(text)])
+        self._connection.send(protocol.LOG, 0, content)
+
+    def log_failure(self, file: str, line: int, text: str, traceback: str) -> None:
+        """An exception of execute, for the server's log."""
+        content = protocol.to_json([LogLevel.ERROR, file, line, text, traceback])
         self._connection.send(protocol.LOG, 0, content)
 
     def send(

@@ -35,6 +35,7 @@ class Child:
         self._runner: runner.ModelRunner | None = None
         self._decoder: messages.RequestDecoder
         self._decoupled = False
+        self._name = ""  # of the instance
         api_host.set_process_host(self._host)
 
     def serve(self) -> None:
@@ -45,11 +46,14 @@ class Child:
             while self._handle(self._connection.next_work()):
                 pass
         except Closed:
+            _print_to_nobody()
             self._finalize()
 
     def _handle(self, frame: Frame) -> bool:
         if frame.kind == protocol.EXECUTE:
             self._execute(frame)
+        elif frame.kind == protocol.ASK:
+            self._tell_readiness(frame)
         elif frame.kind == protocol.INITIALIZE:
             self._answer(protocol.INITIALIZED, self._initialize, frame)
             self._host.serving = self._runner is not None  # now the server takes an INFER
@@ -78,14 +82,25 @@ class Child:
         model = runner.ModelRunner(what["file"], what["module"], self._decoupled)
         model.initialize(what["arguments"])
         self._runner = model
+        self._name = what["arguments"]["model_instance_name"]
         self._host.calls_models = what["calls_models"]
-        return {}
+        return {"tells_readiness": model.tells_readiness}
 
     def _complete(self, what: dict[str, Any]) -> dict[str, Any]:
         self._host.model_directory = what["directory"]
         return {
             "config": runner.complete(what["file"], what["module"], what["model"], what["config"])
         }
+
+    def _tell_readiness(self, frame: Frame) -> None:
+        try:
+            assert self._runner is not None
+            answer: dict[str, Any] = {"value": self._runner.is_ready()}
+        except Closed:
+            raise
+        except BaseException as error:
+            answer = {"error": runner.described(error)}
+        self._connection.send(protocol.TOLD, frame.number, protocol.to_json(answer))
 
     def _finalize(self) -> BaseException | None:
         model, self._runner = self._runner, None
@@ -141,6 +156,7 @@ class Child:
 
     def _failed(self, batch: int, start: int, error: BaseException) -> None:
         """The batch's open requests fail. Any thread."""
+        self._host.log_failure(*runner.failure(error, self._name))
         text = runner.described(error).encode("utf-8", "replace")
         times = protocol.DONE.pack(0, 0, start, time.monotonic_ns())
         self._connection.send(protocol.FAILED, batch, times + text)
@@ -169,6 +185,14 @@ def main(channel: int, inputs: int, outputs: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def _print_to_nobody() -> None:
+    """The server has gone, and with it the reader of what the model prints: it is no error to print."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for fd in (1, 2):
+        os.dup2(nowhere, fd)
+    os.close(nowhere)
 
 
 def draw_own_numbers() -> None:

@@ -5,6 +5,7 @@ complete.py    auto_complete_config, in a short-lived child
 instance.py    ModelInstance: a child that is started, replaced when it died, and ended
 template.py    the process that children are forked from
 process.py     one child, from a thread that may block: start, initialize, finalize, kill
+printed.py     what its model prints
 connection.py  the same child from the loop, once it runs: batches out, answers in
 outbox.py      what is on its way to it
 active.py      which batches it has · requests.py  a batch as a message

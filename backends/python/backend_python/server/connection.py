@@ -23,6 +23,7 @@ from backend_python.server.errors import failed, unhealthy
 from backend_python.server.nested import NestedCalls
 from backend_python.server.outbox import Outbox
 from backend_python.server.process import Process
+from backend_python.server.readiness import Readiness
 from backend_python.server.requests import COPIED_ON_THE_LOOP, Encoder, Parts, write
 from core.batch import Batch
 from core.errors import CoreError
@@ -59,7 +60,7 @@ class Connection:
         states: Collection[str],
         server: Any = None,
     ):
-        self._process = process
+        self.process = process
         self._loop = loop
         self._decoupled = decoupled
         self._died = died
@@ -74,7 +75,10 @@ class Connection:
         self._took = Took()
         self._copying = False  # a batch, on a thread
         self.alive = True
+        self.detached = False
+        self.worked = False  # whether it has executed anything
         self.was_busy = False  # whether the child executed a batch when it was detached
+        self.readiness = Readiness(process.name, self._send, lambda: self.executing() is not None)
         self.ended: Future[None] = Future()  # of a child that has been ended, not of a detached one
         self._nested = NestedCalls(
             server, process, loop, self._send, self._send_tensors, self._trace_of
@@ -95,7 +99,7 @@ class Connection:
         self._number += 1
         number = self._number
         active = self._active[number] = Active(number, batch, done, self._cancel)
-        inputs = self._process.inputs
+        inputs = self.process.inputs
         if parts.size <= COPIED_ON_THE_LOOP:
             self._execute(active, parts, None)
             return
@@ -120,15 +124,26 @@ class Connection:
     def detach(self) -> None:
         """Stop listening: the channel goes back to a thread that may block."""
         if self.alive:
-            self.was_busy = any(active.done is not None for active in self._active.values())
+            self.detached = True
+            self.was_busy = self.executing() is not None
+            self.readiness.close()
             self._nested.close(telling=True)
             self._outbox.flush()
             self.alive = False
-            self._loop.remove_reader(self._process.sock.fileno())
-            self._loop.remove_reader(self._process.pidfd)
-            self._process.unsent = self._outbox.close()
-            self._process.sock.setblocking(True)
-            self._process.write = self._process.write_now
+            self._loop.remove_reader(self.process.sock.fileno())
+            self._loop.remove_reader(self.process.pidfd)
+            self.process.unsent = self._outbox.close()
+            self.process.sock.setblocking(True)
+            self.process.write = self.process.write_now
+
+    def executing(self) -> int | None:
+        """The number of the batch that the child is to execute now; None if there is none."""
+        return next((n for n, one in self._active.items() if one.done is not None), None)
+
+    def end(self, reason: str) -> None:
+        """End the child: it is stuck."""
+        logger.error("'%s' %s; it is killed", self.process.name, reason)
+        self._lost()
 
     def fail_all(self) -> None:
         """Nobody will use the child any more: whoever waits for it gets an error."""
@@ -139,7 +154,7 @@ class Connection:
     # sending -----------------------------------------------------------------
 
     def _send(self, kind: int, number: int = 0, content: bytes = b"") -> None:
-        released = self._process.outputs.drain_released(protocol.MOST_RELEASED)
+        released = self.process.outputs.drain_released(protocol.MOST_RELEASED)
         self._outbox.write(protocol.frame(kind, number, content, released))
 
     def _send_tensors(
@@ -158,9 +173,9 @@ class Connection:
             elif size < protocol.INLINE_BELOW:
                 offset, inline = protocol.INLINE, joined(parts.tensors, ALIGNMENT)
             else:
-                offset = self._process.inputs.allocate(size)
-                write(self._process.inputs.memory, offset, parts.tensors)
-        released = self._process.outputs.drain_released(protocol.MOST_RELEASED)
+                offset = self.process.inputs.allocate(size)
+                write(self.process.inputs.memory, offset, parts.tensors)
+        released = self.process.outputs.drain_released(protocol.MOST_RELEASED)
         place = protocol.PLACE.pack(offset, size)
         content = [place, fixed, parts.layout, parts.fields, inline]
         whole = message(kind, number, released, content)
@@ -178,7 +193,7 @@ class Connection:
 
     def _readable(self) -> None:
         try:
-            alive = self._process.reader.receive()
+            alive = self.process.reader.receive()
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -190,12 +205,12 @@ class Connection:
 
     def _take_frames(self) -> None:
         try:
-            while (frame := self._process.reader.next()) is not None:
+            while (frame := self.process.reader.next()) is not None:
                 if frame.released:
-                    self._process.inputs.free(frame.released)
+                    self.process.inputs.free(frame.released)
                 self._handle(frame)
         except Exception as error:  # nothing that a child sends may harm the server
-            logger.error("'%s' sent what is no message: %r", self._process.name, error)
+            logger.error("'%s' sent what is no message: %r", self.process.name, error)
             self._lost()
         self._tell_finished()
 
@@ -213,14 +228,16 @@ class Connection:
         elif frame.kind == protocol.FAILED:
             self._failed(frame)
         elif frame.kind == protocol.LOG:
-            self._process.log(frame)
+            self.process.log(frame)
         elif frame.kind == protocol.CALL:
-            self._process.answer(frame)
+            self.process.answer(frame)
         elif frame.kind == protocol.INFER:
             self._nested.begin(frame)
             self._release()
         elif frame.kind == protocol.STOP:
             self._nested.stop(frame)
+        elif frame.kind == protocol.TOLD:
+            self.readiness.told(frame)
         elif frame.kind == protocol.RELEASED:
             pass  # the regions have been freed already
         else:
@@ -231,7 +248,7 @@ class Connection:
         active = self._active[frame.number]
         content = frame.content
         offset, size, start, end = protocol.DONE.unpack_from(content)
-        region, at, stop = self._process.outputs.tensors(content, protocol.DONE.size, offset, size)
+        region, at, stop = self.process.outputs.tensors(content, protocol.DONE.size, offset, size)
         told = self._layouts.of(content[protocol.DONE.size : stop], size)
         batch = active.batch
         batch.compute_start_ns = start
@@ -273,7 +290,7 @@ class Connection:
         content = frame.content
         offset, size, i, flags = protocol.ANSWER.unpack_from(content)
         fixed = protocol.ANSWER.size
-        region, at, stop = self._process.outputs.tensors(content, fixed, offset, size)
+        region, at, stop = self.process.outputs.tensors(content, fixed, offset, size)
         self._release()
         active = self._active.get(frame.number)
         if active is None or i not in active.open:
@@ -308,7 +325,7 @@ class Connection:
 
     def _release(self) -> None:
         """Tell the child which regions are free, if nothing else has for long."""
-        if len(self._process.outputs.released) >= _RELEASES:
+        if len(self.process.outputs.released) >= _RELEASES:
             self._send(protocol.RELEASE)
 
     def _failed(self, frame: Frame) -> None:
@@ -321,11 +338,12 @@ class Connection:
             active.batch.compute_start_ns = start
             active.batch.compute_end_ns = end
         text = frame.content[protocol.DONE.size :].decode("utf-8", "replace")
-        self._fail_one(active, failed(self._process.name, text))
+        self._fail_one(active, failed(self.process.name, text))
         self._over(frame.number, active)
 
     def _over(self, number: int, active: Active) -> None:
         """The execution of a batch is over."""
+        self.worked = True
         self._finish(active)
         self._forget_if_over(number, active)
 
@@ -352,10 +370,11 @@ class Connection:
             return
         self.alive = False
         self._tell_ahead()
-        self._loop.remove_reader(self._process.sock.fileno())
+        self._loop.remove_reader(self.process.sock.fileno())
         self._outbox.close()
-        self._process.kill_soon()
+        self.process.kill_soon()
         self._nested.close(telling=False)
+        self.readiness.close()
         self._behind = behind_the_first(self._active)
         self._fail(self._active)
         self._died()
@@ -363,11 +382,11 @@ class Connection:
 
     def _ended(self) -> None:
         """The process has ended, whether or not something it started holds the channel open."""
-        self._loop.remove_reader(self._process.pidfd)
+        self._loop.remove_reader(self.process.pidfd)
         self._lost()
-        logger.error("%s (%s)", unhealthy(self._process.name).message, self._process.ending)
-        begun = self._process.outputs.mark
-        self._process.close()
+        logger.error("%s (%s)", unhealthy(self.process.name).message, self.process.ending)
+        begun = self.process.outputs.mark
+        self.process.close()
         self.ended.set_result(None)
         unbegun = {n: self._behind.pop(n) for n in list(self._behind) if n > begun}
         self._fail(self._behind)  # their answers were under way
@@ -378,7 +397,7 @@ class Connection:
                 self._again(one.batch, done)
 
     def _fail(self, batches: dict[int, Active]) -> None:
-        error = unhealthy(self._process.name)
+        error = unhealthy(self.process.name)
         failing = list(batches.values())
         batches.clear()
         for one in failing:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from binascii import a2b_base64
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from core.errors import CoreError
@@ -17,11 +18,20 @@ OPERATIONS = frozenset(("load_model", "unload_model", "is_model_ready"))
 
 
 class ModelControl:
-    """The server's models, for the models of this backend. Any thread, but for what says otherwise."""
+    """The server's models, for one of this backend. Any thread, but for what says otherwise.
 
-    def __init__(self, server: Any, loop: asyncio.AbstractEventLoop):
+    waits   of core.Model: others may load while this one waits in its initialize
+    """
+
+    def __init__(
+        self,
+        server: Any,
+        loop: asyncio.AbstractEventLoop,
+        waits: Callable[[], AbstractAsyncContextManager[None]],
+    ):
         self._server = server
         self.loop = loop
+        self._waits = waits
 
     def start(
         self, operation: str, arguments: dict[str, Any], reply: Callable[[dict[str, Any]], None]
@@ -38,7 +48,8 @@ class ModelControl:
         try:
             if operation == "is_model_ready":
                 return {"value": self.ready(**arguments)}
-            await (self._load if operation == "load_model" else self._unload)(**arguments)
+            async with self._waits():
+                await (self._load if operation == "load_model" else self._unload)(**arguments)
             return {"value": None}
         except CoreError as error:
             return {"error": error.message}

@@ -7,19 +7,30 @@ with the server, and inputs are read-only views of what the client sent.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import json
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from backend_python.api import host as api_host
+from backend_python.api.logger import LogLevel
 from backend_python.api.request import (
     TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
     InferenceRequest,
 )
-from backend_python.runner import ModelRunner, described, is_coroutine
+from backend_python.runner import (
+    ModelRunner,
+    checked_readiness,
+    described,
+    failure,
+    is_coroutine,
+)
 from backend_python.server.errors import failed
 from backend_python.server.local import LocalHost, answer
+from backend_python.server.process import write_log
+from backend_python.server.readiness import LIMIT_S
 from backend_python.server.tensors import model_tensor
 from core.batch import Batch
 from core.errors import internal
@@ -30,6 +41,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+logger = logging.getLogger("core")
 
 
 class InProcess:
@@ -42,11 +55,19 @@ class InProcess:
         self._outputs: frozenset[str] = frozenset()
         # One thread for all calls, so that what the model ties to its thread stays with it.
         self._thread: ThreadPoolExecutor | None = None
+        self._executing = 0  # batches; this and the next: loop thread
+        self._says_ready = True
 
     def open(self) -> None:
         """Import the model and let it initialize. CoreError with its own text if it raises."""
         instance, model = self._instance, self._instance.model
-        self._host = LocalHost(str(model.path), model.decoupled, model.models, instance.loop)
+        self._host = LocalHost(
+            str(model.path),
+            model.decoupled,
+            model.models,
+            instance.loop,
+            model.control(instance.loop),
+        )
         self._outputs = frozenset(model.outputs + model.states)
         if model.mode == "thread":
             self._thread = ThreadPoolExecutor(1, thread_name_prefix=instance.name)
@@ -60,8 +81,37 @@ class InProcess:
     def ready(self) -> bool:
         return self._runner is not None
 
+    async def check(self) -> bool:
+        """What the model's is_ready says; what it said last while it executes. Loop thread."""
+        runner = self._runner
+        if runner is None or not runner.tells_readiness:
+            return runner is not None
+        if not self._executing:
+            try:
+                self._says_ready = await asyncio.wait_for(self._ask(runner), LIMIT_S)
+            except Exception as error:
+                logger.error("is_ready of '%s' failed: %s", self._instance.name, described(error))
+                self._says_ready = False
+        return self._says_ready
+
+    async def _ask(self, runner: ModelRunner) -> bool:
+        loop = asyncio.get_running_loop()
+        with api_host.running(self._host):
+            if self._thread is not None:
+                context = contextvars.copy_context()
+                return await loop.run_in_executor(self._thread, context.run, runner.is_ready)
+            returned = runner.ask_ready()
+            return checked_readiness(await returned if is_coroutine(returned) else returned)
+
     async def execute(self, batch: Batch) -> None:
         """Run a batch; on the loop, or while the loop goes on."""
+        self._executing += 1
+        try:
+            await self._execute(batch)
+        finally:
+            self._executing -= 1
+
+    async def _execute(self, batch: Batch) -> None:
         requests = [self._request(batch, i) for i in range(len(batch.requests))]
         if self._thread is None:
             await self._execute_here(batch, requests)
@@ -155,6 +205,7 @@ class InProcess:
 
     def _fail(self, batch: Batch, error: BaseException) -> None:
         problem = failed(self._instance.name, described(error))
+        write_log(LogLevel.ERROR, *failure(error, self._instance.name))
         for i in range(len(batch.requests)):
             batch.fail(i, problem, failure=True)
 

@@ -32,18 +32,24 @@ Item = core_response.InferenceResponse | CoreError | None
 class LocalHost:
     """What the calls of a model become: calls of the server's own objects. Any thread.
 
-    server   whose models it may call; None if it runs without one
+    server    whose models it may call; None if it runs without one
+    control   what answers its questions about other models; None if it runs without a server
     """
 
     def __init__(
-        self, model_directory: str, decoupled: bool, server: Any, loop: asyncio.AbstractEventLoop
+        self,
+        model_directory: str,
+        decoupled: bool,
+        server: Any,
+        loop: asyncio.AbstractEventLoop,
+        control: ModelControl | None,
     ):
         self.model_directory = model_directory
         self.serving = False
         self._decoupled = decoupled
         self._server = server
         self._loop = loop
-        self._control = None if server is None else ModelControl(server, loop)
+        self._control = control
         self._calls = Calls()
         self._dropped: deque[tuple[str, int]] = deque()
         self._calling = threading.Lock()

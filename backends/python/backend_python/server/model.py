@@ -10,12 +10,13 @@ from typing import Any
 
 import core
 from backend_python.server.control import ModelControl
-from backend_python.server.process import Settings
+from backend_python.server.process import Settings, positive
 from core.errors import invalid
 
 logger = logging.getLogger("core")
 
 DEFAULT_FILE = "model.py"
+EXECUTE_TIMEOUT = "EXECUTE_TIMEOUT_SECONDS"
 MODES = ("process", "thread", "inline")
 
 
@@ -63,7 +64,7 @@ class PythonModel(core.Model):
 
     def control(self, loop: asyncio.AbstractEventLoop) -> ModelControl | None:
         """What answers its questions about other models; None if it runs without a server."""
-        return None if self.models is None else ModelControl(self.models, loop)
+        return None if self.models is None else ModelControl(self.models, loop, self.waits)
 
     @property
     def module_name(self) -> str:
@@ -73,6 +74,14 @@ class PythonModel(core.Model):
     @property
     def settings(self) -> Settings:
         return Settings(self.backend.config)
+
+    @property
+    def execute_timeout_s(self) -> int:
+        """How long an execution may take before its child is stuck; 0 for any time."""
+        text = self.parameter(EXECUTE_TIMEOUT)
+        if not text:
+            return self.settings.execute_timeout_s
+        return positive(text, f"model '{self.name}': parameter {EXECUTE_TIMEOUT} is '{text}'")
 
     def load(self) -> None:
         """Raises CoreError(INVALID) for a missing file or an unknown EXECUTION_MODE."""
@@ -91,7 +100,7 @@ class PythonModel(core.Model):
                 self.name,
                 environment,
             )
-        _ = self.settings  # says now what is wrong with them
+        _ = self.settings, self.execute_timeout_s  # say now what is wrong with them
 
 
 def check_file(file: Path) -> None:

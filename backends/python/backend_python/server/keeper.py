@@ -1,0 +1,277 @@
+"""Keeper: an instance's child is there, from `open` to `close`, whatever happens to it.
+
+PythonInstance ─► [Keeper] ─► Process while it starts, Connection while it serves.  A child that dies is
+started again at once, and ever later if that does not help; requests that come meanwhile wait for it,
+or are refused if that would take long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from backend_python import protocol
+from backend_python.server import process
+from backend_python.server.active import Done
+from backend_python.server.backoff import PATIENCE_S, Backoff
+from backend_python.server.connection import Connection
+from backend_python.server.errors import unhealthy
+from backend_python.server.health import Health
+from backend_python.server.process import Died, Process
+from backend_python.server.watch import Watch
+from core.batch import Batch
+from core.errors import CoreError, internal
+
+if TYPE_CHECKING:
+    from backend_python.server.instance import PythonInstance
+
+logger = logging.getLogger("core")
+
+T = TypeVar("T")
+
+
+class Keeper:
+    """The model runs in a child; this side only passes messages, on the loop."""
+
+    def __init__(self, instance: PythonInstance):
+        self._instance = instance
+        self._health = Health(instance.model.name, instance.model.version)
+        self._backoff = Backoff()
+        self._tells_readiness = False
+        self._lock = threading.Lock()  # guards the next two
+        self._closed = False
+        self._starting: Process | None = None  # a child that initializes
+        # All below: the loop's.
+        self._connection: Connection | None = None
+        self._watch: Watch | None = None
+        self._revival: asyncio.Task[None] | None = None  # while there is no child
+        self._pausing = False  # the revival waits before its next try
+        self._refusal: Exception | None = None  # why, if there will be none for long
+        self._waiting: list[tuple[Batch, Done]] = []  # for the child that is started again
+
+    def open(self) -> None:
+        """Start the child, wait for the model's initialize, and hand it to the loop. A worker thread.
+
+        CoreError with the model's own text and traceback if its initialize raises.
+        """
+        try:
+            child = self._start()
+        except BaseException:
+            self._health.close()
+            raise
+        self._instance.loop.call_soon_threadsafe(self._attach, child)
+
+    def ready(self) -> bool:
+        """Whether there is a child that serves. Any thread."""
+        connection = self._connection
+        return not self._closed and connection is not None and connection.alive
+
+    async def check(self) -> bool:
+        """The same, and what the model's is_ready says if it has one. Loop thread."""
+        connection = self._connection
+        if not self.ready() or connection is None:
+            return False
+        return not self._tells_readiness or await connection.readiness.ask()
+
+    def begin(self, batch: Batch, done: Done) -> None:
+        """Run a batch in the child, or in the next one. Loop thread."""
+        connection = self._connection
+        if connection is not None and connection.alive:
+            connection.begin(batch, done)
+        elif self._closed or self._refusal is not None:
+            done(self._refusal or unhealthy(self._instance.name))
+        else:
+            self._waiting.append((batch, done))
+
+    # a child, from its start to its end ------------------------------------------
+
+    def _start(self) -> Process:
+        """A child whose model is initialized, however long that takes. A worker thread."""
+        instance = self._instance
+        model = instance.model
+        child = process.start(instance.name, model.settings, model.control(instance.loop))
+        question = {
+            "file": str(model.python_file),
+            "module": model.module_name,
+            "directory": str(model.path),
+            "outputs": model.outputs + model.states,
+            "decoupled": model.decoupled,
+            "calls_models": model.models is not None,
+            "arguments": instance.arguments(),
+        }
+        try:
+            self._begin_to_start(child)
+            try:
+                answer = child.ask(protocol.INITIALIZE, question, protocol.INITIALIZED, None)
+            finally:
+                with self._lock:
+                    self._starting = None
+        except Died:
+            child.kill()
+            raise unhealthy(instance.name) from None
+        except BaseException:
+            child.kill()
+            raise
+        if "error" in answer:
+            child.finalize()
+            raise internal(answer["error"])
+        self._tells_readiness = bool(answer.get("tells_readiness"))
+        return child
+
+    def _begin_to_start(self, child: Process) -> None:
+        with self._lock:
+            if self._closed:
+                raise unhealthy(self._instance.name)
+            self._starting = child
+
+    def _attach(self, child: Process) -> None:
+        """The child serves from now on."""
+        model = self._instance.model
+        loop = self._instance.loop
+        connection = self._connection = Connection(
+            child,
+            loop,
+            model.decoupled,
+            self._died,
+            self.begin,
+            self._ahead,
+            model.outputs,
+            model.states,
+            model.models,
+        )
+        settings = model.settings
+        self._watch = Watch(
+            loop,
+            model.execute_timeout_s,
+            settings.timeout_s,
+            child.pid,
+            connection.executing,
+            connection.end,
+        )
+        self._health.serves(True)
+        waiting, self._waiting = self._waiting, []
+        for batch, done in waiting:
+            _begin(connection, batch, done)
+        self._instance.changed()
+
+    def _ahead(self, batches: int) -> None:
+        """Only where requests run one by one: a batcher does better to wait for more of them, and a
+        sequence's next request needs what the last one left."""
+        if self._instance.model.one_by_one:
+            self._instance.ahead = batches
+
+    def _died(self) -> None:
+        """The connection ends and closes its child; there is to be another."""
+        connection, watch = self._connection, self._watch
+        if connection is None or watch is None:
+            return
+        watch.close()
+        self._health.serves(False)
+        if connection.worked:
+            self._backoff.worked()
+        self._revival = self._instance.loop.create_task(self._revive(self._backoff.failed()))
+        self._instance.changed()
+
+    async def _revive(self, pause_s: float) -> None:
+        """Start children until one can serve. Who waits shares the fate of the next try."""
+        error: Exception = unhealthy(self._instance.name)
+        while not self._closed:
+            await self._pause(pause_s, error)
+            try:
+                child = await self._elsewhere(self._start)
+            except Exception as raised:
+                error = raised
+                pause_s = self._backoff.failed()
+                self._tell(error, pause_s)
+                self._refuse_waiting(error)
+                continue
+            if self._closed:
+                await self._elsewhere(child.kill)
+                return
+            self._revival = None
+            self._health.restarted()
+            self._attach(child)
+            return
+
+    async def _pause(self, pause_s: float, error: Exception) -> None:
+        """Wait; in a long pause requests are refused with `error`."""
+        if pause_s > PATIENCE_S:
+            self._refusal = error
+            self._refuse_waiting(error)
+        self._pausing = True
+        try:
+            await asyncio.sleep(pause_s)
+        finally:
+            self._pausing = False
+            self._refusal = None
+
+    def _tell(self, error: Exception, pause_s: float) -> None:
+        if not self._closed:
+            text = error.message if isinstance(error, CoreError) else repr(error)
+            name = self._instance.name
+            logger.error("'%s' cannot start again, next try in %g s: %s", name, pause_s, text)
+
+    def _refuse_waiting(self, error: Exception) -> None:
+        waiting, self._waiting = self._waiting, []
+        for _, done in waiting:
+            done(error)
+
+    async def _elsewhere(self, function: Callable[[], T]) -> T:
+        """Call what may take long on a thread for that alone."""
+        thread = ThreadPoolExecutor(1, thread_name_prefix=self._instance.name)
+        try:
+            return await self._instance.loop.run_in_executor(thread, function)
+        finally:
+            thread.shutdown(wait=False)
+
+    # the end -----------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let the model finalize and end the child; if it still executes, end it at once. A worker
+        thread, while the loop runs."""
+        with self._lock:
+            self._closed = True
+            if self._starting is not None:
+                self._starting.kill_soon()
+        detached: Future[Connection | None] = Future()
+        revived: Future[None] = Future()
+        self._instance.loop.call_soon_threadsafe(self._detach, detached, revived)
+        connection = detached.result()
+        revived.result()
+        if connection is None:
+            return
+        if not connection.detached:
+            connection.ended.result()  # it has been killed
+        elif connection.was_busy:
+            connection.process.kill()
+        else:
+            connection.process.finalize()
+
+    def _detach(self, detached: Future[Connection | None], revived: Future[None]) -> None:
+        """Give the channel back to the thread that closes, and start no other child."""
+        connection, self._connection = self._connection, None
+        if self._watch is not None:
+            self._watch.close()
+        self._refuse_waiting(unhealthy(self._instance.name))
+        if connection is not None:
+            connection.detach()
+            connection.fail_all()
+        self._health.close()
+        detached.set_result(connection)
+        if (revival := self._revival) is None or revival.done():
+            revived.set_result(None)
+        else:
+            revival.add_done_callback(lambda _: revived.set_result(None))
+            if self._pausing:  # what goes on elsewhere sees that it is over
+                revival.cancel()
+
+
+def _begin(connection: Connection, batch: Batch, done: Done) -> None:
+    try:
+        connection.begin(batch, done)
+    except Exception as error:
+        done(error)

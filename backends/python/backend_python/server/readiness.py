@@ -1,0 +1,67 @@
+"""Whether a model says that it is ready: its `is_ready`, asked in its child. Loop thread only."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import orjson
+
+from backend_python import protocol
+from backend_python.protocol import Frame
+
+logger = logging.getLogger("core")
+
+LIMIT_S = 5.0  # for the answer, as in Triton
+
+
+class Readiness:
+    """Asks one child. Who asks while a question is open gets the same answer.
+
+    name   of the instance
+    send   sends a message: kind, number
+    busy   whether the child executes: it cannot be asked then, and what it said last is true
+    """
+
+    def __init__(self, name: str, send: Callable[[int, int], None], busy: Callable[[], bool]):
+        self._name = name
+        self._send = send
+        self._busy = busy
+        self._number = 0
+        self._question: asyncio.Future[bool] | None = None  # that is open
+        self._last = True
+
+    async def ask(self) -> bool:
+        """What the model says; False after five seconds without an answer, or if it raises."""
+        if self._question is None:
+            if self._busy():
+                return self._last
+            self._number += 1
+            self._question = asyncio.get_running_loop().create_future()
+            self._send(protocol.ASK, self._number)
+        question = self._question
+        await asyncio.wait([question], timeout=LIMIT_S)
+        if not question.done():
+            logger.warning("is_ready of '%s' has not answered in %g s", self._name, LIMIT_S)
+            self._settle(False)
+        return question.result()
+
+    def told(self, frame: Frame) -> None:
+        """A TOLD."""
+        if frame.number != self._number:
+            return  # it is too late
+        answer = orjson.loads(frame.content)
+        if "error" in answer:
+            logger.error("is_ready of '%s' failed: %s", self._name, answer["error"])
+        self._settle(answer.get("value") is True)
+
+    def close(self) -> None:
+        """The child is not to be asked any more."""
+        self._settle(False)
+
+    def _settle(self, ready: bool) -> None:
+        question, self._question = self._question, None
+        self._last = ready
+        if question is not None and not question.done():
+            question.set_result(ready)

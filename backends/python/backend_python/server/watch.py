@@ -1,0 +1,75 @@
+"""Ends a child that does not come back from an execution. Loop thread only.
+
+There is no limit unless one is set: a model may compute for as long as it likes. A process that has
+been stopped by a signal does not compute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+_LOOKS = 8  # within the limit
+_LONGEST_S = 5.0  # between two looks
+
+
+class Watch:
+    """Looks from time to time, so that a batch costs nothing.
+
+    limit_s    an execution may take; 0 for any time
+    stopped_s  a process may be stopped while it should execute
+    pid        of the process
+    executing  gives the number of the batch that is executed, None if there is none
+    stuck      told once, with the reason
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        limit_s: float,
+        stopped_s: float,
+        pid: int,
+        executing: Callable[[], int | None],
+        stuck: Callable[[str], None],
+    ):
+        self._loop = loop
+        self._limit_s = limit_s
+        self._stopped_s = stopped_s
+        self._pid = pid
+        self._executing = executing
+        self._stuck = stuck
+        self._number: int | None = None  # of the batch that was executed at the last look
+        self._since = 0.0
+        shortest = min(limit_s or stopped_s, stopped_s)
+        self._period_s = min(_LONGEST_S, shortest / _LOOKS)
+        self._timer = loop.call_later(self._period_s, self._look)
+
+    def close(self) -> None:
+        """Look no more."""
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        number = self._executing()
+        now = self._loop.time()
+        if number is None or number != self._number:
+            self._number, self._since = number, now
+        elif (reason := self._reason(now - self._since)) is not None:
+            self._stuck(reason)
+            return
+        self._timer = self._loop.call_later(self._period_s, self._look)
+
+    def _reason(self, seconds: float) -> str | None:
+        if self._limit_s and seconds >= self._limit_s:
+            return f"has not come back from execute within {self._limit_s:g} seconds"
+        if seconds >= self._stopped_s and _state(self._pid) == "T":
+            return f"has been stopped by a signal for {self._stopped_s:g} seconds"
+        return None
+
+
+def _state(pid: int) -> str:
+    """The letter of a process's state: R, S, D, T for stopped, t for stopped by a debugger, …"""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):  # it has ended
+        return ""
