@@ -91,7 +91,7 @@ async def test_how_a_child_ended_is_in_the_log(serve, caplog, ends, status):
 
     while not caplog.messages:
         await asyncio.sleep(0.01)
-    ended = f"exit status {status}" if status else f"signal {signal.SIGTERM.value}"
+    ended = f"exit status {status}" if status else "signal 15, SIGTERM"
     assert caplog.messages == [f"Stub process 'm_0' is not healthy. ({ended})"]
 
 

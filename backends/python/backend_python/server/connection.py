@@ -77,7 +77,9 @@ class Connection:
         self.alive = True
         self.detached = False
         self.worked = False  # whether it has executed anything
-        self.was_busy = False  # whether the child executed a batch when it was detached
+        self.was_busy = (
+            False  # whether the child executed or computed something when it was detached
+        )
         self.readiness = Readiness(process.name, self._send, lambda: self.executing() is not None)
         self.ended: Future[None] = Future()  # of a child that has been ended, not of a detached one
         self._nested = NestedCalls(
@@ -125,7 +127,7 @@ class Connection:
         """Stop listening: the channel goes back to a thread that may block."""
         if self.alive:
             self.detached = True
-            self.was_busy = self.executing() is not None
+            self.was_busy = self.executing() is not None or self.readiness.waits
             self.readiness.close()
             self._nested.close(telling=True)
             self._outbox.flush()
@@ -384,9 +386,9 @@ class Connection:
         """The process has ended, whether or not something it started holds the channel open."""
         self._loop.remove_reader(self.process.pidfd)
         self._lost()
-        logger.error("%s (%s)", unhealthy(self.process.name).message, self.process.ending)
-        begun = self.process.outputs.mark
-        self.process.close()
+        begun, ending = self.process.outputs.mark, self.process.ending
+        self.process.close()  # what it printed last is in the log then
+        logger.error("%s (%s)", unhealthy(self.process.name).message, ending)
         self.ended.set_result(None)
         unbegun = {n: self._behind.pop(n) for n in list(self._behind) if n > begun}
         self._fail(self._behind)  # their answers were under way

@@ -165,7 +165,7 @@ class Keeper:
             self._instance.ahead = batches
 
     def _died(self) -> None:
-        """The connection ends and closes its child; there is to be another."""
+        """The connection ends and closes its child; when it is gone, there is to be another."""
         connection, watch = self._connection, self._watch
         if connection is None or watch is None:
             return
@@ -173,12 +173,19 @@ class Keeper:
         self._health.serves(False)
         if connection.worked:
             self._backoff.worked()
-        self._revival = self._instance.loop.create_task(self._revive(self._backoff.failed()))
+        connection.ended.add_done_callback(self._ended)
         self._instance.changed()
+
+    def _ended(self, _: Future[None]) -> None:
+        """The child is gone, and what the model had made in the server."""
+        if not self._closed:
+            pause_s = self._backoff.failed()
+            self._revival = self._instance.loop.create_task(self._revive(pause_s))
 
     async def _revive(self, pause_s: float) -> None:
         """Start children until one can serve. Who waits shares the fate of the next try."""
         error: Exception = unhealthy(self._instance.name)
+        died = self._instance.loop.time()
         while not self._closed:
             await self._pause(pause_s, error)
             try:
@@ -195,6 +202,9 @@ class Keeper:
             self._revival = None
             self._health.restarted()
             self._attach(child)
+            away_s = self._instance.loop.time() - died
+            name = self._instance.name
+            logger.info("'%s' serves again, %.3f s after its process ended", name, away_s)
             return
 
     async def _pause(self, pause_s: float, error: Exception) -> None:

@@ -29,16 +29,18 @@ class Readiness:
         self._send = send
         self._busy = busy
         self._number = 0
+        self.waits = False  # the child has not answered, however long ago it was asked
         self._question: asyncio.Future[bool] | None = None  # that is open
         self._last = True
 
     async def ask(self) -> bool:
         """What the model says; False after five seconds without an answer, or if it raises."""
         if self._question is None:
-            if self._busy():
+            if self._busy() or self.waits:
                 return self._last
             self._number += 1
             self._question = asyncio.get_running_loop().create_future()
+            self.waits = True
             self._send(protocol.ASK, self._number)
         question = self._question
         await asyncio.wait([question], timeout=LIMIT_S)
@@ -50,7 +52,8 @@ class Readiness:
     def told(self, frame: Frame) -> None:
         """A TOLD."""
         if frame.number != self._number:
-            return  # it is too late
+            return
+        self.waits = False
         answer = orjson.loads(frame.content)
         if "error" in answer:
             logger.error("is_ready of '%s' failed: %s", self._name, answer["error"])
