@@ -136,17 +136,18 @@ async def until(condition):
 
 @pytest.fixture
 async def serve(tmp_path):
-    """Serve models: name=(body, options of `write`), or name=body."""
+    """Serve models: name=(body, options of `write`), or name=body; `beside` are not loaded."""
     servers = []
 
-    async def start(trace_config=None, **models):
-        for name, given in models.items():
+    async def start(trace_config=None, load_threads=4, beside=(), **models):
+        for name, given in (*models.items(), *dict(beside).items()):
             body, options = given if isinstance(given, tuple) else (given, {})
             write(tmp_path, name, body, **options)
         options = Options.defaults(
             model_repository=[str(tmp_path)],
             model_control_mode="explicit",
             trace_config=trace_config or {},
+            model_load_thread_count=load_threads,
         )
         server = Server(options, find_backend=lambda name: backend)
         servers.append(server)
@@ -223,6 +224,89 @@ async def test_calls_may_be_nested_deeper_than_any_pool(serve, mode):
     answers = await asyncio.gather(*[models.ask(f"level{depth}", n) for n in range(20)])
 
     assert answers == [[2 * n + depth] for n in range(20)]
+
+
+THOUSAND = {
+    "one after another, on a thread": """
+def execute(self, requests):
+    return [respond(sum(y_of(call("relay", x_of(r)).exec()) for _ in range(1000)))
+            for r in requests]
+""",
+    "on a thousand threads": """
+def execute(self, requests):
+    found = []
+    def one(x):
+        found.append(y_of(call("relay", x).exec()))
+    threads = [threading.Thread(target=one, args=(x_of(requests[0]),)) for _ in range(1000)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [respond(sum(found))]
+""",
+    "in one coroutine": """
+async def execute(self, requests):
+    x = x_of(requests[0])
+    answers = await asyncio.gather(*[call("relay", x).async_exec() for _ in range(1000)])
+    return [respond(sum(map(y_of, answers)))]
+""",
+    "to a decoupled model": """
+async def execute(self, requests):
+    x = x_of(requests[0])
+    streams = await asyncio.gather(
+        *[call("count", x * 0 + 2).async_exec(decoupled=True) for _ in range(1000)])
+    async def summed(stream):
+        return sum([y_of(answer) async for answer in stream])
+    return [respond(sum(await asyncio.gather(*map(summed, streams))) * 2 * x)]
+""",
+}
+
+
+@pytest.mark.parametrize("way", THOUSAND)
+async def test_a_thousand_calls_that_call_again_finish(serve, way):
+    relay = """
+    async def execute(self, requests):
+        return [respond(y_of(await call("double", x_of(r)).async_exec())) for r in requests]
+    """
+    models = await serve(
+        double=(DOUBLE, {"mode": "inline"}),
+        relay=(relay, {"mode": "inline"}),
+        count=(COUNT, {"mode": "thread", "decoupled": True}),
+        caller=THOUSAND[way],
+    )
+
+    assert await models.ask("caller", 3) == [6000]
+
+
+async def test_a_thousand_calls_pass_through_children_that_call_children(serve):
+    relay = """
+    def execute(self, requests):
+        return [respond(y_of(call("double", x_of(r)).exec())) for r in requests]
+    """
+    models = await serve(double=DOUBLE, relay=relay, caller=THOUSAND["in one coroutine"])
+
+    assert await models.ask("caller", 3) == [6000]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_loads_that_wait_for_loads_do_not_fill_the_places(serve, mode):
+    chain = """
+def initialize(self, args):
+    name, number = args["model_name"].split("_")
+    pb_utils.load_model("last" if number == "1" else f"{name}_{int(number) - 1}")
+
+def execute(self, requests):
+    return [respond(x_of(r)) for r in requests]
+"""
+    names = [f"{name}_{number}" for name in "abcd" for number in (1, 2, 3)]
+    options = {"mode": mode, "count": 2}
+    models = await serve(
+        load_threads=1, beside={"last": DOUBLE, **{name: (chain, options) for name in names}}
+    )
+
+    await asyncio.gather(*[models.server.load(f"{name}_3") for name in "abcd"])
+
+    assert all(models.server.model_ready(name) for name in (*names, "last"))
 
 
 @pytest.mark.parametrize("mode", MODES)
