@@ -1,5 +1,9 @@
 """The module that a Triton model.py imports. Its parts are in backend_python.api."""
 
+import json
+import struct
+
+import numpy as np
 from backend_python.api.datatypes import (
     TRITON_STRING_TO_NUMPY,
     numpy_to_triton_type,
@@ -67,9 +71,12 @@ __all__ = [
     "get_output_config_by_name",
     "get_output_tensor_by_name",
     "is_model_ready",
+    "json",
     "load_model",
+    "np",
     "numpy_to_triton_type",
     "serialize_byte_tensor",
+    "struct",
     "triton_string_to_numpy",
     "triton_to_numpy_type",
     "unload_model",

@@ -268,7 +268,9 @@ def test_a_request_that_a_model_makes_keeps_its_fields():
 @pytest.mark.parametrize(
     "changes",
     [{"model_name": ...}, {"inputs": ...}, {"requested_output_names": ...}, {"inputs": ["x"]},
-     {"correlation_id": None}, {"correlation_id": -1}, {"correlation_id": 2**64}],
+     {"correlation_id": -1}, {"correlation_id": 2**64}, {"requested_output_names": "y"},
+     {"requested_output_names": [1]}, {"flags": -1}, {"timeout": -1}, {"timeout": 1.5},
+     {"request_id": 5}, {"preferred_memory": 5}, {"trace": 5}],
     ids=str,
 )  # fmt: skip
 def test_wrong_arguments_of_a_request_raise(changes):
@@ -276,13 +278,47 @@ def test_wrong_arguments_of_a_request_raise(changes):
         request(**changes)
 
 
+@pytest.mark.parametrize(
+    "changes,text",
+    [
+        ({"inputs": [None]}, "Input tensor for request with id 'i' and model name 'n' should not be "
+         "empty."),
+        ({"requested_output_names": ["y", ""]}, "Requested output name for request with id 'i' and "
+         "model name 'n' should not be empty."),
+        ({"correlation_id": None}, "Correlation ID must be integer or string"),
+        ({"correlation_id": 1.5}, "Correlation ID must be integer or string"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_a_request_lacks_is_told(changes, text):
+    with pytest.raises(pb_utils.TritonModelException) as error:
+        request(request_id="i", **changes)
+
+    assert str(error.value) == text
+
+
+def test_a_response_with_an_empty_place_is_told():
+    with pytest.raises(pb_utils.TritonModelException) as error:
+        pb_utils.InferenceResponse([None])
+
+    assert str(error.value) == "Output tensor for inference response should not be empty."
+
+
+def test_a_call_to_be_awaited_needs_a_running_loop():
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        request().async_exec()
+
+
 def test_calls_outside_of_a_model_say_so():
+    async def call_and_await():
+        await request().async_exec()
+
     for call in (
         lambda: pb_utils.Logger.log_info("x"),
         pb_utils.get_model_dir,
         lambda: pb_utils.MetricFamily("n", "d", pb_utils.MetricFamily.COUNTER),
         lambda: request().exec(),
-        lambda: asyncio.run(request().async_exec()),
+        lambda: asyncio.run(call_and_await()),
         lambda: pb_utils.load_model("n"),
     ):
         with pytest.raises(pb_utils.TritonModelException, match="only be used by a model"):

@@ -68,11 +68,11 @@ def triton_to_numpy_type(data_type: int) -> type | None:
 
 
 def numpy_to_triton_type(data_type: Any) -> int | None:
-    """The number of a numpy scalar type (`np.float32`); None if it is no datatype."""
+    """The number of a numpy scalar type or dtype (`np.float32`); None if it is no datatype."""
     if data_type is np.bytes_:
         return BYTES
     for number, dtype in NUMPY.items():
-        if dtype.type is data_type:
+        if data_type == dtype.type:
             return number
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsFloat
 
 from backend_python.api.errors import TritonModelException
 from backend_python.api.host import Host, current
@@ -51,12 +51,14 @@ class MetricFamily:
 
         buckets   upper bounds, rising; for a histogram, and needed there
         """
+        if labels is not None and not isinstance(labels, dict):
+            raise TritonModelException("Failed to create metric. Labels must be a dictionary.")
+        if buckets is not None and not isinstance(buckets, (list, tuple)):
+            raise TritonModelException("Failed to create metric. Buckets must be a list.")
         if self._kind is MetricKind.HISTOGRAM and buckets is None:
             raise TritonModelException("Failed to create metric. Missing required buckets.")
         if self._kind is not MetricKind.HISTOGRAM and buckets is not None:
-            raise TritonModelException(
-                "Failed to create metric. Unexpected buckets found: only a histogram has them."
-            )
+            raise TritonModelException("Failed to create metric. Unexpected buckets found.")
         labels = labels or {}
         if not all(isinstance(text, str) for pair in labels.items() for text in pair):
             raise TritonModelException("Failed to create metric. Labels must be str for str.")
@@ -85,15 +87,15 @@ class Metric:
 
     def increment(self, value: float) -> None:
         """Add to a counter (value >= 0) or a gauge."""
-        self._operate("increment", float(value))
+        self._operate("increment", value)
 
     def set(self, value: float) -> None:
         """Set a gauge."""
-        self._operate("set", float(value))
+        self._operate("set", value)
 
     def observe(self, value: float) -> None:
         """Count a value in a histogram."""
-        self._operate("observe", float(value))
+        self._operate("observe", value)
 
     def value(self) -> float:
         """What a counter or a gauge shows."""
@@ -102,11 +104,13 @@ class Metric:
 
     def _operate(self, operation: str, value: float) -> Any:
         assert self._host is not None
+        if not isinstance(value, SupportsFloat):
+            raise TypeError(f"{operation}() takes a number, found {type(value)}")
         return _ask(
             self._host,
             f"{'get' if operation == 'value' else operation} metric value",
             "metric_operate",
-            {"metric": self._number, "operation": operation, "value": value},
+            {"metric": self._number, "operation": operation, "value": float(value)},
             prefix="Failed to ",
         )
 

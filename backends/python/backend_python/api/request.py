@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from backend_python.api.errors import TritonError, TritonModelException
 from backend_python.api.host import Answers, Host, Key, current
@@ -11,6 +12,9 @@ from backend_python.api.iterator import ResponseIterator
 from backend_python.api.response import InferenceResponse, Parameters, parameters_json
 from backend_python.api.sender import InferenceResponseSender
 from backend_python.api.tensor import Tensor
+
+if TYPE_CHECKING:
+    import asyncio
 
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2
@@ -108,21 +112,28 @@ class InferenceRequest:
                 raise TypeError(f"InferenceRequest: {name} is missing")
         assert inputs is not None and requested_output_names is not None
         assert model_name is not None
+        _check("request_id", request_id, str)
+        _check("model_name", model_name, str)
+        _check("model_version", model_version, int)
+        _check("preferred_memory", preferred_memory, (PreferredMemory, type(None)))
+        _check("trace", trace, (InferenceTrace, type(None)))
+        _check_number("flags", flags, 2**32)
+        _check_number("timeout", timeout, 2**64)
+        if not isinstance(correlation_id, str):
+            if isinstance(correlation_id, bool) or not isinstance(correlation_id, int):
+                raise TritonModelException("Correlation ID must be integer or string")
+            _check_number("correlation_id", correlation_id, 2**64)
+        asked = f"for request with id '{request_id}' and model name '{model_name}'"
         for tensor in inputs:
-            if not isinstance(tensor, Tensor):
-                raise TypeError(
-                    f"InferenceRequest: inputs must be a list of Tensor, found {type(tensor)} in it"
-                )
-        if isinstance(correlation_id, bool) or not isinstance(correlation_id, (int, str)):
-            raise TypeError(
-                f"InferenceRequest: correlation_id must be an int or a str, "
-                f"found {type(correlation_id)}"
-            )
-        if isinstance(correlation_id, int) and not 0 <= correlation_id < 2**64:
-            raise TypeError(
-                f"InferenceRequest: correlation_id must be within 0 and 2^64-1, "
-                f"found {correlation_id}"
-            )
+            if tensor is None:
+                raise TritonModelException(f"Input tensor {asked} should not be empty.")
+            _check("inputs, a list of Tensor,", tensor, Tensor)
+        if isinstance(requested_output_names, str):
+            raise TypeError("InferenceRequest: requested_output_names must be a list, found a str")
+        for name in requested_output_names:
+            _check("requested_output_names, a list of str,", name, str)
+            if not name:
+                raise TritonModelException(f"Requested output name {asked} should not be empty.")
         self._host = None
         self._key = (None, 0)
         self._sender = None
@@ -215,7 +226,8 @@ class InferenceRequest:
         return self._flags
 
     def set_flags(self, flags: int) -> None:
-        self._flags = int(flags)
+        _check_number("flags", flags, 2**32)
+        self._flags = flags
 
     def timeout(self) -> int:
         return self._timeout
@@ -262,17 +274,23 @@ class InferenceRequest:
             return ResponseIterator(answers)
         return answers.wait() or _none()
 
-    async def async_exec(self, decoupled: bool = False) -> InferenceResponse | ResponseIterator:
-        """The same, to be awaited; while it waits, other coroutines run. The iterator takes
-        `async for`, and `for`, which waits on its thread."""
+    def async_exec(
+        self, decoupled: bool = False
+    ) -> asyncio.Future[InferenceResponse | ResponseIterator]:
+        """Begin the same; the future has what `exec` gives. Whoever cancels it, cancels the call.
+
+        The iterator takes `async for`, and `for`, which waits on its thread. RuntimeError outside of
+        a coroutine.
+        """
+        import asyncio  # a model with coroutines has paid for it
+
+        loop = asyncio.get_running_loop()
         answers = self._begin(decoupled, blocking=False)
-        if decoupled:
-            return ResponseIterator(answers)
-        try:
-            return await answers.arrival() or _none()
-        except BaseException:  # the caller was cancelled, and so is the call
-            answers.drop()
-            raise
+        if not decoupled:
+            return loop.create_task(_only(answers))
+        future = loop.create_future()
+        future.set_result(ResponseIterator(answers))
+        return future
 
     def _begin(self, decoupled: bool, *, blocking: bool) -> Answers:
         if self._host is not None:
@@ -281,6 +299,24 @@ class InferenceRequest:
                 "the name of the model to call."
             )
         return current().infer(self, bool(decoupled), blocking=blocking)
+
+
+async def _only(answers: Answers) -> InferenceResponse | ResponseIterator:
+    try:
+        return await answers.arrival() or _none()
+    except BaseException:  # the caller was cancelled, and so is the call
+        answers.drop()
+        raise
+
+
+def _check(name: str, value: Any, expected: type | tuple[type, ...]) -> None:
+    if not isinstance(value, expected):
+        raise TypeError(f"InferenceRequest: {name} must not have a {type(value)}")
+
+
+def _check_number(name: str, value: Any, below: int) -> None:
+    if not isinstance(value, SupportsIndex) or not 0 <= value.__index__() < below:
+        raise TypeError(f"InferenceRequest: {name} must be from 0 to {below - 1}, found {value!r}")
 
 
 def _none() -> InferenceResponse:

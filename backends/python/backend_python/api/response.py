@@ -33,6 +33,10 @@ class InferenceResponse:
                 f"InferenceResponse: output_tensors must be a list, found {type(output_tensors)}"
             )
         for tensor in output_tensors:
+            if tensor is None:
+                raise TritonModelException(
+                    "Output tensor for inference response should not be empty."
+                )
             if type(tensor) is not Tensor and not isinstance(tensor, Tensor):
                 raise TypeError(
                     "InferenceResponse: output_tensors must be a list of Tensor, "

@@ -132,7 +132,7 @@ class Tensor:
 
         return dlpack.export(self._values(), self._number)
 
-    def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
+    def __dlpack__(self, stream: Any = None, **_: Any) -> Any:
         return self.to_dlpack()  # host memory: there is no stream to wait for
 
     def __dlpack_device__(self) -> tuple[int, int]:
