@@ -366,3 +366,41 @@ async def test_times_of_execute_are_those_of_the_model(serve, mode):
     assert 0.49e9 < found.compute_infer.ns < 2e9
     assert found.compute_input.ns + found.compute_output.ns < 0.4e9
     assert (found.execution_count, found.inference_count, found.success.count) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("decoupled", [False, True])
+async def test_an_answer_in_the_memory_of_a_gpu_is_copied_out(serve, mode, decoupled):
+    # The host's memory plays the GPU's: what is copied by CUDA's driver is copied as it is.
+    source = """
+    def initialize(self, args):
+        import ctypes
+        from backend_python.api import cuda, dlpack
+        cuda.copy_to_host = lambda address, size, device: np.frombuffer(
+            ctypes.string_at(address, size), np.uint8)
+        self.lend = dlpack.lend
+
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            y = request.inputs()[0].as_numpy() * 2
+            steps = tuple(step // y.itemsize for step in y.strides)
+            capsule = self.lend(y.ctypes.data, y.shape, steps, 11, (2, 0), y)
+            answer = pb_utils.InferenceResponse([pb_utils.Tensor.from_dlpack("y", capsule)])
+            if not pb_utils.using_decoupled_model_transaction_policy(self.config):
+                answers.append(answer)
+                continue
+            sender = request.get_response_sender()
+            sender.send(answer)
+            sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+        return answers or None
+
+    config = {"model_transaction_policy": {"decoupled": DECOUPLED}}
+    """.replace("DECOUPLED", str(decoupled))
+    model = await serve(source, "max_batch_size: 4", mode=mode, decoupled=decoupled)
+
+    x = np.array([[1, 2, 3]], np.float32)
+    answers = [answer async for answer in model.ask({"x": x})]
+
+    found = [each.output("y").array.tolist() for each in answers if each.outputs]
+    assert found == [[[2, 4, 6]]]

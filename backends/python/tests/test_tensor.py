@@ -1,5 +1,7 @@
 """triton_python_backend_utils.Tensor, with numpy and with DLPack."""
 
+import ctypes
+import ctypes.util
 import gc
 import weakref
 
@@ -183,10 +185,104 @@ def test_what_cannot_be_read_is_refused(value, text):
         pb_utils.Tensor.from_dlpack("t", value)
 
 
-def test_a_tensor_of_a_device_is_refused():
+class OnGpu:
+    """Says of an array that it is in the memory of a GPU."""
+
+    def __init__(self, array, number):
+        self.array, self.number, self.streams = array, number, []
+
+    def __dlpack_device__(self):
+        return 2, 1
+
+    def __dlpack__(self, stream=None):
+        self.streams.append(stream)
+        size = self.array.itemsize
+        steps = tuple(step // size for step in self.array.strides)
+        at = self.array.ctypes.data
+        return dlpack.lend(at, self.array.shape, steps, self.number, (2, 1), self.array)
+
+
+@pytest.fixture
+def copied(monkeypatch):
+    """What has been copied from the GPU: bytes and device."""
+    found = []
+
+    def copy_to_host(address, size, device):
+        found.append((size, device))
+        return np.frombuffer(ctypes.string_at(address, size), np.uint8)
+
+    monkeypatch.setattr("backend_python.api.cuda.copy_to_host", copy_to_host)
+    return found
+
+
+def test_a_tensor_of_a_gpu_stays_there_until_it_leaves_the_model(copied):
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    lender = OnGpu(array, 11)
+
+    tensor = pb_utils.Tensor.from_dlpack("t", lender)
+
+    assert (tensor.name(), tensor.shape(), tensor.triton_dtype()) == ("t", [2, 3], 11)
+    assert not tensor.is_cpu() and tensor.__dlpack_device__() == (2, 1)
+    assert lender.streams == [1]  # the default one, on which it is copied
+    with pytest.raises(pb_utils.TritonModelException) as error:
+        tensor.as_numpy()
+    assert str(error.value) == "Tensor is stored in GPU and cannot be converted to NumPy."
+    again = pb_utils.Tensor.from_dlpack("u", pb_utils.Tensor.from_dlpack("u", tensor.to_dlpack()))
+    assert (again.name(), again.shape(), again.is_cpu()) == ("u", [2, 3], False)
+    assert copied == []
+
+    assert bytes(again._wire()) == array.tobytes()
+    assert tensor._values().tolist() == array.tolist()
+    assert copied == [(24, 1), (24, 1)]
+
+
+def test_an_empty_tensor_of_a_gpu_has_no_bytes(copied):
+    tensor = pb_utils.Tensor.from_dlpack("t", OnGpu(np.zeros((0, 3), np.int8), 6))
+
+    assert tensor.shape() == [0, 3] and not tensor.is_cpu()
+    assert tensor._values().shape == (0, 3)
+
+
+def test_memory_of_a_gpu_is_given_back_with_its_last_user(copied):
+    array = np.arange(5)
+    gone = weakref.ref(array)
+    tensor = pb_utils.Tensor.from_dlpack("t", OnGpu(array, 9))
+    capsule = tensor.to_dlpack()
+    del array, tensor
+    gc.collect()
+    assert gone() is not None
+
+    del capsule
+    gc.collect()
+    assert gone() is None
+
+
+def test_without_a_driver_a_tensor_of_a_gpu_says_so():
+    if ctypes.util.find_library("cuda"):
+        pytest.skip("there is a driver")
+    tensor = pb_utils.Tensor.from_dlpack("t", OnGpu(np.arange(5), 9))
+
+    with pytest.raises(pb_utils.TritonModelException, match="GPU tensor cannot be copied: libcuda"):
+        tensor._wire()
+
+
+@pytest.mark.gpu
+def test_a_tensor_of_pytorch_leaves_its_gpu():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    values = torch.arange(6, dtype=torch.float32, device="cuda").reshape(2, 3) * 2
+
+    tensor = pb_utils.Tensor.from_dlpack("t", values)
+
+    assert not tensor.is_cpu() and tensor._values().tolist() == [[0, 2, 4], [6, 8, 10]]
+    assert torch.from_dlpack(tensor).data_ptr() == values.data_ptr()
+
+
+def test_a_tensor_of_another_device_is_refused():
     class OnDevice:
         def __dlpack_device__(self):
-            return 2, 0
+            return 4, 0
 
         def __dlpack__(self):
             raise AssertionError("not to be asked")

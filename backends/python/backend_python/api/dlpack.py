@@ -1,4 +1,4 @@
-"""DLPack, both ways, for host memory.
+"""DLPack, both ways: host memory as arrays, GPU memory as it is.
 
 Written with ctypes and not over numpy's own DLPack, which has no BF16, and in older releases no BOOL
 and no read-only arrays. The structures are those of dlpack.h, version 0.x: `DLManagedTensor`.
@@ -15,7 +15,8 @@ import numpy as np
 from backend_python.api import datatypes
 from backend_python.api.errors import TritonModelException
 
-CPU, CUDA_HOST = 1, 3  # DLDeviceType: host memory, pageable and pinned
+CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType; 3 is pinned host memory
+_LEGACY_STREAM = 1  # what `__dlpack__` takes: the producer's work is done for CUDA's default stream
 
 _INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6  # DLDataTypeCode
 
@@ -111,34 +112,80 @@ _destructor = _Destructor(_destroy)
 
 def export(array: np.ndarray[Any, Any], number: int) -> Any:
     """A capsule of a C-ordered array (BF16 as its bit patterns). It shares the array's memory."""
-    code, bits = _TYPES[number]
-    dims = (ctypes.c_int64 * array.ndim)(*array.shape)
     item = array.itemsize
-    strides = (ctypes.c_int64 * array.ndim)(*(step // item for step in array.strides))
+    steps = tuple(step // item for step in array.strides)
+    return lend(array.ctypes.data, array.shape, steps, number, (CPU, 0), array)
+
+
+def lend(
+    address: int,
+    shape: tuple[int, ...],
+    steps: tuple[int, ...],
+    number: int,
+    device: tuple[int, int],
+    owner: Any,
+) -> Any:
+    """A capsule of memory that `owner` keeps.
+
+    steps   elements from one to the next, of each dimension
+    """
+    code, bits = _TYPES[number]
+    dims = (ctypes.c_int64 * len(shape))(*shape)
+    strides = (ctypes.c_int64 * len(shape))(*steps)
     managed = _Managed()
-    managed.tensor.data = array.ctypes.data
-    managed.tensor.device = _Device(CPU, 0)
-    managed.tensor.ndim = array.ndim
+    managed.tensor.data = address
+    managed.tensor.device = _Device(*device)
+    managed.tensor.ndim = len(shape)
     managed.tensor.dtype = _DataType(code, bits, 1)
     managed.tensor.shape = ctypes.cast(dims, ctypes.POINTER(ctypes.c_int64))
     managed.tensor.strides = ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
     managed.deleter = _deleter
-    address = ctypes.addressof(managed)
-    _exported[address] = (managed, dims, strides, array)
-    return _new(address, _NAME, _destructor)
+    at = ctypes.addressof(managed)
+    _exported[at] = (managed, dims, strides, owner)
+    return _new(at, _NAME, _destructor)
 
 
-class _Owner:
-    """Keeps a producer's tensor until the last numpy view of it is gone."""
+class Borrowed:
+    """A tensor of a producer, which it keeps until the last user is gone.
 
-    def __init__(self, managed: _Managed, address: int, shape: tuple[int, ...], dtype: str):
+    device    DLDeviceType and number of the device
+    address   of the first element, 0 if there is none
+    """
+
+    def __init__(self, managed: _Managed, number: int):
+        tensor = managed.tensor
         self._managed = managed
+        self.number = number
+        self.shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+        self.device = (int(tensor.device.device_type), int(tensor.device.device_id))
+        empty = 0 in self.shape or not tensor.data
+        self.address = 0 if empty else int(tensor.data + tensor.byte_offset)
+
+    @property
+    def on_host(self) -> bool:
+        return self.device[0] in (CPU, CUDA_HOST)
+
+    def array(self) -> np.ndarray[Any, Any]:
+        """Of host memory: an array that shares it. BF16 as its bit patterns."""
+        dtype = datatypes.NUMPY[self.number]
+        if not self.address:
+            return np.empty(self.shape, dtype)
         self.__array_interface__ = {
-            "data": (address, False),
-            "shape": shape,
-            "typestr": dtype,
+            "data": (self.address, False),
+            "shape": self.shape,
+            "typestr": dtype.str,
             "version": 3,
         }
+        return np.asarray(self)
+
+    def capsule(self) -> Any:
+        """The same memory for another consumer."""
+        steps: list[int] = []
+        step = 1
+        for dim in reversed(self.shape):
+            steps.insert(0, step)
+            step *= dim
+        return lend(self.address, self.shape, tuple(steps), self.number, self.device, self)
 
     def __del__(self) -> None:
         if self._managed.deleter:
@@ -149,33 +196,34 @@ def is_capsule(value: Any) -> bool:
     return type(value).__name__ == "PyCapsule"
 
 
-def read(value: Any) -> tuple[np.ndarray[Any, Any], int]:
-    """The array of a capsule, or of an object with `__dlpack__`, and its datatype's number.
+def borrow(value: Any) -> Borrowed:
+    """The tensor of a capsule, or of an object with `__dlpack__`.
 
-    The array shares the producer's memory and keeps it. TritonModelException for what cannot be read.
+    TritonModelException for what cannot be read.
     """
     if not is_capsule(value):
-        if not (hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__")):
-            raise TritonModelException(
-                "Provided tensor is not supported. Tensor must be a DLPack capsule "
-                "or have `__dlpack__` and `__dlpack_device__` attributes"
-            )
-        _refuse_device(int(value.__dlpack_device__()[0]))
-        if isinstance(value, np.ndarray) and not value.flags.writeable:
-            value = value.copy()  # numpy does not lend a read-only array
-        value = value.__dlpack__()
+        value = _capsule_of(value)
     if not _is_valid(value, _NAME):
         raise TritonModelException("DLPack capsule was used before: it can be read only once.")
     managed = _Managed.from_address(_pointer(value, _NAME))
     number = _check(managed.tensor)
     _set_name(value, _USED)
-    shape = tuple(managed.tensor.shape[i] for i in range(managed.tensor.ndim))
-    dtype = datatypes.NUMPY[number]
-    if 0 in shape or not managed.tensor.data:
-        _Owner(managed, 0, (0,), dtype.str)  # gives it back at once
-        return np.empty(shape, dtype), number
-    address = managed.tensor.data + managed.tensor.byte_offset
-    return np.asarray(_Owner(managed, address, shape, dtype.str)), number
+    return Borrowed(managed, number)
+
+
+def _capsule_of(value: Any) -> Any:
+    if not (hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__")):
+        raise TritonModelException(
+            "Provided tensor is not supported. Tensor must be a DLPack capsule "
+            "or have `__dlpack__` and `__dlpack_device__` attributes"
+        )
+    device = int(value.__dlpack_device__()[0])
+    _refuse_device(device)
+    if device in (CUDA, CUDA_MANAGED):
+        return value.__dlpack__(stream=_LEGACY_STREAM)
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        value = value.copy()  # numpy does not lend a read-only array
+    return value.__dlpack__()
 
 
 def _check(tensor: _Tensor) -> int:
@@ -200,7 +248,7 @@ def _check(tensor: _Tensor) -> int:
 
 
 def _refuse_device(device_type: int) -> None:
-    if device_type not in (CPU, CUDA_HOST):
+    if device_type not in (CPU, CUDA, CUDA_HOST, CUDA_MANAGED):
         raise TritonModelException(
             f"DLPack tensor is on a device (DLDeviceType {device_type}); copy it to host memory "
             "first, for example with `.cpu()`."

@@ -20,7 +20,7 @@ _new = object.__new__
 
 
 class Tensor:
-    """A named tensor in host memory, in C order.
+    """A named tensor, in C order; in host memory, but for GpuTensor.
 
     Of a numpy array (shared, not copied, if it is contiguous), of a DLPack tensor, or of bytes that
     came over the channel; these become an array when somebody asks for it.
@@ -96,8 +96,12 @@ class Tensor:
             return tensor._renamed(name)
         from backend_python.api import dlpack  # ctypes: only models that use DLPack pay for it
 
-        array, number = dlpack.read(tensor)
-        return Tensor._shared(name, number, array)
+        borrowed = dlpack.borrow(tensor)
+        if borrowed.on_host:
+            return Tensor._shared(name, borrowed.number, borrowed.array())
+        from backend_python.api.gpu import GpuTensor
+
+        return GpuTensor._borrowed(name, borrowed)
 
     def name(self) -> str:
         return self._name
@@ -164,8 +168,8 @@ class Tensor:
         return memoryview(array).cast("B")  # type: ignore[arg-type]  # numpy 1.x has no stub for it
 
     def _renamed(self, name: str) -> Tensor:
-        other = Tensor.__new__(Tensor)
-        for slot in Tensor.__slots__:
+        other = _new(type(self))
+        for slot in (*Tensor.__slots__, *type(self).__slots__):
             if hasattr(self, slot):
                 setattr(other, slot, getattr(self, slot))
         other._name = name

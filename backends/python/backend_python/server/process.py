@@ -276,7 +276,7 @@ def write_log(level: int, file: str, line: int, text: str, traceback: str = "") 
     number = LEVELS.get(level, logging.INFO)
     if logger.isEnabledFor(number):
         record = logger.makeRecord("core", number, file, line, "%s", (text,), None)
-        record.exc_text = traceback or None
+        record.exc_text = str(traceback) or None
         logger.handle(record)
 
 
