@@ -69,7 +69,7 @@ def opened(serve):
 
 
 async def test_requests_go_to_the_instance_that_is_ready(opened):
-    chain, (zero, one) = await opened()
+    chain, (zero, _) = await opened()
     assert {await number(chain) for _ in range(4)} == {0, 1}
 
     zero.turn(False)
@@ -109,7 +109,7 @@ async def test_a_sequence_waits_for_its_instance(opened):
 
 
 async def test_a_rate_limit_holds_for_those_that_are_left(opened):
-    chain, (zero, one) = await opened(
+    chain, (zero, _) = await opened(
         'instance_group [ { count: 2 kind: KIND_CPU rate_limiter { resources [ { name: "R" count: 1 '
         "} ] } } ]",
         limiter=RateLimiter({}),
