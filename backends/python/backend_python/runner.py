@@ -11,6 +11,7 @@ from types import CoroutineType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backend_python.api.errors import TritonModelException
+from backend_python.api.host import answering
 from backend_python.api.model_config import ModelConfig
 from backend_python.api.request import TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, InferenceRequest
 from backend_python.api.response import InferenceResponse
@@ -97,9 +98,10 @@ class ModelRunner:
 
     def is_ready(self) -> bool:
         """What the model's is_ready says, sync or async; True if it has none."""
-        returned = self.ask_ready()
-        if is_coroutine(returned):
-            returned = self._run_anywhere(returned)
+        with answering():
+            returned = self.ask_ready()
+            if is_coroutine(returned):
+                returned = self._run_anywhere(returned)
         return checked_readiness(returned)
 
     def ask_ready(self) -> Any:

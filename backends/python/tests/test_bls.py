@@ -591,6 +591,23 @@ async def test_a_request_of_a_client_cannot_be_executed_as_a_call(serve, mode):
         await models.ask("caller", 1)
 
 
+@pytest.mark.parametrize("mode", EVERY_MODE)
+async def test_is_ready_calls_no_other_models(serve, mode):
+    body = """
+    async def is_ready(self):
+        await call("double", np.zeros(1, np.float32)).async_exec()
+        return True
+
+    async def execute(self, requests):
+        answers = [await call("double", x_of(r)).async_exec() for r in requests]
+        return [respond(y_of(answer)) for answer in answers]
+    """
+    models = await serve(double=DOUBLE, caller=(body, {"mode": mode}))
+
+    assert not await models.server.check_model("caller")
+    assert await models.ask("caller", 2) == [4]
+
+
 LOADS = """
 def work(self):
     source = open(__file__).read().split("class TritonPythonModel")[0]

@@ -76,6 +76,7 @@ class Host(Protocol):
 
 
 _process: Host | None = None  # of a child: the only one
+_answering: ContextVar[bool] = ContextVar("answering", default=False)
 _current: ContextVar[Host] = ContextVar("host")  # in the server's process: of the model that runs
 
 
@@ -96,6 +97,21 @@ def set_process_host(host: Host | None) -> None:
     """This process runs one model: `host` is what all its threads use."""
     global _process
     _process = host
+
+
+def may_call(host: Host) -> bool:
+    """Whether a model may call others now, from where it is."""
+    return host.serving and not _answering.get()
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """This thread, or task, asks a model whether it is ready: it calls no other models."""
+    token = _answering.set(True)
+    try:
+        yield
+    finally:
+        _answering.reset(token)
 
 
 def no_inference(serving: bool) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from backend_python import protocol
 from backend_python.api.errors import TritonModelException
-from backend_python.api.host import Key, no_inference
+from backend_python.api.host import Key, may_call, no_inference
 from backend_python.api.logger import LogLevel
 from backend_python.api.request import InferenceRequest
 from backend_python.api.response import InferenceResponse
@@ -80,8 +80,8 @@ class ChildHost:
         return answer["value"]
 
     def infer(self, request: InferenceRequest, decoupled: bool, *, blocking: bool) -> ChildAnswers:
-        if not (self.serving and self.calls_models):
-            raise TritonModelException(no_inference(self.serving))
+        if not (may_call(self) and self.calls_models):
+            raise TritonModelException(no_inference(may_call(self)))
         parts, fields = messages.call(request, decoupled)
         return ChildAnswers(self._connection, self._connection.infer(parts, fields))
 

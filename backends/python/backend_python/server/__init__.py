@@ -2,12 +2,15 @@
 
 model.py       Model: is there something to run, and how
 complete.py    auto_complete_config, in a short-lived child
-instance.py    ModelInstance: a child that is started, replaced when it died, and ended
+instance.py    ModelInstance
+keeper.py      its child: started, replaced when it died, and ended · backoff.py  after which pause ·
+               watch.py  if it hangs · health.py  what metrics tell of it
 template.py    the process that children are forked from
 process.py     one child, from a thread that may block: start, initialize, finalize, kill
 printed.py     what its model prints
 connection.py  the same child from the loop, once it runs: batches out, answers in
 outbox.py      what is on its way to it
+readiness.py   what its model says of its readiness
 active.py      which batches it has · requests.py  a batch as a message
 inprocess.py   without a child: EXECUTION_MODE thread and inline · local.py  what its calls become ·
                tensors.py  core's tensors as the model's, and back

@@ -100,8 +100,9 @@ class InProcess:
             if self._thread is not None:
                 context = contextvars.copy_context()
                 return await loop.run_in_executor(self._thread, context.run, runner.is_ready)
-            returned = runner.ask_ready()
-            return checked_readiness(await returned if is_coroutine(returned) else returned)
+            with api_host.answering():
+                returned = runner.ask_ready()
+                return checked_readiness(await returned if is_coroutine(returned) else returned)
 
     async def execute(self, batch: Batch) -> None:
         """Run a batch; on the loop, or while the loop goes on."""

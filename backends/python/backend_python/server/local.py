@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from backend_python.api.errors import ErrorCode, TritonError, TritonModelException
-from backend_python.api.host import Key, no_inference
+from backend_python.api.host import Key, may_call, no_inference
 from backend_python.api.request import InferenceRequest
 from backend_python.api.response import InferenceResponse
 from backend_python.api.sender import TRITONSERVER_RESPONSE_COMPLETE_FINAL
@@ -111,8 +111,8 @@ class LocalHost:
             return {"error": error.message}
 
     def infer(self, request: InferenceRequest, decoupled: bool, *, blocking: bool) -> LocalAnswers:
-        if not self.serving or self._server is None:
-            raise TritonModelException(no_inference(self.serving))
+        if not may_call(self) or self._server is None:
+            raise TritonModelException(no_inference(may_call(self)))
         if blocking and on(self._loop):
             raise blocks("exec", "; await async_exec instead")
         answers = LocalAnswers(self._loop)
