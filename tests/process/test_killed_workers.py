@@ -219,7 +219,7 @@ def kept(server):
                 found[re.sub(r"[0-9]+", "", os.readlink(fd))] += 1
         maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
         found["mapped memfd"] += len(re.findall("memfd:", maps))
-    found["/dev/shm"] = len(list(pathlib.Path("/dev/shm").iterdir()))
+        found["mapped /dev/shm"] += len(re.findall("/dev/shm/", maps))
     found["workers"] = len(workers(server))
     return found
 

@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -195,14 +196,14 @@ async def test_a_limit_that_is_no_number_fails_the_load(serve):
 
 
 async def test_a_process_that_was_stopped_is_ended(serve, children, monkeypatch, caplog):
-    monkeypatch.setattr(backend, "config", {"stub-timeout-seconds": "4"})
+    monkeypatch.setattr(backend, "config", {"stub-timeout-seconds": "3"})
     model = await serve(PID)
     os.kill(children()[0], signal.SIGSTOP)
 
     with pytest.raises(CoreError, match="Stub process 'm_0' is not healthy"):
         await model.ask(ONE)
 
-    assert "'m_0' has been stopped by a signal for 4 seconds; it is killed" in caplog.text
+    assert "'m_0' has been stopped by a signal for 3 seconds; it is killed" in caplog.text
     await model.y(1)
 
 
@@ -247,6 +248,16 @@ def test_executions_that_follow_each_other_are_not_one_that_hangs():
     loop.pass_seconds(100)
 
     assert stuck == []
+
+
+async def test_memory_that_runs_out_ends_a_model_before_the_server(serve, children):
+    await serve(PID)
+
+    def score(pid):
+        return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+
+    (child,) = children()
+    assert score(child) == min(1000, score("self") + 100)
 
 
 async def test_the_log_tells_how_a_process_ended(serve, children, caplog):

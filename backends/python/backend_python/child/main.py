@@ -7,6 +7,7 @@ memory of every server that has a Python model.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import signal
@@ -22,6 +23,9 @@ from backend_python.child import messages
 from backend_python.child.connection import Closed, Connection
 from backend_python.child.host import ChildHost
 from backend_python.protocol import Frame
+
+
+_OOM_SCORE = 100  # a tenth of the machine's memory
 
 
 class Child:
@@ -170,6 +174,7 @@ def main(channel: int, inputs: int, outputs: int) -> None:
     # What a model's folder holds stays as it is, and what is imported from it is what it holds now.
     sys.dont_write_bytecode = True
     _leave_ending_to_the_server()
+    _go_before_the_server()
     draw_own_numbers()
     for fd in (channel, inputs, outputs):
         os.set_inheritable(fd, False)  # not for what the model starts
@@ -213,6 +218,14 @@ def _leave_ending_to_the_server() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
     os.register_at_fork(after_in_child=_default_signals)
+
+
+def _go_before_the_server() -> None:
+    """When memory runs out, the system is to end a model rather than the server, which can start it again."""
+    with contextlib.suppress(OSError, ValueError), open("/proc/self/oom_score_adj", "r+") as file:
+        score = min(1000, int(file.read()) + _OOM_SCORE)
+        file.seek(0)
+        file.write(str(score))
 
 
 def _default_signals() -> None:
