@@ -85,6 +85,7 @@ async def test_metrics_of_a_child_that_died_are_gone(serve, children):
     "code,text",
     [
         ("F('a b', 'd', C)", "Error when creating MetricFamily: 'a b' cannot be the name"),
+        ("F('core_x', 'd', C)", "Error when creating MetricFamily: 'core_x' cannot be the name"),
         ("(F('n', 'd', C), F('n', 'd', F.GAUGE))", "Error when creating MetricFamily: metric"),
         ("F('n', 'd', C).Metric({'a-b': 'x'})", "Error when creating Metric: "),
         ("F('n', 'd', C).Metric({'a': 1})", "Failed to create metric. Labels must be str"),

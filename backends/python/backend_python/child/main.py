@@ -24,7 +24,6 @@ from backend_python.child.connection import Closed, Connection
 from backend_python.child.host import ChildHost
 from backend_python.protocol import Frame
 
-
 _OOM_SCORE = 100  # a tenth of the machine's memory
 
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from core.errors import CoreError, unsupported
+from core.errors import CoreError, invalid, unsupported
 from core.telemetry.registry import Metric, MetricFamily, registry
+
+
+_OURS = "core_"  # how the names of families begin that tell of models
 
 
 class Calls:
@@ -57,6 +60,8 @@ class Calls:
         registry.remove(family)
 
     def _metric_family(self, name: str, description: str, kind: Any) -> int:
+        if name.startswith(_OURS):
+            raise invalid(f"'{name}' cannot be the name of a metric family of a model")
         return self._keep(self._families, registry.family(name, description, kind))
 
     def _metric(self, family: int, labels: dict[str, str], buckets: list[float]) -> int:
