@@ -59,7 +59,8 @@ output [
 ]
 """
 
-KINDS = {"plain": "", "batched": "dynamic_batching { }"}
+INLINE = 'dynamic_batching { } parameters { key: "EXECUTION_MODE" value { string_value: "inline" } }'
+KINDS = {"plain": "", "batched": "dynamic_batching { }", "inline": INLINE}
 
 
 def write_models(folder: str) -> None:

@@ -187,12 +187,12 @@ class InferenceRequest:
     def _all_plain(
         cls,
         host: Host,
-        batch: int,
+        batch: Any,
         inputs: Iterable[list[Tensor]],
         outputs: frozenset[str],
         decoupled: bool,
     ) -> list[InferenceRequest]:
-        """The requests of a batch that have nothing but these inputs."""
+        """The requests of a batch that have nothing but these inputs; `batch` is the first of their keys."""
         requests = []
         for i, tensors in enumerate(inputs):
             request: InferenceRequest = _new(cls)  # as _received does, without its call

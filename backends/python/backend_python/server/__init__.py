@@ -13,7 +13,7 @@ outbox.py      what is on its way to it
 readiness.py   what its model says of its readiness
 active.py      which batches it has · requests.py  a batch as a message
 inprocess.py   without a child: EXECUTION_MODE thread and inline · local.py  what its calls become ·
-               tensors.py  core's tensors as the model's, and back
+               handover.py  its batches · tensors.py  core's tensors as the model's, and back
 nested.py      the calls of other models that a child makes · bls.py  what they become
 calls.py       what a model may ask of the server · control.py  what it may ask about other models
 errors.py      its errors in Triton's words

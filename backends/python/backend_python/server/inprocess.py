@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import json
 import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from backend_python.api import host as api_host
 from backend_python.api.logger import LogLevel
-from backend_python.api.request import (
-    TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
-    InferenceRequest,
-)
+from backend_python.api.request import InferenceRequest
 from backend_python.runner import (
     ModelRunner,
     checked_readiness,
@@ -27,14 +25,14 @@ from backend_python.runner import (
     failure,
     is_coroutine,
 )
+from backend_python.server.active import Done
 from backend_python.server.errors import failed
-from backend_python.server.local import LocalHost, answer
+from backend_python.server.handover import Handover
+from backend_python.server.local import LocalHost
 from backend_python.server.process import write_log
 from backend_python.server.readiness import LIMIT_S
-from backend_python.server.tensors import model_tensor
 from core.batch import Batch
 from core.errors import internal
-from core.request import InferenceRequest as CoreRequest
 
 if TYPE_CHECKING:
     from backend_python.server.instance import PythonInstance
@@ -52,10 +50,11 @@ class InProcess:
         self._instance = instance
         self._runner: ModelRunner | None = None
         self._host: LocalHost
-        self._outputs: frozenset[str] = frozenset()
+        self._handover: Handover
         # One thread for all calls, so that what the model ties to its thread stays with it.
         self._thread: ThreadPoolExecutor | None = None
-        self._executing = 0  # batches; this and the next: loop thread
+        self._executing = 0  # batches whose end has not come; this and the next: loop thread
+        self._tasks: set[asyncio.Task[None]] = set()
         self._says_ready = True
 
     def open(self) -> None:
@@ -68,7 +67,7 @@ class InProcess:
             instance.loop,
             model.control(instance.loop),
         )
-        self._outputs = frozenset(model.outputs + model.states)
+        self._handover = Handover(self._host, model.outputs, model.states, model.decoupled)
         if model.mode == "thread":
             self._thread = ThreadPoolExecutor(1, thread_name_prefix=instance.name)
         try:
@@ -104,21 +103,54 @@ class InProcess:
                 returned = runner.ask_ready()
                 return checked_readiness(await returned if is_coroutine(returned) else returned)
 
-    async def execute(self, batch: Batch) -> None:
-        """Run a batch; on the loop, or while the loop goes on."""
-        self._executing += 1
-        try:
-            await self._execute(batch)
-        finally:
-            self._executing -= 1
+    def begin(self, batch: Batch, done: Done) -> None:
+        """Run a batch: at once, if it is to run on the loop and needs no coroutine. Loop thread."""
+        if self._thread is not None:
+            self._executing += 1
+            self._thread.submit(self._execute_there, batch, done)
+            return
+        batch.compute_start_ns = time.monotonic_ns()
+        requests = self._handover.requests(batch)
+        assert self._runner is not None
+        with api_host.running(self._host):
+            try:
+                returned = self._runner.call(requests)
+                if is_coroutine(returned):
+                    self._executing += 1
+                    # It takes the host along, which is this thread's for now only.
+                    task = self._instance.loop.create_task(
+                        self._await(batch, requests, returned, done)
+                    )
+                    self._tasks.add(task)  # the loop holds tasks weakly
+                    return
+                responses = self._runner.checked(requests, returned)
+            except BaseException as error:  # SystemExit too: it is the batch that failed
+                self._fail(batch, error)
+                done(None)
+                return
+        self._handover.answer(batch, requests, responses)
+        done(None)
 
-    async def _execute(self, batch: Batch) -> None:
-        requests = [self._request(batch, i) for i in range(len(batch.requests))]
-        if self._thread is None:
-            await self._execute_here(batch, requests)
-        else:
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._thread, self._execute_there, batch, requests)
+    async def _await(
+        self, batch: Batch, requests: list[InferenceRequest], coroutine: Any, done: Done
+    ) -> None:
+        """The rest of an execution that is a coroutine."""
+        assert self._runner is not None
+        problem: BaseException | None = None
+        try:
+            try:
+                responses = self._runner.checked(requests, await coroutine)
+            except BaseException as error:
+                self._fail(batch, error)
+            else:
+                self._handover.answer(batch, requests, responses)
+        except Exception as error:
+            problem = error
+        self._executing -= 1
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.discard(task)
+        done(problem)
 
     def close(self) -> None:
         """Let the model finalize."""
@@ -151,22 +183,23 @@ class InProcess:
         with api_host.running(self._host):
             runner.finalize()
 
-    async def _execute_here(self, batch: Batch, requests: list[InferenceRequest]) -> None:
-        assert self._runner is not None
-        with api_host.running(self._host):
-            try:
-                returned = self._runner.call(requests)
-                if is_coroutine(returned):
-                    returned = await returned
-                responses = self._runner.checked(requests, returned)
-            except asyncio.CancelledError:
-                raise
-            except BaseException as error:  # SystemExit too: it is the batch that failed
-                self._fail(batch, error)
-                return
-        self._answer(batch, requests, responses)
+    def _execute_there(self, batch: Batch, done: Done) -> None:
+        """Run a batch on the thread of the model."""
+        problem: Exception | None = None
+        try:
+            self._execute_on_thread(batch)
+        except Exception as error:
+            problem = error
+        with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+            self._instance.loop.call_soon_threadsafe(self._executed, done, problem)
 
-    def _execute_there(self, batch: Batch, requests: list[InferenceRequest]) -> None:
+    def _executed(self, done: Done, problem: Exception | None) -> None:
+        self._executing -= 1
+        done(problem)
+
+    def _execute_on_thread(self, batch: Batch) -> None:
+        batch.compute_start_ns = time.monotonic_ns()
+        requests = self._handover.requests(batch)
         assert self._runner is not None
         with api_host.running(self._host):
             try:
@@ -177,7 +210,7 @@ class InProcess:
             except BaseException as error:
                 self._fail(batch, error)
                 return
-        self._answer(batch, requests, responses)
+        self._handover.answer(batch, requests, responses)
 
     def _coroutine(self, batch: Batch, requests: list[InferenceRequest], coroutine: Any) -> Any:
         """Run an async execute: to its end, or of a decoupled model beside the batches to come."""
@@ -194,36 +227,8 @@ class InProcess:
         self._runner.start(coroutine, ended)
         return None
 
-    def _answer(self, batch: Batch, requests: list[InferenceRequest], responses: list[Any]) -> None:
-        batch.outputs_ready()
-        for i, (request, response) in enumerate(zip(requests, responses, strict=True)):
-            if response is not None:
-                answer(batch, i, response, request._outputs, True)
-            elif request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
-                batch.reschedule(i)
-            elif request._sender is not None:
-                batch.defer(i)
-
     def _fail(self, batch: Batch, error: BaseException) -> None:
         problem = failed(self._instance.name, described(error))
         write_log(LogLevel.ERROR, *failure(error, self._instance.name))
         for i in range(len(batch.requests)):
             batch.fail(i, problem, failure=True)
-
-    def _request(self, batch: Batch, i: int) -> InferenceRequest:
-        request = batch.requests[i]
-        return InferenceRequest._received(
-            self._host,
-            (batch, i),
-            [model_tensor(tensor) for tensor in request.inputs.values()],
-            self._wanted(request) if request.outputs else self._outputs,
-            decoupled=self._instance.model.decoupled,
-            request_id=request.id,
-            correlation_id=request.correlation_id,
-            flags=request.flags,
-            timeout=request.timeout_us,
-            parameters=json.dumps(request.parameters) if request.parameters else "",
-        )
-
-    def _wanted(self, request: CoreRequest) -> frozenset[str]:
-        return frozenset([o.name for o in request.outputs] + self._instance.model.states)

@@ -16,6 +16,8 @@ from core.config import to_json
 class PythonInstance(core.ModelInstance):
     """One TritonPythonModel object, wherever it lives."""
 
+    placement = "callback"
+
     model: PythonModel
     _way: Keeper | InProcess
 
@@ -24,20 +26,9 @@ class PythonInstance(core.ModelInstance):
         self._way = Keeper(self) if self.model.mode == "process" else InProcess(self)
         self._way.open()
 
-    @property
-    def placement(self) -> str:  # type: ignore[override]
-        """A child answers by callback; in this process execute is a coroutine."""
-        return "callback" if self.model.mode == "process" else "inline"
-
     def begin(self, batch: Batch, done: Done) -> None:
-        """Send the batch to the child."""
-        assert isinstance(self._way, Keeper)
+        """Run the batch: send it to the child, or let the model in this process have it."""
         self._way.begin(batch, done)
-
-    async def execute(self, batch: Batch) -> None:  # type: ignore[override]
-        """Run the batch in this process."""
-        assert isinstance(self._way, InProcess)
-        await self._way.execute(batch)
 
     def ready(self) -> bool:
         return self._way.ready()
