@@ -59,7 +59,9 @@ output [
 ]
 """
 
-INLINE = 'dynamic_batching { } parameters { key: "EXECUTION_MODE" value { string_value: "inline" } }'
+INLINE = (
+    'dynamic_batching { } parameters { key: "EXECUTION_MODE" value { string_value: "inline" } }'
+)
 KINDS = {"plain": "", "batched": "dynamic_batching { }", "inline": INLINE}
 
 
