@@ -11,7 +11,6 @@ from typing import Any
 from core.errors import CoreError, invalid, unsupported
 from core.telemetry.registry import Metric, MetricFamily, registry
 
-
 _OURS = "core_"  # how the names of families begin that tell of models
 
 
