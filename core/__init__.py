@@ -1,7 +1,8 @@
 """A model server: any Triton model repository, any KServe v2 client, backends as separate packages.
 
-What a backend author needs is here; `core.backend` explains it. Each name is imported when it is first
-used: a process that only starts others (core/fleet) needs no numpy.
+What a backend author needs is here; `core.backend` explains it. Server is for programs that ask models
+in their own process (core/embedded). Each name is imported when it is first used: a process that only
+starts others (core/fleet) needs no numpy.
 """
 
 from importlib import import_module
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from core.backend import Backend, Device, Model, ModelInstance
     from core.batch import Batch
+    from core.embedded import Server
     from core.errors import CoreError, Fatal, Kind
     from core.hookspecs import hookimpl
     from core.request import InferenceRequest, RequestedOutput
@@ -31,6 +33,7 @@ __all__ = [
     "ModelInstance",
     "Reply",
     "RequestedOutput",
+    "Server",
     "Tensor",
     "__version__",
     "hookimpl",
@@ -39,6 +42,7 @@ __all__ = [
 _HOMES = {
     "backend": ("Backend", "Device", "Model", "ModelInstance"),
     "batch": ("Batch",),
+    "embedded": ("Server",),
     "errors": ("CoreError", "Fatal", "Kind"),
     "hookspecs": ("hookimpl",),
     "request": ("InferenceRequest", "RequestedOutput"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import core
@@ -29,6 +29,7 @@ from core.options import Options
 from core.pipeline.doors import Doors as Doors
 from core.pipeline.instances.limit import RateLimiter
 from core.pipeline.intake import Door as Door
+from core.repository import Repository
 from core.request import NEWEST, InferenceRequest
 from core.response import Reply
 from core.telemetry import log, metrics
@@ -63,6 +64,7 @@ class Server:
 
     find_backend         name → Backend; may block
     member               this process among several workers, None if it is the whole server
+    repositories         more of them than the options name, opened
     management           what clients ask about the whole server; what is below is of this process
     shared_memory        regions that clients have registered, for inputs and outputs of requests
     cuda_shared_memory   the same of GPUs: there are none
@@ -75,6 +77,7 @@ class Server:
         *,
         find_backend: Callable[[str], Backend] = plugins.backend,
         member: Member | None = None,
+        repositories: Sequence[Repository] = (),
     ):
         self.options = options
         self.name = options.id
@@ -97,6 +100,7 @@ class Server:
             gpus=gpus(),
             find_backend=find_backend,
             agree=member.agree if member else None,
+            repositories=repositories,
         )
         self.management = Everywhere(self, member) if member else Management(self)
 
@@ -290,6 +294,14 @@ class Server:
     async def unload_here(self, name: str, unload_dependents: bool) -> None:
         """The same as `unload`, in this process."""
         await self._manager.unload(name, unload_dependents)
+
+    async def bring(self, name: str) -> None:
+        """The same as `load_here` in every control mode: for who keeps a repository of his own."""
+        await self._manager.bring(name)
+
+    async def take_out(self, name: str) -> None:
+        """The same as `unload_here` in every control mode."""
+        await self._manager.take_out(name)
 
     async def poll(self) -> None:
         """Look at the repositories now, in mode poll, in this process."""

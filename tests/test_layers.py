@@ -34,7 +34,7 @@ ROOMS = (
     ("core.lifecycle",),
     ("core.server",),
     ("core.frontend", "core.testing"),
-    ("core.process",),
+    ("core.process", "core.embedded"),
     ("core.serve", "core.__main__"),
 )
 # What core may take from elsewhere; frontends and backends bring the rest.

@@ -17,13 +17,14 @@ from core.errors import CoreError, Kind, internal, not_found, unavailable, unsup
 from core.lifecycle import policy, report
 from core.lifecycle.dependencies import needed_by
 from core.lifecycle.host import Agree, Host
+from core.lifecycle.managed import ManagedModel
 from core.lifecycle.roster import Failures, Roster
 from core.lifecycle.shutdown import Deadline, shut_down
 from core.lifecycle.version import ModelVersion
 from core.options import Options
 from core.pipeline.doors import Doors
 from core.pipeline.intake import Door
-from core.repository import Catalog, ModelSource, Override, open_repositories
+from core.repository import Catalog, ModelSource, Override, Repository, open_repositories
 from core.repository.names import checked_name
 from core.request import NEWEST
 
@@ -41,6 +42,7 @@ class ModelManager:
     gpus           ids of the GPUs that instances may be placed on
     find_backend   name → Backend, may block; None for those that are installed
     doors          of the READY versions: what requests need
+    repositories   more of them than the options name
     agree          as Host has it: with several workers, what the others say about a load
     sleep          waits that many seconds: between polls, and at the end for what is in flight
     clock          seconds that only grow
@@ -55,6 +57,7 @@ class ModelManager:
         gpus: Sequence[int] = (),
         find_backend: Callable[[str], Backend] | None = None,
         agree: Agree | None = None,
+        repositories: Sequence[Repository] = (),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ):
@@ -68,7 +71,7 @@ class ModelManager:
         self._sleep = sleep
         self._clock = clock
         self._catalog = Catalog(
-            open_repositories(options.model_repository),
+            [*open_repositories(options.model_repository), *repositories],
             config_name=options.model_config_name,
             needs_config=options.disable_auto_complete_config,
         )
@@ -191,8 +194,12 @@ class ModelManager:
         Raises CoreError when the request is wrong or the model cannot load; what served serves on.
         """
         self._refuse_uncontrolled()
-        name = checked_name(name)
-        await self._operate(self._load(name, Override.of(parameters)))
+        await self._operate(self._load(checked_name(name), Override.of(parameters)))
+
+    async def bring(self, name: str) -> None:
+        """The same as a plain `load`, in every control mode: the server itself wants the model."""
+        self._refuse_stopping()
+        await self._operate(self._load(checked_name(name), None))
 
     async def unload(self, name: str, unload_dependents: bool = False) -> None:
         """Unload a model, and the ensembles that need it. A name that nobody knows is no error.
@@ -205,9 +212,19 @@ class ModelManager:
         if name in self._models:
             await self._operate(self._unload(name, unload_dependents))
 
+    async def take_out(self, name: str) -> None:
+        """The same as a plain `unload`, in every control mode; then nothing is known of the model."""
+        self._refuse_stopping()
+        if name in self._models:
+            await self._operate(self._unload(name, False))
+            self._begin(self._forget_after(self._models.get(name)))
+
     def _refuse_uncontrolled(self) -> None:
         if self._mode != "explicit":
             raise unavailable("explicit model load / unload is not allowed if polling is enabled")
+        self._refuse_stopping()
+
+    def _refuse_stopping(self) -> None:
         if self._stopping:
             raise unavailable("Server exiting")
 
@@ -255,6 +272,12 @@ class ModelManager:
             return
         self._roster.forget({*names, *self._options.load_model})
 
+    async def _forget_after(self, model: ManagedModel | None) -> None:
+        """Forget a model when its last requests have finished."""
+        if model is not None and model.leaving:
+            await asyncio.wait(model.leaving)
+            await self._forget()
+
     # polling -------------------------------------------------------------------
 
     async def _poll_forever(self) -> None:
@@ -292,7 +315,10 @@ class ModelManager:
 
     async def _operate(self, operation: Coroutine[Any, Any, T]) -> T:
         """Run an operation to its end, also when the client who asked for it goes away."""
+        return await asyncio.shield(self._begin(operation))
+
+    def _begin(self, operation: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = self._loop.create_task(operation)
         self._operations.add(task)
         task.add_done_callback(self._operations.discard)
-        return await asyncio.shield(task)
+        return task

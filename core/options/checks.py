@@ -34,9 +34,12 @@ def check_together(options: Options) -> None:
             )
 
 
-def check_server(options: Options) -> None:
-    """Raise CoreError(INVALID) for options that no server can be created from."""
-    if not options.model_repository:
+def check_server(options: Options, *, without_models: bool = False) -> None:
+    """Raise CoreError(INVALID) for options that no server can be created from.
+
+    without_models   a server without a repository makes sense: its models come in another way
+    """
+    if not options.model_repository and not without_models:
         raise invalid("--model-repository must be specified")
     if "*" in options.load_model and len(options.load_model) > 1:
         raise invalid("Wildcard model name '*' must be the ONLY startup model if specified at all.")

@@ -154,3 +154,13 @@ def test_a_checkpoint_that_would_run_code_is_refused(models, tmp_path):
 
     with pytest.raises(pickle.UnpicklingError, match="print is more than plain tensors need"):
         reader["read"](tmp_path / "bad.bin")
+
+
+def test_functions_are_asked_in_the_process_that_binds_them():
+    lines = printed(sys.executable, EXAMPLES / "in_process.py").splitlines()
+
+    assert lines == [
+        "Berlin to Paris: 878 km",
+        "Berlin to Nairobi: 6370 km",
+        "Berlin to Lima: 11098 km",
+    ]

@@ -1,0 +1,196 @@
+"""Caller: how one function wants its arrays, and what its results mean.
+
+instance ─► [Caller] ─► the user's function ─► [Caller] ─► outputs by name.  Any thread.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from core.dtypes import BF16, BYTES, DataType
+from core.embedded.functions.specs import Spec
+from core.errors import CoreError, internal, invalid
+from core.request import InferenceRequest
+from core.tensor import Tensor
+
+Function = Callable[..., Any]
+Kind = Literal["function", "function_async", "function_stream", "function_async_stream"]
+
+REQUESTS = "requests"  # the keyword that a function gets the requests by
+
+
+def kind_of(function: Function) -> Kind:
+    """Whether a function returns or yields, at once or awaited."""
+    call = getattr(function, "__call__", None)  # noqa: B004  of an object with the method
+    for each in (function, call):
+        if inspect.isasyncgenfunction(each):
+            return "function_async_stream"
+        if inspect.iscoroutinefunction(each):
+            return "function_async"
+        if inspect.isgeneratorfunction(each):
+            return "function_stream"
+    return "function"
+
+
+class Parameters:
+    """The parameters of a function, as far as Python can tell them.
+
+    by_position   it takes no keywords (numpy's functions, some compiled ones)
+    defaults      names that need not be given
+    """
+
+    def __init__(self, function: Function):
+        self.by_position = True
+        self.defaults: set[str] = set()
+        self.names: list[str] = []
+        self._takes_any = True
+        try:
+            found = list(inspect.signature(function).parameters.values())
+        except (TypeError, ValueError):
+            return
+        self.by_position = any(
+            each.kind in (each.POSITIONAL_ONLY, each.VAR_POSITIONAL) for each in found
+        ) or isinstance(function, np.ufunc)
+        self._takes_any = any(each.kind is each.VAR_KEYWORD for each in found)
+        named = [each for each in found if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
+        self.names = [each.name for each in named]
+        self.defaults = {each.name for each in named if each.default is not each.empty}
+
+    def check(self, model: str, inputs: Mapping[str, Spec], with_requests: bool) -> None:
+        """Raise CoreError(INVALID) if a call with these inputs could not be."""
+        if self.by_position:
+            return
+        given = [*inputs, *([REQUESTS] if with_requests else [])]
+        unknown = [name for name in given if name not in self.names]
+        if unknown and not self._takes_any:
+            raise invalid(
+                f"the function for model '{model}' has no parameter '{unknown[0]}'; its parameters are "
+                f"{', '.join(self.names) or 'none'}"
+            )
+        missing = [each for each in self.names if each not in given and each not in self.defaults]
+        if missing:
+            raise invalid(
+                f"the function for model '{model}' needs '{missing[0]}', which is none of the inputs "
+                f"{', '.join(inputs) or '(there are none)'}"
+            )
+
+
+class Caller:
+    """Calls functions for one model.
+
+    model      its name, for errors
+    outputs    in the order in which a tuple has them
+    batches    whether arrays have a first dimension of rows
+    positions  inputs in the order of the arguments, of functions that take no keywords; else empty
+    with_requests   whether the functions get the requests too
+    """
+
+    def __init__(
+        self,
+        model: str,
+        outputs: Mapping[str, Spec],
+        *,
+        batches: bool,
+        positions: Sequence[str],
+        with_requests: bool,
+    ):
+        self.model = model
+        self._outputs = outputs
+        self._batches = batches
+        self._positions = tuple(positions)
+        self._with_requests = with_requests
+
+    def call(
+        self,
+        function: Function,
+        arrays: Mapping[str, np.ndarray],
+        requests: Sequence[InferenceRequest],
+    ) -> Any:
+        """What the function gives: a result, a coroutine or a generator."""
+        more = {REQUESTS: requests} if self._with_requests else {}
+        if self._positions:
+            given = [arrays[name] for name in self._positions if name in arrays]
+            return function(*given, **more)
+        return function(**arrays, **more)
+
+    def outputs(self, result: Any, rows: int) -> dict[str, np.ndarray]:
+        """What a result means, by the names of the outputs, checked against the specs.
+
+        rows   that the arrays must have, where the function takes batches
+        Raises CoreError(INTERNAL) for what is no output, or not of its datatype and shape.
+        """
+        return {name: self._array(name, value, rows) for name, value in self._named(result).items()}
+
+    def tensors(self, result: Any, rows: int) -> list[Tensor]:
+        """The same as tensors."""
+        return [
+            Tensor(name, self._outputs[name].dtype, array.shape, array=array)
+            for name, array in self.outputs(result, rows).items()
+        ]
+
+    def _named(self, result: Any) -> Mapping[str, Any]:
+        if type(result) is np.ndarray and len(self._outputs) == 1:
+            return {next(iter(self._outputs)): result}
+        names = list(self._outputs)
+        if isinstance(result, Mapping):
+            if set(result) != set(names):
+                raise self._wrong(
+                    f"returned a dict of {_listed(result)}; the outputs are {_listed(names)}"
+                )
+            return result
+        if isinstance(result, tuple | list):
+            if len(result) != len(names):
+                raise self._wrong(
+                    f"returned a {type(result).__name__} of {len(result)}; the outputs are "
+                    f"{_listed(names)}"
+                )
+            return dict(zip(names, result, strict=True))
+        if result is None or len(names) != 1:
+            raise self._wrong(
+                f"returned a {type(result).__name__}: return an array, a tuple or a dict of "
+                f"{_listed(names)}"
+            )
+        return {names[0]: result}
+
+    def _array(self, name: str, value: Any, rows: int) -> np.ndarray:
+        spec = self._outputs[name]
+        dtype = spec.dtype
+        if type(value) is not np.ndarray or value.dtype is not dtype.numpy or dtype is BYTES:
+            value = self._converted(name, value, dtype)
+        wanted = (rows, *spec.shape) if self._batches else spec.shape
+        if wanted != value.shape and (
+            len(wanted) != len(value.shape)
+            or any(size not in (-1, found) for size, found in zip(wanted, value.shape, strict=True))
+        ):
+            raise self._wrong(
+                f"gave output '{name}' with shape {list(value.shape)}, which should be {list(wanted)}"
+            )
+        return cast(np.ndarray, value)
+
+    def _converted(self, name: str, value: Any, dtype: DataType) -> np.ndarray:
+        """Another form of the same: a tensor of another library, numbers of Python, text."""
+        if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
+            try:
+                value = np.asarray(
+                    value, dtype.numpy
+                )  # numbers of Python have no width of their own
+            except (TypeError, ValueError) as error:
+                raise self._wrong(f"gave output '{name}' as {value!r}: {error}") from None
+        tensor = Tensor.of(name, value, BF16 if dtype is BF16 else None)
+        if tensor.dtype is not dtype:
+            raise self._wrong(
+                f"gave output '{name}' as {tensor.dtype}, which should be {dtype}; "
+                f".astype(np.{dtype.numpy}) converts it"
+            )
+        return tensor.array.astype(dtype.numpy, copy=False)  # of another byte order
+
+    def _wrong(self, text: str) -> CoreError:
+        return internal(f"the function of model '{self.model}' {text}")
+
+
+def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "nothing"

@@ -1,0 +1,91 @@
+"""Spec: datatype and shape of one input or output, as somebody writes it in a call of bind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from core import dtypes
+from core.dtypes import DataType
+from core.errors import invalid
+
+
+class Spec(NamedTuple):
+    """What one input or output is.
+
+    dtype      "FP32", np.float32, bytes or str for text, or a core.dtypes.DataType
+    shape      of one row where the function takes batches, else of the whole; -1 for any size
+    optional   of an input: requests may leave it out, and then the function is called without it
+    """
+
+    dtype: Any
+    shape: tuple[int, ...]
+    optional: bool = False
+
+
+Specs = Mapping[str, Any] | Iterable[Any]
+"""name → Spec or (dtype, shape), or objects with name, dtype, shape, as PyTriton's Tensor is one."""
+
+
+def specs_of(what: str, given: Specs) -> dict[str, Spec]:
+    """Specs by name, with DataTypes and tuples in them.
+
+    what   "input" or "output", for errors
+    Raises CoreError(INVALID) for what says no datatype or no shape.
+    """
+    if isinstance(given, Mapping):
+        return {name: _spec(f"{what} '{name}'", value) for name, value in given.items()}
+    found: dict[str, Spec] = {}
+    for number, each in enumerate(given, 1):
+        if not all(hasattr(each, part) for part in ("name", "dtype", "shape")):
+            raise invalid(
+                f"{what}s are given as a {type(given).__name__} that holds {each!r}: give a dict such as "
+                '{"x": ("FP32", [16])}, or objects with name, dtype and shape'
+            )
+        name = each.name or f"{what.upper()}_{number}"  # as PyTriton names them
+        optional = bool(getattr(each, "optional", False))
+        found[name] = _spec(f"{what} '{name}'", (each.dtype, each.shape, optional))
+    return found
+
+
+def _spec(what: str, value: Any) -> Spec:
+    if not isinstance(value, tuple | list) or len(value) not in (2, 3):
+        raise invalid(f'{what} is {value!r}: give datatype and shape, such as ("FP32", [16])')
+    dtype, shape, *rest = value
+    try:
+        dims = tuple(int(size) for size in shape)
+    except (TypeError, ValueError):
+        raise invalid(
+            f"{what} has the shape {shape!r}: give a list of int, -1 for any size"
+        ) from None
+    return Spec(_dtype(what, dtype), dims, bool(rest and rest[0]))
+
+
+def _dtype(what: str, given: Any) -> DataType:
+    if isinstance(given, DataType):
+        return given
+    if isinstance(given, str):
+        found = dtypes.BY_NAME.get(given) or dtypes.BY_CONFIG_NAME.get(given)
+        if found is not None:
+            return found
+    elif given in (bytes, str, object):
+        return dtypes.BYTES
+    try:
+        found = dtypes.of_numpy(np.dtype(given))
+    except TypeError:
+        found = None
+    if found is None:
+        raise invalid(
+            f"{what} has the datatype {given!r}: give one of {', '.join(dtypes.BY_NAME)}, or a numpy "
+            "dtype"
+        )
+    return found
+
+
+def spec_of_array(array: np.ndarray, batches: bool) -> Spec:
+    """What an example is; without its first dimension where the function takes batches."""
+    dtype = dtypes.of_numpy(array.dtype)
+    assert dtype is not None  # it was made a Tensor before
+    return Spec(dtype, array.shape[1:] if batches else array.shape)
