@@ -89,6 +89,9 @@ class Backlog:
 
     def close(self) -> None:
         """Nobody sends to the client any more."""
+        self._give_up = (
+            _nothing  # who is told often holds this one: a circle, and the requests in it
+        )
         self._free()
         self._requests.clear()
 

@@ -1,6 +1,8 @@
 """Backlog and Pace alone: what is held, what is let go, who waits."""
 
 import asyncio
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -187,3 +189,23 @@ async def test_on_the_loop_nothing_waits(request_):
 
     for _ in range(100 * EACH_ANSWERS):
         pace.gave(1)
+
+
+async def test_a_closed_one_holds_neither_its_owner_nor_requests():
+    class Owner:
+        def __init__(self):
+            self.backlog = Backlog(self.give_up)
+
+        def give_up(self, error):
+            raise AssertionError
+
+    gc.disable()
+    try:
+        owner, request = Owner(), InferenceRequest("m", {})
+        owner.backlog.enter(request)
+        gone = weakref.ref(owner)
+        owner.backlog.close()
+        del owner
+        assert gone() is None
+    finally:
+        gc.enable()
