@@ -10,7 +10,7 @@ autofill.py              fill: name, backend, platform, file name from the files
 conditions.py            conditions_of: which steps of an ensemble run on a condition
 complete.py              complete: what a backend may add
 normalise.py             normalise: defaults written out, instance groups resolved
-validation/              validate: one file for each area of rules
+validation/              validate, validate_source: one file for each area of rules
 signature.py labels.py   signature_of: inputs and outputs for the rooms of a request
 proto.py messages.py     the message classes, in a descriptor pool of our own
 model_config.proto       their source; compile.py makes model_config.binpb and messages.pyi of it
@@ -24,7 +24,7 @@ from core.config.normalise import normalise
 from core.config.signature import InputSpec, OutputSpec, Signature, signature_of
 from core.config.states import StateSpec
 from core.config.text import parse_text
-from core.config.validation import validate
+from core.config.validation import validate, validate_source
 
 __all__ = [
     "InputSpec",
@@ -41,4 +41,5 @@ __all__ = [
     "signature_of",
     "to_json",
     "validate",
+    "validate_source",
 ]

@@ -78,7 +78,8 @@ def _resolved_kind(group: ModelInstanceGroup, gpus: Sequence[int]) -> ModelInsta
 def _default_count(
     group: ModelInstanceGroup, backend: str, backend_instances: Mapping[str, int]
 ) -> int:
-    kind = ModelInstanceGroup.Kind.Name(group.kind).removeprefix("KIND_")
+    known = ModelInstanceGroup.Kind.values()  # a number that is no kind is refused later
+    kind = ModelInstanceGroup.Kind.Name(group.kind)[len("KIND_") :] if group.kind in known else ""
     if (count := backend_instances.get(kind, 0)) > 0:
         return count
     return 2 if kind == "CPU" and backend in _TWO_ON_CPU else 1

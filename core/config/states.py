@@ -48,42 +48,31 @@ class StateSpec:
 def states_of(config: ModelConfig, model_directory: Path) -> dict[str, StateSpec]:
     """The states of a validated configuration, by output name; reads the files of their first values.
 
-    Raises CoreError(INVALID) for a state without names, datatype or sensible dims, for an output that
-    belongs to two and for a file of the wrong size; CoreError(UNSUPPORTED) for a file outside of the
-    model's directory, and CoreError(INTERNAL) for one that cannot be read.
+    Raises CoreError(INVALID) for a file of the wrong size and a state that does not fit into memory,
+    CoreError(UNSUPPORTED) for a file outside of the model's directory, and CoreError(INTERNAL) for one
+    that cannot be read.
     """
-    found: dict[str, StateSpec] = {}
-    for state in config.sequence_batching.state:
-        spec = _state(state, config, model_directory)
-        if spec.output_name in found:
-            raise invalid(
-                f"state output '{spec.output_name}' of model '{config.name}' belongs to the states "
-                f"'{found[spec.output_name].input_name}' and '{spec.input_name}'; each needs its own"
-            )
-        found[spec.output_name] = spec
-    return found
+    return {
+        state.output_name: _state(state, config, model_directory)
+        for state in config.sequence_batching.state
+    }
 
 
 def _state(
     state: ModelSequenceBatching.State, config: ModelConfig, model_directory: Path
 ) -> StateSpec:
     label = f"state '{state.input_name}' of model '{config.name}'"
-    if not state.input_name or not state.output_name:
-        raise invalid(f"{label} must specify 'input_name' and 'output_name'")
-    if (dtype := dtypes.BY_NUMBER.get(state.data_type)) is None:
-        raise invalid(f"{label} must specify 'data_type'")
+    dtype = dtypes.BY_NUMBER[state.data_type]
     dims = tuple(state.dims)
-    if any(dim < 1 and dim != -1 for dim in dims):
-        raise invalid(
-            f"{label} has dims {list(dims)}: a dimension must be integer >= 1, or -1 to indicate a "
-            "variable-size dimension"
-        )
     # A variable dimension begins with one element, as in Triton, unless initial_state says another.
     first = tuple(state.initial_state[0].dims if state.initial_state else (abs(d) for d in dims))
     shape = (1, *first) if config.max_batch_size else first
     file_name = state.initial_state[0].data_file if state.initial_state else ""
     if not file_name:
-        initial = zeros(state.input_name, dtype, shape)
+        try:
+            initial = zeros(state.input_name, dtype, shape)
+        except (MemoryError, ValueError):
+            raise invalid(f"{label} has the shape {list(shape)}, too large for memory") from None
     else:
         raw = _read(file_name, label, model_directory)
         _check_size(raw, dtype, shape, file_name, label)

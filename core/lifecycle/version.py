@@ -123,6 +123,7 @@ class ModelVersion:
         logger.info("successfully unloaded '%s' version %d", self.name, self.version)
 
     async def _open(self, host: Host, place: Place) -> None:
+        configuration.validate_source(self.source.config)
         async with AsyncExitStack() as undo:
             if self.source.config.HasField("ensemble_scheduling"):
                 self.config, self.signature = await host.run(settled, self, None, host)

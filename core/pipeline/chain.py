@@ -215,7 +215,7 @@ def instances_of(model: Model) -> list[tuple[ModelInstance, Demand]]:
                 instance.model = model
                 instance.device = device
                 instance.name = f"{group.name}_{index}"
-                found.append((instance, demand_of(group, device.id)))
+                found.append((instance, demand_of(group, device.id, model.config.name)))
     return found
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from core import dtypes
 from core.config import ModelConfig, Signature
 from core.config.messages import ModelWarmup
-from core.errors import CoreError, invalid
+from core.errors import CoreError, internal, invalid
 from core.native import strings
 from core.pipeline.admit import Admission
 from core.pipeline.sequence.states import initial_states
@@ -29,7 +29,8 @@ def warmup_batches(
     """(sample name, its requests) in the order in which they run; a sample comes `count` times.
 
     A sample with a batch size of n is n requests of one row. Reads files: on a worker thread.
-    Raises CoreError(INVALID) for a sample that the model could not be asked.
+    Raises CoreError(INVALID) for a sample that the model could not be asked, CoreError(INTERNAL) for a
+    file that cannot be read.
     """
     found = []
     for sample in config.model_warmup:
@@ -74,7 +75,9 @@ def _tensor(name: str, sample: ModelWarmup.Input, config: ModelConfig, directory
     shape = (*([1] if config.max_batch_size else []), *sample.dims)
     count = math.prod(shape)
     if sample.input_data_file:
-        return Tensor(name, dtype, shape, raw=_file(sample.input_data_file, directory))
+        size = 0 if dtype is dtypes.BYTES else count * dtype.byte_size  # admission counts strings
+        raw = _file(sample.input_data_file, directory, size, f"'{name}' of model '{config.name}'")
+        return Tensor(name, dtype, shape, raw=raw)
     if dtype is dtypes.BYTES:
         # Random text is of no use to a model: both kinds are empty strings, as in Triton.
         return Tensor(name, dtype, shape, raw=strings.encode(np.full(count, b"", object)))
@@ -86,12 +89,25 @@ def _tensor(name: str, sample: ModelWarmup.Input, config: ModelConfig, directory
     return Tensor(name, dtype, shape, raw=np.random.default_rng().bytes(size))
 
 
-def _file(name: str, directory: Path) -> bytes:
+def _file(file_name: str, directory: Path, size: int, label: str) -> bytes:
+    """What is in a file with the data of an input, which must be at least `size` bytes."""
     folder = (directory / FOLDER).resolve()
-    path = (folder / name).resolve()
+    path = (folder / file_name).resolve()
     if not path.is_relative_to(folder):
-        raise invalid(f"warmup file '{name}' is outside of the folder '{FOLDER}' of its model")
+        raise invalid(
+            f"warmup input_data_file '{file_name}' for input {label} is outside of the folder "
+            f"'{FOLDER}' of its model"
+        )
     try:
-        return path.read_bytes()
+        raw = path.read_bytes()
     except OSError as error:
-        raise invalid(f"warmup file '{path}' cannot be read: {error.strerror}") from None
+        raise internal(
+            f"failed to open text file for read {path}: {error.strerror}; it is the warmup "
+            f"input_data_file for input {label}"
+        ) from None
+    if len(raw) < size:
+        raise invalid(
+            f"warmup setting expects {size} bytes, but the data provided from {file_name} only has "
+            f"{len(raw)} bytes, for input {label}"
+        )
+    return raw

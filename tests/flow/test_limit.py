@@ -78,9 +78,69 @@ async def test_a_demand_that_can_never_be_met_fails_the_load(serve):
         def close(self):
             closed.append(self.name)
 
-    with pytest.raises(CoreError, match='Resource count for "r" is limited to 2'):
+    with pytest.raises(CoreError) as caught:
         await serve(Closing, needs(3), limiter=RateLimiter({"R": {GLOBAL: 2}}))
+
+    assert caught.value.message == (
+        'Resource count for "r" is limited to 2 which will prevent scheduling of one or more model '
+        "instances, the minimum required count is 3 for instance group m_0 of model m"
+    )
     assert closed == ["m_0_0"]
+
+
+async def test_a_resource_that_the_options_leave_out_is_not_there(serve):
+    with pytest.raises(CoreError) as caught:
+        await serve(Take, needs(1), limiter=RateLimiter({"Other": {GLOBAL: 2}}))
+
+    assert caught.value.message == (
+        'Resource count for "r" is limited to 0 which will prevent scheduling of one or more model '
+        "instances, the minimum required count is 1 for instance group m_0 of model m; "
+        "--rate-limit-resource does not name it"
+    )
+
+
+R0, R_FOR_ALL = ("r", 0), ("r", GLOBAL)
+
+
+@pytest.mark.parametrize(
+    "demands", [[{R0: 1, R_FOR_ALL: 1}], [{R0: 1}, {R_FOR_ALL: 1}], [{R_FOR_ALL: 1}, {R0: 1}]]
+)
+@pytest.mark.parametrize("given", [{}, {"R": {GLOBAL: 9}}])
+def test_a_resource_is_for_each_device_or_for_all_together(demands, given):
+    limiter = RateLimiter(given)
+
+    with pytest.raises(CoreError) as caught:
+        for demand in demands:
+            limiter.register(Demand(demand, of="model m"), lambda: None)
+
+    assert caught.value.message == (
+        'Resource "r" is present as both global and device-specific resource in the model '
+        "configuration of model m"
+    )
+
+
+def test_who_is_gone_does_not_say_what_a_resource_is_for():
+    limiter = RateLimiter({})
+    limiter.forget(limiter.register(Demand({R0: 1}), lambda: None))
+
+    limiter.register(Demand({R_FOR_ALL: 1}), lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("given", "device", "there"),
+    [
+        ({0: 1, GLOBAL: 3}, 0, 1),
+        ({0: 1, GLOBAL: 3}, 1, 3),
+        ({0: 1}, 1, 0),
+        ({0: 1, 1: 4}, GLOBAL, 4),
+    ],
+)
+def test_options_give_a_resource_to_one_device_to_each_or_to_all_together(given, device, there):
+    limiter = RateLimiter({"R": given})
+
+    limiter.register(Demand({("r", device): there}), lambda: None)
+    with pytest.raises(CoreError, match=f"is limited to {there} which"):
+        limiter.register(Demand({("r", device): there + 1}), lambda: None)
 
 
 async def test_a_priority_of_two_gets_half_the_turns(serve):

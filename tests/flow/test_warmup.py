@@ -82,12 +82,30 @@ async def test_a_sample_that_fails_does_not_fail_the_load(serve, tmp_path, monke
 @pytest.mark.parametrize(
     "text,why",
     [
-        (sample("s", 1, 'input_data_file: "absent"'), "cannot be read: No such file"),
-        (sample("s", 1, 'input_data_file: "../secret"'), "outside of the folder 'warmup'"),
+        (
+            sample("s", 1, 'input_data_file: "absent"'),
+            "warmup/absent: No such file or directory; it is the warmup input_data_file for input 'x' of",
+        ),
+        (
+            sample("s", 1, 'input_data_file: "../secret"'),
+            "'../secret' for input 'x' of model 'm' is outside of the folder 'warmup' of its model",
+        ),
+        (
+            sample("s", 1, 'input_data_file: "short"'),
+            "expects 8 bytes, but the data provided from short only has 7 bytes, for input 'x' of model",
+        ),
+        (sample("s", 1, ZERO, dims="2, 2"), "warmup sample 's' of model 'm': .* unexpected shape"),
+        ('model_warmup { name: "s" batch_size: 1 }', "missing required input"),
         (sample("s", 1, ZERO, datatype="TYPE_INT32"), "data-type is 'INT32'"),
         (sample("s", 1, ZERO, tensor="z"), "'z', which the model does not have"),
     ],
 )
-async def test_a_sample_that_the_model_could_not_be_asked_fails_the_load(serve, text, why):
+async def test_a_sample_that_the_model_could_not_be_asked_fails_the_load(
+    serve, text, why, tmp_path, monkeypatch
+):
+    (tmp_path / "warmup").mkdir()
+    (tmp_path / "warmup" / "short").write_bytes(bytes(7))
+    monkeypatch.chdir(tmp_path)
+
     with pytest.raises(CoreError, match=why):
         await serve(Note, text)

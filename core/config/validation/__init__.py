@@ -1,16 +1,20 @@
-"""Whether a normalised configuration makes sense by itself.
+"""Whether a configuration makes sense by itself.
 
-general.py     name, platform and backend, versions, cache, metrics
-batching.py    dynamic_batching
-sequence.py    sequence_batching: controls and strategies
-state.py       sequence_batching.state: implicit state
-ensemble.py    ensemble_scheduling: the steps' own structure, not the models behind them
-tensors.py     input, output, batch_input, batch_output
-instances.py   instance_group
-warmup.py      model_warmup
-files.py       paths
+general.py         name, platform and backend, versions, agents, cache
+files.py           paths
+batching.py        dynamic_batching
+sequence.py        sequence_batching: controls and strategies
+state.py           sequence_batching.state: implicit state
+ensemble.py        ensemble_scheduling: the steps' own structure, not the models behind them
+tensors.py         input, output
+batch_tensors.py   batch_input, batch_output
+instances.py       instance_group
+warmup.py          model_warmup
+metrics.py         model_metrics, metric_tags
+refusal.py         the form of the texts: Triton's words, then model and place
 
-The texts are Triton's. Whether a file exists and fits is checked by who reads it.
+Whether a file exists and fits is checked by who reads it; whether the steps of an ensemble fit their
+models, by core.lifecycle.steps.
 """
 
 from __future__ import annotations
@@ -18,15 +22,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.config.messages import ModelConfig
+from core.config.validation.batch_tensors import check_batch_tensors
 from core.config.validation.batching import check_dynamic_batching
 from core.config.validation.ensemble import check_ensemble
 from core.config.validation.files import check_files
-from core.config.validation.general import check_general, check_metrics, check_response_cache
+from core.config.validation.general import (
+    check_general,
+    check_response_cache,
+    check_version_policy,
+)
 from core.config.validation.instances import check_instance_groups
+from core.config.validation.metrics import check_metric_tags, check_metrics
 from core.config.validation.sequence import check_sequence_batching
 from core.config.validation.state import check_states
-from core.config.validation.tensors import check_batch_tensors, check_tensors
+from core.config.validation.tensors import check_tensors
 from core.config.validation.warmup import check_warmup
+
+
+def validate_source(config: ModelConfig) -> None:
+    """Raise CoreError(INVALID) for what is wrong whatever a backend may add to the configuration.
+
+    Before the backend: it must not be looked for under a name that is none, nor open a file that is
+    not the model's.
+    """
+    check_general(config)
+    check_files(config)
 
 
 def validate(config: ModelConfig, gpus: Sequence[int] = ()) -> None:
@@ -34,7 +54,8 @@ def validate(config: ModelConfig, gpus: Sequence[int] = ()) -> None:
 
     gpus   ids of the GPUs that instances may use
     """
-    check_general(config)
+    validate_source(config)
+    check_version_policy(config)
     if config.HasField("dynamic_batching"):
         check_dynamic_batching(config)
     if config.HasField("sequence_batching"):
@@ -43,7 +64,7 @@ def validate(config: ModelConfig, gpus: Sequence[int] = ()) -> None:
     check_ensemble(config)
     check_response_cache(config)
     check_metrics(config)
-    check_files(config)
+    check_metric_tags(config)
     check_tensors(config)
     check_batch_tensors(config)
     if not config.HasField("ensemble_scheduling"):

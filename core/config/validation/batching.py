@@ -2,48 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from core.config.messages import ModelConfig, ModelQueuePolicy
-from core.errors import invalid
+from core.config.validation.refusal import refused
+
+_HERE = "dynamic_batching"
 
 
 def check_dynamic_batching(config: ModelConfig) -> None:
     batching = config.dynamic_batching
-    for size in batching.preferred_batch_size:
-        if size <= 0:
-            raise invalid(f"dynamic batching preferred size must be positive for {config.name}")
-        if size > config.max_batch_size:
-            raise invalid(
-                f"dynamic batching preferred size must be <= max batch size for {config.name}"
-            )
+    check_preferred_sizes(
+        config, batching.preferred_batch_size, "dynamic batching preferred size", _HERE
+    )
     if batching.priority_levels:
         _check_priorities(config)
     if batching.preserve_ordering:
         _check_ordering(config)
 
 
+def check_preferred_sizes(
+    config: ModelConfig, sizes: Sequence[int], what: str, scheduler: str
+) -> None:
+    """Each size is one that a batch can have.
+
+    what        how texts name a size
+    scheduler   path of the message that has them
+    """
+    for index, size in enumerate(sizes):
+        place = f"{scheduler}.preferred_batch_size[{index}] is {size}"
+        if size <= 0:
+            raise refused(config, f"{what} must be positive", place)
+        if size > config.max_batch_size:
+            place += f", max_batch_size is {config.max_batch_size}"
+            raise refused(config, f"{what} must be <= max batch size", place)
+
+
 def _check_priorities(config: ModelConfig) -> None:
     batching = config.dynamic_batching
     levels = batching.priority_levels
     if not 1 <= batching.default_priority_level <= levels:
-        raise invalid(f"default priority level must be in range [1, {levels}] for {config.name}")
-    if not all(1 <= level <= levels for level in batching.priority_queue_policy):
-        raise invalid(
-            f"priority queue policy must have priority level in range [1, {levels}] "
-            f"for {config.name}"
+        raise refused(
+            config,
+            f"default priority level must be in range [1, {levels}]",
+            f"{_HERE}.default_priority_level is {batching.default_priority_level}",
         )
+    for level in sorted(batching.priority_queue_policy):
+        if not 1 <= level <= levels:
+            raise refused(
+                config,
+                f"priority queue policy must have priority level in range [1, {levels}]",
+                f"{_HERE}.priority_queue_policy has the key {level}",
+            )
 
 
 def _check_ordering(config: ModelConfig) -> None:
     """Nothing that could let one request overtake another."""
     batching = config.dynamic_batching
     if batching.priority_levels > 1:
-        raise invalid(
-            f"Only one priority level is allowed when 'preserve_ordering' is true for {config.name}"
+        raise refused(
+            config,
+            "Only one priority level is allowed when 'preserve_ordering' is true",
+            f"{_HERE}.priority_levels is {batching.priority_levels}",
         )
-    policies = [batching.default_queue_policy, *batching.priority_queue_policy.values()]
-    for policy in policies:
+    policies = {"default_queue_policy": batching.default_queue_policy}
+    for level in sorted(batching.priority_queue_policy):
+        policies[f"priority_queue_policy[{level}]"] = batching.priority_queue_policy[level]
+    for name, policy in policies.items():
         if policy.timeout_action == ModelQueuePolicy.DELAY and policy.default_timeout_microseconds:
-            raise invalid(
-                "Queue policy can not have DELAY as timeout action when 'preserve_ordering' is "
-                f"true for {config.name}"
+            raise refused(
+                config,
+                "Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true",
+                f"{_HERE}.{name}.timeout_action",
             )

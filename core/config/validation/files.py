@@ -15,8 +15,11 @@ from core.errors import invalid
 
 def check_files(config: ModelConfig) -> None:
     for field, path in _files(config):
+        where = f"{field} '{path}' in model '{config.name}'"
+        if "\0" in path:
+            raise invalid(f"{where} has a zero byte, which no file name has")
         if posixpath.isabs(path) or posixpath.normpath(f"folder/{path}").startswith(".."):
-            raise invalid(f"{field} '{path}' in model '{config.name}' is outside model directory")
+            raise invalid(f"{where} is outside model directory")
     if "/" in config.runtime or config.runtime in (".", ".."):
         raise invalid(
             f"backend library name '{config.runtime}' escapes backend directory, for model "
@@ -27,11 +30,14 @@ def check_files(config: ModelConfig) -> None:
 def _files(config: ModelConfig) -> Iterator[tuple[str, str]]:
     """Every path with the field that it is in; each starts in a folder of the model's directory."""
     yield "default_model_filename", config.default_model_filename
-    for path in config.cc_model_filenames.values():
-        yield "cc_model_filenames", path
-    for sample in config.model_warmup:
-        for warmup_input in sample.inputs.values():
-            yield "warmup input_data_file", warmup_input.input_data_file
-    for state in config.sequence_batching.state:
+    for capability, path in sorted(config.cc_model_filenames.items()):
+        yield f"cc_model_filenames['{capability}']", path
+    for index, sample in enumerate(config.model_warmup):
+        for name, given in sorted(sample.inputs.items()):
+            yield f"model_warmup[{index}].inputs['{name}'].input_data_file", given.input_data_file
+    for index, state in enumerate(config.sequence_batching.state):
         for initial in state.initial_state:
-            yield "initial_state data_file", initial.data_file
+            yield f"sequence_batching.state[{index}].initial_state data_file", initial.data_file
+    for index, output in enumerate(config.output):
+        if "\0" in output.label_filename:  # where it leads is seen by who reads it
+            yield f"output[{index}].label_filename", output.label_filename

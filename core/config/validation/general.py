@@ -1,11 +1,10 @@
-"""Rules about the model as a whole: name, platform and backend, versions, cache, metrics."""
+"""Rules about the model as a whole: name, platform and backend, versions, agents, cache."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from core.config.autofill import ENSEMBLE, FORMATS
 from core.config.messages import ModelConfig
+from core.config.validation.refusal import refused
 from core.errors import invalid
 
 
@@ -13,30 +12,58 @@ def check_general(config: ModelConfig) -> None:
     if not config.name:
         raise invalid("model configuration must specify 'name'")
     _check_platform(config)
+    _check_agents(config)
     if config.max_batch_size < 0:
-        raise invalid(f"'max_batch_size' must be non-negative value for {config.name}")
-    if not config.HasField("version_policy"):
-        raise invalid(f"must specify 'version policy' for {config.name}")
+        text = "'max_batch_size' must be non-negative value"
+        raise refused(config, text, f"max_batch_size is {config.max_batch_size}")
 
 
 def _check_platform(config: ModelConfig) -> None:
     """A backend is named, unless it is an ensemble; a legacy platform word goes with its backend."""
     platform, backend = config.platform, config.backend
+    if not backend and not platform:
+        text = f"must specify 'platform' or 'backend' for '{config.name}'"
+        raise invalid(f"{text}: the files of the model do not tell it")
     if not backend and platform != ENSEMBLE:
-        raise invalid(f"unexpected platform type '{platform}' for {config.name}")
+        known = ", ".join([*(each.platform for each in FORMATS if each.platform), ENSEMBLE])
+        raise refused(
+            config,
+            f"unexpected platform type '{platform}'",
+            f"platform; there are {known}, and 'backend' names all others",
+        )
     if backend and platform == ENSEMBLE:
         raise invalid(
             f"Ensemble model '{config.name}' must have platform type '{platform}' and empty "
-            "backend type"
+            f"backend type: backend is '{backend}'"
         )
     words = {
-        word
+        word: None  # in their order
         for known in FORMATS
         if known.backend == backend and known.platform
         for word in (known.platform, *known.words)
     }
     if words and platform not in words:
-        raise invalid(f"unexpected 'platform' and 'backend' pair, got:{platform}, {backend}")
+        raise refused(
+            config,
+            f"unexpected 'platform' and 'backend' pair, got:{platform}, {backend}",
+            f"with backend '{backend}', platform is {' or '.join(words)}, or left out",
+        )
+
+
+def _check_agents(config: ModelConfig) -> None:
+    """There are none here. To go on without one could serve what it would have refused."""
+    for index, agent in enumerate(config.model_repository_agents.agents):
+        raise refused(
+            config,
+            f"unable to find repo agent '{agent.name}'",
+            f"model_repository_agents.agents[{index}]; this server has no repository agents",
+        )
+
+
+def check_version_policy(config: ModelConfig) -> None:
+    """Normalised configurations have one. Whether such versions are there is seen later."""
+    if not config.HasField("version_policy"):
+        raise invalid(f"must specify 'version policy' for {config.name}")
 
 
 def check_response_cache(config: ModelConfig) -> None:
@@ -45,28 +72,10 @@ def check_response_cache(config: ModelConfig) -> None:
     if config.HasField("sequence_batching"):
         raise invalid(
             f"Response Cache does not currently support model {config.name} with sequence batching "
-            "scheduler. Please disable the response cache."
+            "scheduler. Please disable the response cache: response_cache.enable is true"
         )
     if config.model_transaction_policy.decoupled:
         raise invalid(
             f"Response Cache does not currently support model {config.name} with 'decoupled' "
-            "transaction policy. Please disable the response cache."
+            "transaction policy. Please disable the response cache: response_cache.enable is true"
         )
-
-
-def check_metrics(config: ModelConfig) -> None:
-    for control in config.model_metrics.metric_control:
-        if not control.HasField("metric_identifier"):
-            raise invalid("metric control must specify 'metric_identifier'")
-        if not control.metric_identifier.family:
-            raise invalid("metric identifier must specify non-empty 'family'")
-        if not control.HasField("histogram_options"):
-            raise invalid("metric control must specify 'histogram_options'")
-        buckets = control.histogram_options.buckets
-        if not buckets:
-            raise invalid("histogram options must specify non-empty 'buckets'")
-        if not all(lower < upper for lower, upper in pairwise(buckets)):
-            raise invalid(
-                f"histogram options of '{control.metric_identifier.family}' must specify 'buckets' "
-                f"in ascending order, got {list(buckets)}"
-            )

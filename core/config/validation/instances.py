@@ -13,39 +13,49 @@ _TENSORRT = "tensorrt_plan"
 def check_instance_groups(config: ModelConfig, gpus: Sequence[int]) -> None:
     if not config.instance_group:
         raise invalid(f"must specify one or more 'instance group's for {config.name}")
-    for group in config.instance_group:
+    for index, group in enumerate(config.instance_group):
+        place = f"instance_group[{index}]"
         prefix = f"instance group {group.name} of model {config.name}"
-        _check_devices(group, gpus, prefix)
-        _check_profiles(group, config.platform, prefix)
+        _check_devices(group, gpus, prefix, place)
+        _check_profiles(group, config.platform, prefix, place)
 
 
-def _check_devices(group: ModelInstanceGroup, gpus: Sequence[int], prefix: str) -> None:
+def _check_devices(group: ModelInstanceGroup, gpus: Sequence[int], prefix: str, place: str) -> None:
+    if group.kind not in ModelInstanceGroup.Kind.values():
+        known = ", ".join(ModelInstanceGroup.Kind.keys())
+        raise invalid(f"{prefix} has unexpected kind {group.kind}: {place}.kind; there are {known}")
     if group.kind != ModelInstanceGroup.KIND_GPU:
         if group.gpus:
             kind = ModelInstanceGroup.Kind.Name(group.kind)
-            raise invalid(f"{prefix} has kind {kind} but specifies one or more GPUs")
+            raise invalid(
+                f"{prefix} has kind {kind} but specifies one or more GPUs: {place}.gpus is "
+                f"{list(group.gpus)}"
+            )
         return
     if not group.gpus:
         reason = "specifies no GPUs" if gpus else "no GPUs are available"
-        raise invalid(f"{prefix} has kind KIND_GPU but {reason}")
-    for gpu in group.gpus:
+        raise invalid(f"{prefix} has kind KIND_GPU but {reason}: {place}")
+    for index, gpu in enumerate(group.gpus):
         if gpu not in gpus:
+            known = ", ".join(str(each) for each in sorted(gpus)) or "none"
             raise invalid(
                 f"{prefix} specifies invalid or unsupported gpu id {gpu}. GPUs with at least the "
-                "minimum required CUDA compute compatibility of 6.000000 are: "
-                + ", ".join(str(known) for known in sorted(gpus))
+                f"minimum required CUDA compute compatibility of 6.000000 are: {known}; "
+                f"{place}.gpus[{index}]"
             )
 
 
-def _check_profiles(group: ModelInstanceGroup, platform: str, prefix: str) -> None:
+def _check_profiles(group: ModelInstanceGroup, platform: str, prefix: str, place: str) -> None:
     if not group.profile:
         return
     prefix = f"{prefix} and platform {platform + ' ' if platform else ''}specifies"
     if platform != _TENSORRT:
-        raise invalid(f"{prefix} profile field which is only supported for TensorRT models")
-    for profile in group.profile:
+        raise invalid(
+            f"{prefix} profile field which is only supported for TensorRT models: {place}.profile"
+        )
+    for index, profile in enumerate(group.profile):
         if not (profile.isascii() and profile.isdigit()):
             raise invalid(
                 f"{prefix} invalid profile {profile}. The field should contain the string "
-                "representation of a non-negative integer."
+                f"representation of a non-negative integer: {place}.profile[{index}]"
             )

@@ -8,10 +8,12 @@ from core.config.messages import (
     TYPE_STRING,
     TYPE_UINT32,
     TYPE_UINT64,
+    DataType,
     ModelConfig,
     ModelSequenceBatching,
 )
-from core.errors import invalid
+from core.config.validation.batching import check_preferred_sizes
+from core.config.validation.refusal import refused
 
 Control = ModelSequenceBatching.Control
 
@@ -20,82 +22,109 @@ _CORRELATION_ID_TYPES = (TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32, TYPE_
 
 
 def check_sequence_batching(config: ModelConfig) -> None:
-    sequence, model = config.sequence_batching, config.name
-    _check_control_names(sequence, model)
-    controls = [control for tensor in sequence.control_input for control in tensor.control]
-    for kind in Control.Kind.values():
-        of_kind = [control for control in controls if control.kind == kind]
-        if len(of_kind) > 1:
-            raise invalid(
-                f"sequence batching specifies multiple {Control.Kind.Name(kind)} tensors "
-                f"for {model}"
-            )
-        for control in of_kind:
-            if kind == Control.CONTROL_SEQUENCE_CORRID:
-                _check_correlation_id(control, model)
+    _check_control_names(config)
+    places: dict[int, str] = {}
+    for number, tensor in enumerate(config.sequence_batching.control_input):
+        for index, control in enumerate(tensor.control):
+            place = f"sequence_batching.control_input[{number}] ('{tensor.name}').control[{index}]"
+            _check_kind(config, control, place)
+            kind = Control.Kind.Name(control.kind)
+            if control.kind in places:
+                text = f"sequence batching specifies multiple {kind} tensors"
+                raise refused(config, text, f"{places[control.kind]}, {place}")
+            places[control.kind] = place
+            if control.kind == Control.CONTROL_SEQUENCE_CORRID:
+                _check_correlation_id(config, control, kind, place)
             else:
-                _check_false_true(control, model)
+                _check_false_true(config, control, kind, place)
     _check_strategy(config)
 
 
-def _check_control_names(sequence: ModelSequenceBatching, model: str) -> None:
-    seen = set()
-    for tensor in sequence.control_input:
+def _check_control_names(config: ModelConfig) -> None:
+    seen: dict[str, int] = {}
+    for index, tensor in enumerate(config.sequence_batching.control_input):
+        place = f"sequence_batching.control_input[{index}]"
         if not tensor.name:
-            raise invalid(f"sequence batching control tensor must have a name for {model}")
-        if tensor.name in seen:
-            raise invalid(
+            raise refused(config, "sequence batching control tensor must have a name", place)
+        if (first := seen.setdefault(tensor.name, index)) != index:
+            raise refused(
+                config,
                 f"sequence batching control tensor '{tensor.name}' is specified for multiple "
-                f"control kinds for {model}"
+                "control kinds",
+                f"{place}, and control_input[{first}]",
             )
-        seen.add(tensor.name)
 
 
-def _check_false_true(control: ModelSequenceBatching.Control, model: str) -> None:
+def _check_kind(config: ModelConfig, control: ModelSequenceBatching.Control, place: str) -> None:
+    """A number that is no kind would be a tensor that the model never gets."""
+    if control.kind not in Control.Kind.values():
+        known = ", ".join(Control.Kind.keys())
+        raise refused(
+            config,
+            f"unknown sequence batching control kind {control.kind}",
+            f"{place}.kind; there are {known}",
+        )
+
+
+def _check_false_true(
+    config: ModelConfig, control: ModelSequenceBatching.Control, kind: str, place: str
+) -> None:
     """One pair of values, of one datatype."""
-    kind = Control.Kind.Name(control.kind)
     given = [name for name in _FALSE_TRUE if getattr(control, name)]
     if not given:
-        raise invalid(
+        raise refused(
+            config,
             "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or "
-            f"'bool_false_true' for {kind} for {model}"
+            f"'bool_false_true' for {kind}",
+            place,
         )
     if len(given) > 1:
-        raise invalid(
+        raise refused(
+            config,
             "sequence batching specifies more than one from 'int32_false_true', "
-            f"'fp32_false_true' and 'bool_false_true' for {kind} for {model}"
+            f"'fp32_false_true' and 'bool_false_true' for {kind}",
+            f"{place} has {' and '.join(given)}",
         )
-    if len(getattr(control, given[0])) != 2:
-        raise invalid(
-            f"sequence batching control '{given[0]}' must have exactly 2 entries for {kind} "
-            f"for {model}"
+    if (count := len(getattr(control, given[0]))) != 2:
+        raise refused(
+            config,
+            f"sequence batching control '{given[0]}' must have exactly 2 entries for {kind}",
+            f"{place}.{given[0]} has {count}",
         )
 
 
-def _check_correlation_id(control: ModelSequenceBatching.Control, model: str) -> None:
-    kind = Control.Kind.Name(control.kind)
-    if any(getattr(control, name) for name in _FALSE_TRUE):
-        raise invalid(
+def _check_correlation_id(
+    config: ModelConfig, control: ModelSequenceBatching.Control, kind: str, place: str
+) -> None:
+    given = [name for name in _FALSE_TRUE if getattr(control, name)]
+    if given:
+        raise refused(
+            config,
             "sequence batching must not specify either 'int32_false_true', 'fp32_false_true' or "
-            f"'bool_false_true' for {kind} for {model}"
+            f"'bool_false_true' for {kind}",
+            f"{place}.{given[0]}",
         )
     if control.data_type not in _CORRELATION_ID_TYPES:
-        raise invalid(
-            f"unexpected data type for control {kind} for {model}. Allowed data types are "
-            "TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and TYPE_STRING"
+        allowed = [DataType.Name(number) for number in _CORRELATION_ID_TYPES]
+        raise refused(
+            config,
+            f"unexpected data type for control {kind}",
+            f"{place}.data_type. Allowed data types are {', '.join(allowed[:-1])} and {allowed[-1]}",
         )
 
 
 def _check_strategy(config: ModelConfig) -> None:
-    sequence, model = config.sequence_batching, config.name
-    for size in sequence.oldest.preferred_batch_size:
-        if size <= 0:
-            raise invalid(f"sequence batching preferred batch size must be positive for {model}")
-        if size > config.max_batch_size:
-            raise invalid(
-                f"sequence batching preferred batch size must be <= max batch size for {model}"
-            )
-    if not 0.0 <= sequence.direct.minimum_slot_utilization <= 1.0:
-        raise invalid(
-            f"sequence batching minimum slot utilization must be in range (0.0, 1.0] for {model}"
+    sequence = config.sequence_batching
+    check_preferred_sizes(
+        config,
+        sequence.oldest.preferred_batch_size,
+        "sequence batching preferred batch size",
+        "sequence_batching.oldest",
+    )
+    utilization = sequence.direct.minimum_slot_utilization
+    if not 0.0 <= utilization <= 1.0:
+        raise refused(
+            config,
+            "sequence batching minimum slot utilization must be in range (0.0, 1.0]",
+            f"sequence_batching.direct.minimum_slot_utilization is {utilization:g}",
         )

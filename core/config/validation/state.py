@@ -2,56 +2,108 @@
 
 from __future__ import annotations
 
-from core.config.messages import ModelConfig, ModelSequenceBatching
-from core.errors import invalid
+from core import dtypes
+from core.config.messages import DataType, ModelConfig, ModelSequenceBatching
+from core.config.validation.refusal import refused
 
 State = ModelSequenceBatching.State
 InitialState = ModelSequenceBatching.InitialState
 
+_ANY_SIZE = "a dimension must be integer >= 1, or -1 to indicate a variable-size dimension"
+
 
 def check_states(config: ModelConfig) -> None:
-    seen = set()
-    for state in config.sequence_batching.state:
-        count = len(state.initial_state)
-        if count > 1:
-            raise invalid(
+    """Each state is one that could be kept, under names of its own."""
+    inputs: dict[str, int] = {}
+    outputs: dict[str, int] = {}
+    for index, state in enumerate(config.sequence_batching.state):
+        place = f"sequence_batching.state[{index}]"
+        _check_state(config, state, place)
+        if (first := inputs.setdefault(state.input_name, index)) != index:
+            text = f"State input name '{state.input_name}' specified more than once"
+            raise refused(config, text, f"{place}, and state[{first}]")
+        if (first := outputs.setdefault(state.output_name, index)) != index:
+            text = f"State output name '{state.output_name}' specified more than once"
+            raise refused(config, text, f"{place}, and state[{first}]")
+        if (count := len(state.initial_state)) > 1:
+            raise refused(
+                config,
                 f"initial_state field for state input '{state.input_name}' must contain exactly "
-                f"one or zero element. Found '{count}' elements."
+                f"one or zero element. Found '{count}' elements",
+                f"{place}.initial_state",
             )
-        if state.input_name in seen:
-            raise invalid(f"State input name '{state.input_name}' specified more than once.")
-        seen.add(state.input_name)
         for initial in state.initial_state:
-            _check_initial_state(initial, state)
+            _check_initial_state(config, initial, state, f"{place}.initial_state")
+
+
+def _check_state(config: ModelConfig, state: ModelSequenceBatching.State, place: str) -> None:
+    """Triton takes states without names, datatype or dims, and they fail when a sequence comes."""
+    for field in ("input_name", "output_name"):
+        if not getattr(state, field):
+            raise refused(config, f"state must specify '{field}'", place)
+    what = f"state '{state.input_name}'"
+    if state.data_type not in dtypes.BY_NUMBER:
+        found = f"{place}.data_type is {_name(state.data_type)}"
+        raise refused(config, f"{what} must specify 'data_type'", found)
+    for index, dim in enumerate(state.dims):
+        if dim < 1 and dim != -1:
+            raise refused(config, f"{what}: {_ANY_SIZE}", f"{place}.dims[{index}] is {dim}")
 
 
 def _check_initial_state(
-    initial: ModelSequenceBatching.InitialState, state: ModelSequenceBatching.State
+    config: ModelConfig,
+    initial: ModelSequenceBatching.InitialState,
+    state: ModelSequenceBatching.State,
+    place: str,
 ) -> None:
     name = state.input_name
     if initial.data_type != state.data_type:
-        raise invalid(
+        raise refused(
+            config,
             f"The data type used for 'initial_state' field of state '{name}' does not match the "
-            "state data type."
+            "state data type",
+            f"{place}.data_type is {_name(initial.data_type)}, the state's is "
+            f"{_name(state.data_type)}",
         )
     if not initial.name:
-        raise invalid(
-            f"Field 'name' must be set when using initial_state for state input '{name}'."
-        )
+        text = f"Field 'name' must be set when using initial_state for state input '{name}'"
+        raise refused(config, text, place)
     if len(initial.dims) != len(state.dims):
-        raise invalid(
+        raise refused(
+            config,
             "Number of dimensions in 'initial_state' doesn't match the size of 'state' dimensions "
-            f"for state input '{name}'. {len(initial.dims)} != {len(state.dims)}"
+            f"for state input '{name}'. {len(initial.dims)} != {len(state.dims)}",
+            f"{place}.dims is {list(initial.dims)}, the state's are {list(state.dims)}",
         )
-    for found, expected in zip(initial.dims, state.dims, strict=True):
-        if found == -1:
-            raise invalid(
-                f"'initial_state' field for state input name '{name}' contains variable dimensions."
-            )
-        if expected not in (-1, found):
-            raise invalid(
-                f"'initial_state' dim for input name '{name}' doesn't match 'state' dim "
-                f"description. {found} != {expected}"
-            )
-    if initial.WhichOneof("state_data") is None:
-        raise invalid(f"initial_state setting expects state '{name}' to have state_data set")
+    for index, (found, expected) in enumerate(zip(initial.dims, state.dims, strict=True)):
+        _check_initial_dim(config, found, expected, name, f"{place}.dims[{index}] is {found}")
+    source = initial.WhichOneof("state_data")
+    if source is None or (source == "data_file" and not initial.data_file):
+        text = f"initial_state setting expects state '{name}' to have state_data set"
+        raise refused(config, text, f"{place} has neither zero_data nor data_file")
+
+
+def _check_initial_dim(
+    config: ModelConfig, found: int, expected: int, name: str, place: str
+) -> None:
+    """The dimension of an initial state is a size, and the state's where that is one."""
+    if found == -1:
+        raise refused(
+            config,
+            f"'initial_state' field for state input name '{name}' contains variable dimensions",
+            place,
+        )
+    if expected not in (-1, found):
+        raise refused(
+            config,
+            f"'initial_state' dim for input name '{name}' doesn't match 'state' dim description. "
+            f"{found} != {expected}",
+            place,
+        )
+    if found < 0:  # a state that grows may begin with nothing
+        text = f"'initial_state' dim for input name '{name}' must be integer >= 0"
+        raise refused(config, text, place)
+
+
+def _name(data_type: int) -> str:
+    return DataType.Name(data_type) if data_type in DataType.values() else str(data_type)

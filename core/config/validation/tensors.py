@@ -1,4 +1,4 @@
-"""Rules of input, output, batch_input and batch_output."""
+"""Rules of input and output."""
 
 from __future__ import annotations
 
@@ -6,91 +6,81 @@ import math
 from collections.abc import Sequence
 
 from core import dtypes
-from core.config.messages import (
-    TYPE_FP32,
-    TYPE_INT32,
-    BatchInput,
-    BatchOutput,
-    ModelConfig,
-    ModelInput,
-    ModelOutput,
-)
-from core.errors import CoreError, invalid
+from core.config.messages import DataType, ModelConfig, ModelInput, ModelOutput
+from core.config.validation.refusal import refused
 
 _TENSORRT = "tensorrt_plan"
 _ANY_SIZE = "or -1 to indicate a variable-size dimension"
 
 
 def check_tensors(config: ModelConfig) -> None:
-    """Each input and output by itself."""
-    seen = set()
-    for io in config.input:
-        _check_tensor(io, "model input ", config)
-        if io.format != ModelInput.FORMAT_NONE and len(io.dims) != 3:
-            raise _refused("model input NHWC/NCHW require 3 dims", config)
-        _check_tensorrt_only(io, "input", config)
-        if io.name in seen:  # no request could give it twice
-            raise _refused(f"model input '{io.name}' is specified more than once", config)
-        seen.add(io.name)
-    for output in config.output:
-        _check_tensor(output, "model output ", config)
-        _check_tensorrt_only(output, "output", config)
+    """Each input and output by itself, and none twice."""
+    for index, io in enumerate(config.input):
+        place = f"input[{index}]"
+        _check_tensor(config, io, "model input ", place)
+        _check_format(config, io, place)
+        _check_tensorrt_only(config, io, "input", place)
+    for index, output in enumerate(config.output):
+        place = f"output[{index}]"
+        _check_tensor(config, output, "model output ", place)
+        _check_tensorrt_only(config, output, "output", place)
+    _check_names(config, config.input, "input")
+    _check_names(config, config.output, "output")
 
 
-def check_batch_tensors(config: ModelConfig) -> None:
-    """What the server computes for a whole batch names tensors that the model has."""
-    inputs = {io.name for io in config.input}
-    outputs = {io.name for io in config.output}
-    for batch_input in config.batch_input:
-        kind = BatchInput.Kind.Name(batch_input.kind)
-        _check_sources(batch_input.source_input, inputs, f"batch input kind '{kind}'", config)
-        if batch_input.data_type not in (TYPE_INT32, TYPE_FP32):
-            raise _refused("batch input data type must be TYPE_INT32 or TYPE_FP32", config)
-    for batch_output in config.batch_output:
-        kind = BatchOutput.Kind.Name(batch_output.kind)
-        _check_sources(batch_output.source_input, inputs, f"batch output kind '{kind}'", config)
-        _check_targets(batch_output.target_name, outputs, config)
+def _check_names(
+    config: ModelConfig, tensors: Sequence[ModelInput] | Sequence[ModelOutput], kind: str
+) -> None:
+    """No request could give an input twice, and no response an output."""
+    seen: dict[str, int] = {}
+    for index, io in enumerate(tensors):
+        if (first := seen.setdefault(io.name, index)) != index:
+            text = f"model {kind} '{io.name}' is specified more than once"
+            raise refused(config, text, f"{kind}[{index}], and {kind}[{first}]")
 
 
-def _refused(text: str, config: ModelConfig) -> CoreError:
-    return invalid(f"{text} for {config.name}")
-
-
-def _check_tensor(io: ModelInput | ModelOutput, prefix: str, config: ModelConfig) -> None:
+def _check_tensor(
+    config: ModelConfig, io: ModelInput | ModelOutput, prefix: str, place: str
+) -> None:
     if not io.name:
-        raise _refused(f"{prefix}must specify 'name'", config)
+        raise refused(config, f"{prefix}must specify 'name'", place)
     prefix = f"{prefix}'{io.name}' "
     if io.data_type not in dtypes.BY_NUMBER:
-        raise _refused(f"{prefix}must specify 'data_type'", config)
+        found = DataType.Name(io.data_type) if io.data_type in DataType.values() else io.data_type
+        raise refused(config, f"{prefix}must specify 'data_type'", f"{place}.data_type is {found}")
     if not io.dims:
-        raise _refused(f"{prefix}must specify 'dims'", config)
+        raise refused(config, f"{prefix}must specify 'dims'", place)
     if not config.max_batch_size and io.HasField("reshape") and not io.reshape.shape:
-        raise _refused(
+        raise refused(
+            config,
             f"{prefix}cannot have empty reshape for non-batching model as scalar tensors are not "
             "supported",
-            config,
+            f"{place}.reshape",
         )
-    if not all(dim >= 1 or dim == -1 for dim in io.dims):
-        raise _refused(f"{prefix}dimension must be integer >= 1, {_ANY_SIZE}", config)
+    for index, dim in enumerate(io.dims):
+        if dim < 1 and dim != -1:
+            text = f"{prefix}dimension must be integer >= 1, {_ANY_SIZE}"
+            raise refused(config, text, f"{place}.dims[{index}] is {dim}")
     if io.HasField("reshape"):
-        _check_reshape(io.dims, io.reshape.shape, prefix, config)
+        _check_reshape(config, io.dims, io.reshape.shape, prefix, place)
 
 
 def _check_reshape(
-    dims: Sequence[int], shape: Sequence[int], prefix: str, config: ModelConfig
+    config: ModelConfig, dims: Sequence[int], shape: Sequence[int], prefix: str, place: str
 ) -> None:
     """As many elements on either side, also in each stretch between two variable dimensions."""
-    if not all(dim >= 1 or dim == -1 for dim in shape):
-        raise _refused(f"{prefix}reshape dimensions must be integer >= 1, {_ANY_SIZE}", config)
+    for index, dim in enumerate(shape):
+        if dim < 1 and dim != -1:
+            text = f"{prefix}reshape dimensions must be integer >= 1, {_ANY_SIZE}"
+            raise refused(config, text, f"{place}.reshape.shape[{index}] is {dim}")
     before, after = _stretches(dims), _stretches(shape)
     if before == after:
         return
+    both = f"{place}.dims is {list(dims)}, {place}.reshape.shape is {list(shape)}"
     if len(before) > 1 and len(after) > 1 and len(before) != len(after):
-        raise _refused(
-            f"{prefix}has different number of variable-size dimensions for dims and reshape",
-            config,
-        )
-    raise _refused(f"{prefix}has different size for dims and reshape", config)
+        text = f"{prefix}has different number of variable-size dimensions for dims and reshape"
+        raise refused(config, text, both)
+    raise refused(config, f"{prefix}has different size for dims and reshape", both)
 
 
 def _stretches(shape: Sequence[int]) -> list[int]:
@@ -104,32 +94,28 @@ def _stretches(shape: Sequence[int]) -> list[int]:
     return [math.prod(stretch) for stretch in found]
 
 
-def _check_tensorrt_only(io: ModelInput | ModelOutput, kind: str, config: ModelConfig) -> None:
-    if io.is_shape_tensor and config.platform != _TENSORRT:
-        raise _refused("shape tensors are only supported for TensorRT platform", config)
-    if io.is_non_linear_format_io:
-        if config.platform != _TENSORRT:
-            raise _refused(
-                "Non-linear IO format is only supported for the TensorRT platform", config
-            )
-        if len(io.dims) != 3:
-            raise _refused(f"Non-linear IO format {kind} requires 3 dims", config)
+def _check_format(config: ModelConfig, io: ModelInput, place: str) -> None:
+    if io.format not in ModelInput.Format.values():
+        known = ", ".join(ModelInput.Format.keys())
+        text = f"model input '{io.name}' has the unknown format {io.format}"
+        raise refused(config, text, f"{place}.format; there are {known}")
+    if io.format != ModelInput.FORMAT_NONE and len(io.dims) != 3:
+        found = f"{place} ('{io.name}').dims is {list(io.dims)}"
+        raise refused(config, "model input NHWC/NCHW require 3 dims", found)
 
 
-def _check_sources(
-    sources: Sequence[str], inputs: set[str], what: str, config: ModelConfig
+def _check_tensorrt_only(
+    config: ModelConfig, io: ModelInput | ModelOutput, kind: str, place: str
 ) -> None:
-    if len(sources) != 1:
-        raise _refused(f"{what} expects 1 source input, got {len(sources)}", config)
-    if sources[0] not in inputs:
-        raise _refused(f"unknown source input name '{sources[0]}'", config)
-
-
-def _check_targets(targets: Sequence[str], outputs: set[str], config: ModelConfig) -> None:
-    seen = set()
-    for name in targets:
-        if name not in outputs:
-            raise _refused(f"unknown target output name '{name}'", config)
-        if name in seen:
-            raise _refused(f"target output name '{name}' can only be specified once", config)
-        seen.add(name)
+    place = f"{place} ('{io.name}')"
+    if io.is_shape_tensor and config.platform != _TENSORRT:
+        text = "shape tensors are only supported for TensorRT platform"
+        raise refused(config, text, f"{place}.is_shape_tensor")
+    if not io.is_non_linear_format_io:
+        return
+    if config.platform != _TENSORRT:
+        text = "Non-linear IO format is only supported for the TensorRT platform"
+        raise refused(config, text, f"{place}.is_non_linear_format_io")
+    if len(io.dims) != 3:
+        text = f"Non-linear IO format {kind} requires 3 dims"
+        raise refused(config, text, f"{place}.dims is {list(io.dims)}")

@@ -25,10 +25,12 @@ class Demand:
     """What one execution of an instance takes, and how it ranks.
 
     priority   an instance of priority n gets one turn for every n of an instance of priority 1
+    of         whose it is, for errors
     """
 
     resources: Mapping[Key, int]
     priority: int = 1
+    of: str = ""
 
 
 class Turn:
@@ -55,8 +57,9 @@ class Turn:
 class RateLimiter:
     """One for the whole server. Loop thread only.
 
-    given   what --rate-limit-resource says: name → device (GLOBAL for all) → count; a resource that
-            is not named there is as large as the largest demand for it
+    given   what --rate-limit-resource says: name → device (GLOBAL for all) → count. If it says
+            anything, there is nothing of what it does not name; if not, there is as much of a resource
+            as the largest demand for it
 
     Invariant: for every resource, what granted turns demand is at most what there is.
     """
@@ -71,18 +74,34 @@ class RateLimiter:
     def register(self, demand: Demand, wake: Callable[[], None]) -> Turn:
         """A turn for a new instance.
 
-        Raises CoreError(INVALID) if it demands more than there is.
+        Raises CoreError(INVALID) if it demands more than there is, or a resource for each device that
+        another demands for all together, or the other way round.
         """
-        for (name, device), count in demand.resources.items():
-            limit = self._explicit(name, device)
-            if limit is not None and count > limit:
-                raise invalid(
-                    f'Resource count for "{name}" is limited to {limit} which will prevent scheduling '
-                    f"of one or more model instances, the minimum required count is {count}"
-                )
+        for key, count in demand.resources.items():
+            self._check_kind(key, demand)
+            self._check_count(key, count, demand)
         for key, count in demand.resources.items():
             self._largest.setdefault(key, []).append(count)
         return Turn(demand, next(self._orders), wake)
+
+    def _check_kind(self, key: Key, demand: Demand) -> None:
+        name, device = key
+        known = [*demand.resources, *(key for key, counts in self._largest.items() if counts)]
+        if any(other == name and (at == GLOBAL) != (device == GLOBAL) for other, at in known):
+            raise invalid(
+                f'Resource "{name}" is present as both global and device-specific resource in the '
+                f"model configuration of {demand.of}"
+            )
+
+    def _check_count(self, key: Key, count: int, demand: Demand) -> None:
+        limit = self._explicit(*key)
+        if limit is not None and count > limit:
+            raise invalid(
+                f'Resource count for "{key[0]}" is limited to {limit} which will prevent scheduling '
+                f"of one or more model instances, the minimum required count is {count} for "
+                f"{demand.of}"
+                + ("" if key[0] in self._given else "; --rate-limit-resource does not name it")
+            )
 
     def forget(self, turn: Turn) -> None:
         """The instance is gone."""
@@ -157,14 +176,17 @@ class RateLimiter:
         return max(self._largest.get(key, [0]), default=0) if limit is None else limit
 
     def _explicit(self, name: str, device: int) -> int | None:
-        counts = self._given.get(name)
-        if counts is None:
+        """How much the options give, None where they say nothing about any resource."""
+        if not self._given:
             return None
-        return counts.get(device, counts.get(GLOBAL))
+        counts = self._given.get(name, {})
+        if device == GLOBAL:  # one count for all devices, whichever they were given for
+            return max(counts.values(), default=0)
+        return counts.get(device, counts.get(GLOBAL, 0))
 
 
-def demand_of(group: ModelInstanceGroup, device: int) -> Demand:
-    """What the instances of a group demand on one device."""
+def demand_of(group: ModelInstanceGroup, device: int, model: str = "") -> Demand:
+    """What the instances of a group of a model demand on one device."""
     limiter = group.rate_limiter
     return Demand(
         {
@@ -175,4 +197,5 @@ def demand_of(group: ModelInstanceGroup, device: int) -> Demand:
             for resource in limiter.resources
         },
         max(1, limiter.priority),
+        f"instance group {group.name} of model {model}",
     )

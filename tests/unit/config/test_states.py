@@ -122,23 +122,12 @@ def test_a_link_out_of_the_folder_is_refused(folder, tmp_path_factory):
     assert "is outside of the folder 'initial_state' of its model" in error.message
 
 
-SIZES = "a dimension must be integer >= 1, or -1 to indicate a variable-size dimension"
+def test_a_state_that_no_memory_can_hold_is_refused(folder):
+    most = 2**62
 
+    error = refusal(folder, state(f"[ {most}, {most} ]"))
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            state(names='input_name: "i"'),
-            "state 'i' of model 'm' must specify 'input_name' and 'output_name'",
-        ),
-        (state(kind="INVALID"), "state 'i' of model 'm' must specify 'data_type'"),
-        (state("[ 0 ]"), f"state 'i' of model 'm' has dims [0]: {SIZES}"),
-        (
-            state() + state(names='input_name: "j" output_name: "o"'),
-            "state output 'o' of model 'm' belongs to the states 'i' and 'j'; each needs its own",
-        ),
-    ],
-)
-def test_a_state_that_could_not_be_kept_is_refused(tmp_path, text, expected):
-    assert refusal(tmp_path, text).message == expected
+    assert error.kind is Kind.INVALID
+    assert error.message == (
+        f"state 'i' of model 'm' has the shape [1, {most}, {most}], too large for memory"
+    )

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from core.config import fill, normalise, parse_text, validate
-from core.errors import CoreError, Kind
-
 
 def tensors(kind: str, names: str) -> str:
     return " ".join(f'{kind} {{ name: "{name}" data_type: TYPE_FP32 dims: -1 }}' for name in names)
@@ -27,20 +24,6 @@ def ensemble(steps: str, inputs: str = "A", outputs: str = "Z", more: str = "") 
     return f'platform: "ensemble" {io} ensemble_scheduling {{ {steps} }} {more}'
 
 
-def check(text: str) -> None:
-    config = parse_text(text, "test")
-    fill(config, "m")
-    normalise(config, {}, [])
-    validate(config)
-
-
-def refusal(text: str) -> str:
-    with pytest.raises(CoreError) as caught:
-        check(text)
-    assert caught.value.kind is Kind.INVALID
-    return caught.value.message
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -50,8 +33,8 @@ def refusal(text: str) -> str:
         ensemble(step("A", "YZ") + step("Y", "W"), outputs="ZYW"),
     ],
 )
-def test_steps_may_come_in_any_order_that_data_can_flow_through(text):
-    check(text)
+def test_steps_may_come_in_any_order_that_data_can_flow_through(settled, text):
+    settled(text)
 
 
 @pytest.mark.parametrize(
@@ -76,11 +59,11 @@ def test_steps_may_come_in_any_order_that_data_can_flow_through(text):
         (ensemble(step("A", "ZT")), "ensemble tensor 'T' is unused in ensemble 'm'"),
     ],
 )  # fmt: skip
-def test_an_ensemble_that_does_not_fit_together_is_refused(text, expected):
+def test_an_ensemble_that_does_not_fit_together_is_refused(refusal, text, expected):
     assert refusal(text) == expected
 
 
-def test_a_cycle_is_never_written():
+def test_a_cycle_is_never_written(refusal):
     text = ensemble(step("AM", "Z") + step("Z", "M"))
 
     assert refusal(text).startswith("output 'Z' for ensemble 'm' is not written")
@@ -101,12 +84,12 @@ TWO = step("A", "B") + step("A", "Z")
         condition("other", "step[9]"),
     ],
 )
-def test_a_step_may_depend_on_a_tensor_as_its_condition(more):
-    check(ensemble(TWO, outputs="Z" if "step[1]" in more else "ZB", more=more))
+def test_a_step_may_depend_on_a_tensor_as_its_condition(settled, more):
+    settled(ensemble(TWO, outputs="Z" if "step[1]" in more else "ZB", more=more))
 
 
-def test_an_input_may_be_nothing_but_a_condition():
-    check(ensemble(step("A", "Z"), inputs="AC", more=condition("step[0].if", "C")))
+def test_an_input_may_be_nothing_but_a_condition(settled):
+    settled(ensemble(step("A", "Z"), inputs="AC", more=condition("step[0].if", "C")))
 
 
 @pytest.mark.parametrize(
@@ -135,15 +118,15 @@ def test_an_input_may_be_nothing_but_a_condition():
         (condition("step[1].if", "Z"), "output 'Z' for ensemble 'm' is not written"),
     ],
 )
-def test_a_condition_that_cannot_be_is_refused(more, message):
+def test_a_condition_that_cannot_be_is_refused(refusal, more, message):
     assert refusal(ensemble(TWO, outputs="ZB", more=more)) == message
 
 
-def test_the_ensembles_of_the_manual_are_valid():
+def test_the_ensembles_of_the_manual_are_valid(settled):
     page = (Path(__file__).parents[3] / "docs" / "ensembles.md").read_text()
 
     found = [block for block in re.findall(r"```\n(.*?)```", page, re.S) if "platform:" in block]
 
     assert len(found) == 2
     for block in found:
-        check(block)
+        settled(block)

@@ -1,0 +1,33 @@
+"""What the tables of rules are checked with: a model `m` on its way through core.config."""
+
+import pytest
+
+from core.config import fill, normalise, parse_text, to_json, validate
+from core.errors import CoreError, Kind
+
+
+def _settled(text, gpus=(), files=()):
+    config = parse_text(text, "test")
+    fill(config, "m", files)
+    normalise(config, {}, gpus)
+    validate(config, gpus)
+    return config
+
+
+@pytest.fixture(scope="session")
+def settled():
+    """(text, gpus, files) → the JSON of the configuration, as GET …/config shows it."""
+    return lambda *given: to_json(_settled(*given))
+
+
+@pytest.fixture(scope="session")
+def refusal():
+    """(text, gpus, files) → the message that a refused configuration gets, of kind INVALID."""
+
+    def told(*given):
+        with pytest.raises(CoreError) as caught:
+            _settled(*given)
+        assert caught.value.kind is Kind.INVALID
+        return caught.value.message
+
+    return told
