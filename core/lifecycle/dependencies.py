@@ -8,16 +8,17 @@ from graphlib import CycleError, TopologicalSorter
 Steps = Mapping[str, Iterable[str]]
 
 
-def circular(steps: Steps) -> set[str]:
-    """The models that need themselves, directly or through others."""
+def circular(steps: Steps) -> dict[str, list[str]]:
+    """The models that need themselves, each with the way there and back: ["a", "b", "a"]."""
     remaining = {name: set(needed) for name, needed in steps.items()}
-    found: set[str] = set()
+    found: dict[str, list[str]] = {}
     while True:
         try:
             TopologicalSorter(remaining).prepare()
         except CycleError as error:
-            found.update(error.args[1])
-            for name in error.args[1]:
+            way = error.args[1][:0:-1]  # each one before what it needs, the first not again
+            for index, name in enumerate(way):
+                found[name] = [*way[index:], *way[:index], name]
                 remaining[name] = set()
         else:
             return found

@@ -11,20 +11,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from core.config import ModelConfig, Signature
+from core.config.validation.general import check_response_cache
 from core.errors import CoreError, invalid
 from core.lifecycle.host import Host
-from core.lifecycle.steps import check_steps
+from core.lifecycle.steps import check_steps, ranks_of
 from core.pipeline.ensemble import EnsembleChain, Step, steps_of
 
 
 async def open_ensemble(
     config: ModelConfig, signature: Signature, host: Host, content: str
 ) -> EnsembleChain:
-    """The chain of an ensemble. Writes into `config` whether it is decoupled: if a step is.
+    """The chain of an ensemble. Writes into `config` whether it is decoupled: if a step is, and only then.
 
     content   a digest of what the ensemble itself was loaded from
 
-    Raises CoreError(INVALID) if a step's model does not serve, or if the step does not fit it.
+    Raises CoreError(INVALID) if a step's model does not serve, if the step does not fit it, or if the
+    answers of what turns out to be decoupled should be cached.
     """
     server = host.server
     steps = steps_of(config)
@@ -32,9 +34,11 @@ async def open_ensemble(
     check_steps(signature, steps, models)
     for step, model in zip(steps, models, strict=True):
         step.optional = frozenset(spec.name for spec in model.inputs.values() if spec.optional)
-    if any(model.decoupled for model in models):
-        config.model_transaction_policy.decoupled = True
-        signature = replace(signature, decoupled=True)
+    ranks = ranks_of(signature, steps, models)
+    decoupled = any(model.decoupled for model in models)
+    config.model_transaction_policy.decoupled = decoupled
+    signature = replace(signature, decoupled=decoupled)
+    check_response_cache(config)
 
     def ready() -> bool:
         try:
@@ -63,6 +67,7 @@ async def open_ensemble(
         host.loop,
         cache=server.cache,
         content=contents,
+        ranks=ranks,
     )
 
 

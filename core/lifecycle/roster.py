@@ -62,8 +62,11 @@ class Roster:
         }
         failures: Failures = {}
         tasks: dict[str, asyncio.Task[None]] = {}
-        for name in circular(steps):
-            failures[name] = invalid(f"load failed for model '{name}': it is a step of itself\n")
+        for name, way in circular(steps).items():
+            failures[name] = invalid(
+                f"load failed for model '{name}': circular dependency between ensembles: "
+                f"{' -> '.join(way)}\n"
+            )
 
         async def apply(name: str) -> None:
             if name not in failures:

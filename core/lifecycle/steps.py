@@ -14,11 +14,16 @@ from core.pipeline.ensemble import Step
 
 
 class _Seen(NamedTuple):
-    """What one model says about an ensemble tensor; the shape has the batch dimension."""
+    """What one model says about an ensemble tensor; `dims` are without the batch dimension."""
 
     model: str
     datatype: str
-    shape: tuple[int, ...]
+    dims: tuple[int, ...]
+    batched: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (-1, *self.dims) if self.batched else self.dims
 
 
 def check_steps(ensemble: Signature, steps: Sequence[Step], models: Sequence[Signature]) -> None:
@@ -68,12 +73,10 @@ def _check_condition(ensemble: Signature, step: Step, seen: _Seen) -> None:
     where = f"in ensemble '{ensemble.name}', {step}: the condition '{step.condition}'"
     if seen.datatype != "BOOL":
         raise invalid(f"{where} is {seen.datatype}, it must be BOOL")
-    batches = ensemble.max_batch_size > 0
-    shape = seen.shape[1:] if batches else seen.shape
-    if any(size not in (1, -1) for size in shape):
+    if any(size not in (1, -1) for size in seen.dims):
         raise invalid(
             f"{where} has shape {list(seen.shape)}, it must have one element for each "
-            + ("row" if batches else "request")
+            + ("row" if ensemble.max_batch_size > 0 else "request")
         )
 
 
@@ -85,17 +88,22 @@ def _compare(
     names: Mapping[str, str],
 ) -> None:
     """Compare what a model says about its tensors with what was seen; `names`: its → ensemble's."""
-    batch = (-1,) if model.max_batch_size else ()
     for theirs, tensor in names.items():
         spec = specs[theirs]
-        new = _Seen(model.name, spec.dtype.name, (*batch, *spec.dims))
+        # A step's model is asked as clients ask it; within the ensemble its own reshape has been done.
+        dims = _inner(spec) if model.name == ensemble else spec.dims
+        new = _Seen(model.name, spec.dtype.name, dims, model.max_batch_size > 0)
         old = seen.setdefault(tensor, new)
         if old.datatype != new.datatype:
             raise _inconsistent(ensemble, tensor, "data type", old, old.datatype, new, new.datatype)
-        if not _fits(old.shape, new.shape):
+        if not _fits(old.dims, new.dims) and not _fits(old.shape, new.shape):
             raise _inconsistent(
                 ensemble, tensor, "shape", old, str(list(old.shape)), new, str(list(new.shape))
             )
+
+
+def _inner(spec: InputSpec | OutputSpec) -> tuple[int, ...]:
+    return spec.dims if spec.reshape is None else spec.reshape
 
 
 def _fits(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -128,3 +136,28 @@ def _check_origins(ensemble: Signature, pairs: Sequence[tuple[Step, Signature]])
                 )
             origin = step.index if model.decoupled else next(iter(found), None)
             origins.update((name, origin) for name in step.outputs.values())
+
+
+def ranks_of(
+    ensemble: Signature, steps: Sequence[Step], models: Sequence[Signature]
+) -> dict[str, int] | None:
+    """Write into each step which rank its inputs must have where one side batches and the other not.
+
+    Returns the same for the outputs of the ensemble; None if there is no such output.
+    """
+    batched = {name: ensemble.max_batch_size > 0 for name in ensemble.inputs}
+    for step, model in zip(steps, models, strict=True):
+        batched.update((name, model.max_batch_size > 0) for name in step.outputs.values())
+    for step, model in zip(steps, models, strict=True):
+        batches = model.max_batch_size > 0
+        step.ranks = {
+            theirs: len(model.inputs[theirs].dims) + batches
+            for theirs, ours in step.inputs.items()
+            if batched[ours] != batches
+        } or None
+    batches = ensemble.max_batch_size > 0
+    return {
+        name: len(_inner(spec)) + batches
+        for name, spec in ensemble.outputs.items()
+        if batched[name] != batches
+    } or None

@@ -49,6 +49,12 @@ def _check_steps(config: ModelConfig) -> None:
         for field in ("model_name", "input_map", "output_map"):
             if not getattr(step, field):
                 raise invalid(f"must specify '{field}' in step {index} of ensemble '{config.name}'")
+        if step.model_version < -1:
+            raise invalid(
+                f"ensemble '{config.name}' depends on '{step.model_name}' whose required version "
+                f"{step.model_version} is not loaded: step {index} has it as model_version; -1 is the "
+                "newest"
+            )
         for tensor in step.output_map.values():
             if tensor in written:
                 raise invalid(

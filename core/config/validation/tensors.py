@@ -24,18 +24,16 @@ def check_tensors(config: ModelConfig) -> None:
         place = f"output[{index}]"
         _check_tensor(config, output, "model output ", place)
         _check_tensorrt_only(config, output, "output", place)
-    _check_names(config, config.input, "input")
-    _check_names(config, config.output, "output")
+    _check_names(config, [io.name for io in config.input], "input")
+    _check_names(config, [io.name for io in config.output], "output")
 
 
-def _check_names(
-    config: ModelConfig, tensors: Sequence[ModelInput] | Sequence[ModelOutput], kind: str
-) -> None:
+def _check_names(config: ModelConfig, names: Sequence[str], kind: str) -> None:
     """No request could give an input twice, and no response an output."""
     seen: dict[str, int] = {}
-    for index, io in enumerate(tensors):
-        if (first := seen.setdefault(io.name, index)) != index:
-            text = f"model {kind} '{io.name}' is specified more than once"
+    for index, name in enumerate(names):
+        if (first := seen.setdefault(name, index)) != index:
+            text = f"model {kind} '{name}' is specified more than once"
             raise refused(config, text, f"{kind}[{index}], and {kind}[{first}]")
 
 

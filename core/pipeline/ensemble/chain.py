@@ -30,6 +30,7 @@ class EnsembleChain:
     content  gives a digest of what the ensemble and its steps were loaded from
     ready    whether every model of the steps can serve
     check    the same, after their instances have been asked
+    ranks    of outputs whose model batches and the ensemble does not, or the other way round
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class EnsembleChain:
         clock_ns: Callable[[], int] = time.monotonic_ns,
         cache: Cache | None = None,
         content: Callable[[], str] = str,
+        ranks: dict[str, int] | None = None,
     ):
         self.signature = signature
         self._content = content
@@ -51,6 +53,7 @@ class EnsembleChain:
         self.steps = steps
         self._most_in_flight = config.ensemble_scheduling.max_inflight_requests
         self._infer = infer
+        self._ranks = ranks
         self._clock_ns = clock_ns
         self._ready = ready
         self._check = check
@@ -105,7 +108,15 @@ class EnsembleChain:
 
     def _planned(self, wanted: list[str]) -> Plan:
         steps = needed_steps(self.steps, wanted)
-        return Plan(self.signature, steps, wanted, self._infer, self._ended, self._most_in_flight)
+        return Plan(
+            self.signature,
+            steps,
+            wanted,
+            self._infer,
+            self._ended,
+            self._most_in_flight,
+            self._ranks,
+        )
 
     def _ended(self, request: InferenceRequest, error: CoreError | None) -> None:
         """A request has got its last answer: count it."""

@@ -16,6 +16,7 @@ cdef class Plan:
     cdef object infer
     cdef object ended
     cdef int most
+    cdef dict ranks
 
 
 @cython.final
@@ -84,4 +85,5 @@ cdef class StepAnswers:
     cdef _take(self, InferenceResponse response, bint final)
 
 
+cpdef Tensor of_rank(Tensor tensor, int rank)
 cpdef bint holds(Tensor condition) except -1

@@ -34,6 +34,8 @@ class Plan:
     infer       gives a request to the model that it names
     ended       told of the last answer to a request: None, or the error that it is
     most        requests to one step that one request may have running; 0 for any number
+    ranks       output → the rank that clients see, where the model that makes it has a batch dimension and
+                the ensemble has none, or the other way round; None for no such output
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Plan:
         infer: Infer,
         ended: Ended,
         most: int = 0,
+        ranks: dict[str, int] | None = None,
     ):
         self.signature = signature
         self.steps = steps
@@ -51,6 +54,7 @@ class Plan:
         self.infer = infer
         self.ended = ended
         self.most = most
+        self.ranks = ranks
 
 
 class Branch:
@@ -218,6 +222,8 @@ class Run:
         for theirs, ours in step.inputs.items():
             tensor = branch.find(ours)
             if tensor is not None:
+                if step.ranks is not None and theirs in step.ranks:
+                    tensor = of_rank(tensor, step.ranks[theirs])
                 inputs[theirs] = tensor if theirs == ours else tensor.renamed(theirs)
         try:
             reply = self._plan.infer(self._request_of(step, inputs))
@@ -269,6 +275,8 @@ class Run:
                     continue
                 return
             own = own or name in branch.tensors
+            if plan.ranks is not None and name in plan.ranks:
+                tensor = of_rank(tensor, plan.ranks[name])
             tensors.append(tensor)
         if not own:
             return
@@ -372,6 +380,19 @@ class StepAnswers:
             ours = self._step.outputs[tensor.name]
             into.tensors[ours] = tensor if ours == tensor.name else tensor.renamed(ours)
         self._run.advance(into)
+
+
+def of_rank(tensor: Tensor, rank: int) -> Tensor:
+    """The tensor with a batch dimension of 1 more or less if that gives it the rank, else as it is.
+
+    What still does not fit is refused by the model that gets it.
+    """
+    shape = tensor.shape
+    if len(shape) == rank - 1:
+        return tensor.reshaped((1, *shape))
+    if len(shape) == rank + 1 and shape[0] == 1:
+        return tensor.reshaped(shape[1:])
+    return tensor
 
 
 def holds(condition: Tensor) -> bool:

@@ -13,3 +13,4 @@ cdef class Step:
     cdef readonly str condition
     cdef readonly bint runs_if
     cdef public frozenset optional
+    cdef public dict ranks

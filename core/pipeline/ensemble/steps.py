@@ -18,6 +18,9 @@ class Step:
     condition         the BOOL tensor of the ensemble that decides whether the step runs, or None
     runs_if           what the condition must be
     optional          names of the model's inputs that may be left out (written by who opens the ensemble)
+    ranks             input of the model → the rank it must have, where what makes it has a batch dimension
+                      and the model has none, or the other way round; None for no such input (written by
+                      who opens the ensemble)
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class Step:
         if condition is not None:
             self.needs.add(condition)
         self.optional: frozenset[str] = frozenset()
+        self.ranks: dict[str, int] | None = None
         self.wanted = tuple(RequestedOutput(name) for name in outputs)
 
     def __str__(self) -> str:

@@ -633,7 +633,9 @@ async def test_an_ensemble_of_itself_is_refused(folder, composed):
 
     error = await refusal(composed.load("a", {}))
 
-    assert "'a'" in error.message
+    assert "load failed for model 'a': circular dependency between ensembles: a -> b -> a" in (
+        error.message
+    )
 
 
 async def test_a_step_with_a_wrong_tensor_is_refused_with_the_names_there_are(folder, composed):

@@ -28,8 +28,14 @@ def test_a_model_without_steps_needs_nothing():
 def test_a_circle_is_found_and_its_users_are_no_part_of_it():
     steps = {"a": ["b"], "b": ["c"], "c": ["b"], "d": ["d"]}
 
-    assert circular(steps) == {"b", "c", "d"}
-    assert circular(STEPS) == set()
+    assert circular(steps) == {"b": ["b", "c", "b"], "c": ["c", "b", "c"], "d": ["d", "d"]}
+    assert circular(STEPS) == {}
+
+
+def test_a_way_around_goes_from_ensemble_to_step():
+    steps = {"a": ["b"], "b": ["c"], "c": ["a"]}
+
+    assert circular(steps)["b"] == ["b", "c", "a", "b"]
 
 
 def test_a_circle_does_not_stop_the_search():

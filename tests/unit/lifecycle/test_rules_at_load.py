@@ -1,0 +1,138 @@
+"""What is refused only when a model is loaded: by its backend's absence, or by the models of its steps."""
+
+import numpy as np
+import pytest
+
+from core.errors import CoreError, Kind
+from core.request import InferenceRequest
+from core.tensor import Tensor
+
+FLAT = """
+backend: "test"
+input [ { name: "x" data_type: TYPE_FP32 dims: [ 2 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ 2 ] } ]
+"""
+BATCHING = FLAT + "max_batch_size: 8"
+MANY = FLAT + "model_transaction_policy { decoupled: true }"
+
+
+def ensemble(*models, rest="", dims="2"):
+    """Models one after the other."""
+    names = ["x", *(f"t{index}" for index in range(1, len(models))), "y"]
+    steps = "".join(
+        f'step {{ model_name: "{model}" model_version: -1 '
+        f'input_map {{ key: "x" value: "{names[index]}" }} '
+        f'output_map {{ key: "y" value: "{names[index + 1]}" }} }} '
+        for index, model in enumerate(models)
+    )
+    return f"""
+    platform: "ensemble" {rest}
+    input [ {{ name: "x" data_type: TYPE_FP32 dims: [ {dims} ] }} ]
+    output [ {{ name: "y" data_type: TYPE_FP32 dims: [ {dims} ] }} ]
+    ensemble_scheduling {{ {steps} }}
+    """
+
+
+@pytest.fixture
+async def loaded(folder, manage):
+    """Load the ensemble `e` of models that multiply by 2 (`flat`, `batching`) or stream (`many`)."""
+    folder.model("flat", text="2", config=FLAT)
+    folder.model("batching", text="2", config=BATCHING)
+    folder.model("many", text="2", config=MANY)
+
+    async def load(config):
+        folder.model("e", config=config)
+        manager = manage()
+        await manager.start()
+        await manager.load("e", {})
+        return manager
+
+    return load
+
+
+async def asked(manager, values):
+    """The shape and the values of the answer."""
+    x = Tensor.of("x", np.array(values, np.float32))
+    y = (await manager.infer(InferenceRequest("e", {"x": x}))).output("y")
+    return y.shape, y.array.ravel().tolist()
+
+
+ROW = [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("config", "values", "shape"),
+    [
+        (ensemble("batching"), [1, 2], (2,)),
+        (ensemble("flat", "batching"), [1, 2], (2,)),
+        (ensemble("batching", "flat"), [1, 2], (2,)),
+        (ensemble("flat", rest="max_batch_size: 8"), ROW, (1, 2)),
+        (ensemble("flat", "batching", rest="max_batch_size: 8"), ROW, (1, 2)),
+        (ensemble("batching", "flat", rest="max_batch_size: 8"), ROW, (1, 2)),
+        (ensemble("batching", dims="-1, 2"), [[1, 2], [3, 4]], (2, 2)),
+    ],
+)
+async def test_models_with_and_without_a_batch_dimension_follow_each_other(
+    loaded, config, values, shape
+):
+    manager = await loaded(config)
+    times = 2 ** config.count("model_name")
+
+    assert await asked(manager, values) == (shape, [times * v for v in np.ravel(values).tolist()])
+
+
+async def test_a_model_without_a_batch_dimension_takes_one_row_at_a_time(loaded):
+    manager = await loaded(ensemble("flat", rest="max_batch_size: 8"))
+
+    with pytest.raises(
+        CoreError, match="unexpected shape for input 'x' for model 'flat'"
+    ) as caught:
+        await asked(manager, [[1, 2], [3, 4]])
+
+    assert caught.value.kind is Kind.INVALID
+
+
+async def test_answers_of_a_decoupled_step_are_not_cached(loaded):
+    with pytest.raises(CoreError) as caught:
+        await loaded(ensemble("many", rest="response_cache { enable: true }"))
+
+    assert caught.value.kind is Kind.INVALID
+    assert (
+        "Invalid argument: Response Cache does not currently support model e with 'decoupled' "
+        "transaction policy" in caught.value.message
+    )
+
+
+@pytest.mark.parametrize(("model", "decoupled"), [("flat", False), ("many", True)])
+@pytest.mark.parametrize("said", ["", "model_transaction_policy { decoupled: true }"])
+async def test_an_ensemble_is_decoupled_if_a_step_is_whatever_it_says(
+    loaded, model, decoupled, said
+):
+    version = (await loaded(ensemble(model, rest=said))).resolve("e")
+
+    assert version.config.model_transaction_policy.decoupled is decoupled
+    assert version.signature.decoupled is decoupled
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ('platform: "foo"', "unexpected platform type 'foo' for m"),
+        ('default_model_filename: "a.bin"', "must specify 'platform' or 'backend' for 'm'"),
+        ('backend: "test" default_model_filename: "/etc/passwd"', "is outside model directory"),
+        ('backend: "test" max_batch_size: -1', "'max_batch_size' must be non-negative value for m"),
+    ],
+)
+async def test_no_backend_is_asked_for_what_is_wrong_in_any_case(
+    folder, manage, backend, config, expected
+):
+    folder.model("m", config=config)
+    manager = manage()
+    await manager.start()
+
+    with pytest.raises(CoreError, match="load failed for model 'm'") as caught:
+        await manager.load("m", {})
+
+    assert caught.value.kind is Kind.INVALID
+    assert expected in caught.value.message
+    assert backend.diary == []
