@@ -28,9 +28,20 @@ def parse_text(text: str, origin: str) -> ModelConfig:
         text_format.Parse(text, config)
     except text_format.ParseError as error:
         raise _explained(error, origin) from None
+    except ValueError as error:
+        raise _out_of_range(error, text, origin) from None
     except RecursionError:
         raise invalid(f"failed to read text proto from {origin}: nested too deeply") from None
     return config
+
+
+def _out_of_range(error: ValueError, text: str, origin: str) -> CoreError:
+    """For the number of an enum value, which protobuf refuses without its place: where it stands first."""
+    number = str(error).rpartition(" ")[2]
+    before, found, _ = text.partition(number)
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    position = f":{line}:{column}" if found else ""
+    return invalid(f"failed to read text proto from {origin}{position}: {error}")
 
 
 def _explained(error: text_format.ParseError, origin: str) -> CoreError:
