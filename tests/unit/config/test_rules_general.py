@@ -2,6 +2,9 @@
 
 # ruff: noqa: E501 (a text that somebody searches for stays on one line)
 
+import re
+from pathlib import Path
+
 import pytest
 
 from core.config import fill, parse_text, validate, validate_source
@@ -158,3 +161,17 @@ def test_a_model_is_accepted(settled, text, member, shown):
 )
 def test_a_backend_is_named_in_any_of_its_ways(settled, text):
     assert settled(text)["backend"]
+
+
+def test_the_page_about_configurations_says_what_is(settled, refusal):
+    page = (Path(__file__).parents[3] / "docs" / "model-configuration.md").read_text()
+    model, texts = re.findall(r"```\n(.*?)```", page, re.S)
+
+    assert settled('name: "classifier" ' + model)["version_policy"] == {
+        "latest": {"num_versions": 2}
+    }
+    told = refusal('name: "classifier" ' + model.replace("[ 4, 8 ]", "[ 4, 16 ]"))
+    assert told in texts.splitlines()
+    with pytest.raises(CoreError) as caught:
+        parse_text("\n\n\ninput { name: 'x' dim: 3 }", "models/classifier/config.pbtxt")
+    assert caught.value.message in texts.splitlines()
