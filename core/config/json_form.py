@@ -85,13 +85,26 @@ def _known_member(value: Any, field: Field, path: str) -> Any:
 def _known_one(value: Any, field: Field, path: str) -> Any:
     if field.message_type is not None:
         return _known(value, field.message_type, path)
-    if field.enum_type is not None and isinstance(value, str):
-        names = {each.name.lower(): each.name for each in field.enum_type.values}
+    if value is None:
+        return value  # ParseDict refuses it where it does not mean the default
+    if field.enum_type is not None:
+        return _enum_value(value, field.enum_type, path)
+    if field.cpp_type == FieldDescriptor.CPPTYPE_STRING and not isinstance(value, str):
+        raise ValueError(f"{path}: expected a string, got {json.dumps(value)}")
+    return value
+
+
+def _enum_value(value: Any, enum: Any, path: str) -> int | str:
+    """Its name as the .proto spells it, or its number; ParseDict would take 1.5 and true for 1."""
+    if isinstance(value, str):
+        names: dict[str, str] = {each.name.lower(): each.name for each in enum.values}
         known = names.get(value.lower().replace("-", "_"))
         if known is None:
-            raise ValueError(f"{path}: {value_hint(field.enum_type.full_name, repr(value))}")
+            raise ValueError(f"{path}: {value_hint(enum.full_name, repr(value))}")
         return known
-    return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{path}: expected a name or a number of {enum.name}, got {json.dumps(value)}")
 
 
 def _object(message: Message) -> dict[str, Any]:

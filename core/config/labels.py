@@ -24,10 +24,14 @@ def read_labels(output: ModelOutput, model: str, model_directory: Path) -> tuple
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise internal(
-            f"failed to open text file for read {path}: No such file or directory"
+            f"failed to open text file for read {path}: No such file or directory; it is the label file "
+            f"for output '{output.name}' in model '{model}'"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise internal(f"failed to open text file for read {path}: {error}") from error
+        raise internal(
+            f"failed to open text file for read {path}: {error}; it is the label file for output "
+            f"'{output.name}' in model '{model}'"
+        ) from error
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()

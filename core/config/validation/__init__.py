@@ -47,6 +47,7 @@ def validate_source(config: ModelConfig) -> None:
     """
     check_general(config)
     check_files(config)
+    check_ensemble(config)
 
 
 def validate(config: ModelConfig, gpus: Sequence[int] = ()) -> None:
@@ -61,7 +62,6 @@ def validate(config: ModelConfig, gpus: Sequence[int] = ()) -> None:
     if config.HasField("sequence_batching"):
         check_sequence_batching(config)
         check_states(config)
-    check_ensemble(config)
     check_response_cache(config)
     check_metrics(config)
     check_metric_tags(config)

@@ -1,5 +1,7 @@
 """The JSON of the model configuration and of load requests."""
 
+# ruff: noqa: E501 (a text that somebody searches for stays on one line)
+
 import json
 
 import pytest
@@ -141,6 +143,19 @@ def test_enum_values_are_read_in_any_case_and_numbers_also_as_text():
         ('{"input": [{"data_type": "FP32"}]}', "input[0].data_type: DataType has no value 'FP32'"),
         ('{"parameters": {"k": {"value": "v"}}}', "parameters['k']: message ModelParameter has no"),
         ('{"max_batch_size": "x"}', "max_batch_size"),
+        ('{"max_batch_size": 2147483648}', "Value out of range: 2147483648"),
+        ('{"max_batch_size": 1e400}', "max_batch_size"),
+        ('{"max_batch_size": true}', "max_batch_size"),
+        ('{"name": 1}', "name: expected a string, got 1"),
+        ('{"input": [{}, {"name": ["a"]}]}', 'input[1].name: expected a string, got ["a"]'),
+        ('{"metric_tags": {"a": 1}}', "metric_tags['a']: expected a string, got 1"),
+        ('{"name": "\\ud800"}', "name"),
+        ('{"instance_group": [{"kind": 1.5}]}', "instance_group[0].kind: expected a name or a number of Kind, got 1.5"),
+        ('{"instance_group": [{"kind": true}]}', "instance_group[0].kind: expected a name or a number of Kind, got true"),
+        ('{"input": [{"data_type": 99999999999}]}', "Value out of range: 99999999999"),
+        ('{"input": [null]}', "input[0]"),
+        ('{"parameters": [1]}', "parameters"),
+        ('{"response_cache": {"enable": "true"}}', "response_cache.enable"),
         ('{"max_batch_size": 1.5}', "1.5"),
         ('{"name": "a", "name": "b"}', "'name' is given twice in one object"),
         ('{"input": {"name": "a"}}', "input"),
@@ -150,7 +165,7 @@ def test_enum_values_are_read_in_any_case_and_numbers_also_as_text():
         ("", "line 1 column 1"),
         ('{"a":' * 100_000, "nested too deeply"),
     ],
-)
+)  # fmt: skip
 def test_a_load_request_with_wrong_json_is_refused(text, expected):
     with pytest.raises(CoreError) as caught:
         parse_json(text, "parameter 'config'")

@@ -93,7 +93,16 @@ def test_a_label_file_outside_of_the_model_is_refused(tmp_path):
 
 
 def test_a_label_file_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(
-        CoreError, match=r"failed to open text file for read .*/absent\.txt: No such"
+    (tmp_path / "latin").write_bytes(b"\xe9t\xe9")
+
+    for filename, why in (
+        ("absent.txt", "No such file"),
+        (".", "Is a directory"),
+        ("latin", "utf-8"),
     ):
-        signature_of(labelled("absent.txt"), tmp_path)
+        with pytest.raises(CoreError, match="failed to open text file for read") as caught:
+            signature_of(labelled(filename), tmp_path)
+
+        assert caught.value.kind is Kind.INTERNAL
+        assert why in caught.value.message
+        assert caught.value.message.endswith("the label file for output 'z' in model 'm'")

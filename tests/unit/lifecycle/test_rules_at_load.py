@@ -117,6 +117,7 @@ async def test_an_ensemble_is_decoupled_if_a_step_is_whatever_it_says(
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
+        ('platform: "ensemble"', "ensemble scheduling must be set for ensemble m"),
         ('platform: "foo"', "unexpected platform type 'foo' for m"),
         ('default_model_filename: "a.bin"', "must specify 'platform' or 'backend' for 'm'"),
         ('backend: "test" default_model_filename: "/etc/passwd"', "is outside model directory"),
