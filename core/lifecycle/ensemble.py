@@ -77,11 +77,24 @@ def _signatures(ensemble: str, steps: Sequence[Step], host: Host) -> list[Signat
         try:
             found.append(host.server.signature(step.model, step.version))
         except CoreError:
-            version = f" version {step.version}" if step.version > 0 else ""
-            missing.append(f"'{step.model}'{version}")
+            if step.version > 0 and _serves(step.model, host):
+                raise invalid(
+                    f"ensemble '{ensemble}' depends on '{step.model}' whose required version "
+                    f"{step.version} is not loaded: step {step.index} has it as model_version"
+                ) from None
+            missing.append(f"'{step.model}'")
     if missing:
         raise invalid(
             f"ensemble '{ensemble}' contains models that are not available or ambiguous: "
             + ", ".join(dict.fromkeys(missing))
         )
     return found
+
+
+def _serves(model: str, host: Host) -> bool:
+    """Whether any version of it does."""
+    try:
+        host.server.signature(model)
+    except CoreError:
+        return False
+    return True

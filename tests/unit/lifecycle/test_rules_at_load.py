@@ -1,5 +1,7 @@
 """What is refused only when a model is loaded: by its backend's absence, or by the models of its steps."""
 
+# ruff: noqa: E501 (a text that somebody searches for stays on one line)
+
 import numpy as np
 import pytest
 
@@ -90,6 +92,27 @@ async def test_a_model_without_a_batch_dimension_takes_one_row_at_a_time(loaded)
         await asked(manager, [[1, 2], [3, 4]])
 
     assert caught.value.kind is Kind.INVALID
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (
+            ensemble("flat", "flat").replace("-1 input_map { key: \"x\" value: \"t1\"", "7 input_map { key: \"x\" value: \"t1\""),
+            "ensemble 'e' depends on 'flat' whose required version 7 is not loaded: step 1 has it as model_version",
+        ),
+        (
+            ensemble("nowhere", "flat", "lost"),
+            "ensemble 'e' contains models that are not available or ambiguous: 'nowhere', 'lost'",
+        ),
+    ],
+)  # fmt: skip
+async def test_the_models_of_the_steps_must_serve(loaded, config, expected):
+    with pytest.raises(CoreError) as caught:
+        await loaded(config)
+
+    assert caught.value.kind is Kind.INVALID
+    assert f"Invalid argument: {expected}" in caught.value.message
 
 
 async def test_answers_of_a_decoupled_step_are_not_cached(loaded):
