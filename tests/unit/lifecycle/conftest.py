@@ -197,5 +197,7 @@ async def manage(folder, backend, ticker):
     for made in managers:
         assert await made.stop(1e6) == 0
     await asyncio.get_running_loop().shutdown_default_executor()
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(10)  # an instance's thread tells that it has closed a moment before it ends
     assert set(threading.enumerate()) <= threads
     assert backend.diary.count("open backend") == backend.diary.count("close backend")
