@@ -591,6 +591,29 @@ async def test_a_request_of_a_client_cannot_be_executed_as_a_call(serve, mode):
         await models.ask("caller", 1)
 
 
+async def test_a_call_waits_for_a_model_whose_child_is_started_again(serve, tmp_path):
+    body = """
+    def initialize(self, args):
+        while os.path.exists(os.path.join(pb_utils.get_model_dir(), "wait")):
+            time.sleep(0.01)
+    """ + textwrap.indent(DOUBLE, "    ")
+    caller = """
+    def execute(self, requests):
+        return [respond(y_of(call("slow", x_of(r)).exec())) for r in requests]
+    """
+    models = await serve(slow=body, caller=caller)
+    wait = tmp_path / "slow" / "1" / "wait"
+    wait.touch()
+    os.kill(models.child("slow").pid, signal.SIGKILL)
+    await until(lambda: not models.server.model_ready("slow"))
+
+    asked = asyncio.ensure_future(models.ask("caller", 4))
+    await until(lambda: models.version("slow").chain.in_flight)
+    wait.unlink()
+
+    assert await asked == [8]
+
+
 @pytest.mark.parametrize("mode", EVERY_MODE)
 async def test_is_ready_calls_no_other_models(serve, mode):
     body = """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.errors import CoreError, unavailable, unsupported
+from core.errors import CoreError, unsupported
 from core.request import InferenceRequest, RequestedOutput
 from core.response import Reply
 from core.tensor import Tensor
@@ -51,14 +51,12 @@ def begin(server: Any, request: InferenceRequest, decoupled: bool) -> Reply:
     False, or refuses the request.
     """
     name = request.model_name
-    not_ready = f"Failed for execute the inference request. Model '{name}' is not ready."
     try:
-        ready = server.model_ready(name, request.model_version)
+        # Not whether its instances are ready: they may be back soon, and the call waits as others do.
         signature = server.signature(name, request.model_version)
     except CoreError as error:
+        not_ready = f"Failed for execute the inference request. Model '{name}' is not ready."
         raise CoreError(error.kind, not_ready) from None
-    if not ready:
-        raise unavailable(not_ready)
     if signature.decoupled and not decoupled:
         raise unsupported(
             f"Model '{name}' is using the decoupled. The current BLS request call doesn't support "
