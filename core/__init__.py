@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from core.embedded import Server
     from core.errors import CoreError, Fatal, Kind
     from core.hookspecs import hookimpl
+    from core.host_policy import HostPolicy
     from core.request import InferenceRequest, RequestedOutput
     from core.response import InferenceResponse, Reply
     from core.tensor import Tensor
@@ -26,6 +27,7 @@ __all__ = [
     "CoreError",
     "Device",
     "Fatal",
+    "HostPolicy",
     "InferenceRequest",
     "InferenceResponse",
     "Kind",
@@ -45,6 +47,7 @@ _HOMES = {
     "embedded": ("Server",),
     "errors": ("CoreError", "Fatal", "Kind"),
     "hookspecs": ("hookimpl",),
+    "host_policy": ("HostPolicy",),
     "request": ("InferenceRequest", "RequestedOutput"),
     "response": ("InferenceResponse", "Reply"),
     "tensor": ("Tensor",),

@@ -31,6 +31,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.host_policy import HostPolicy
+
 if TYPE_CHECKING:
     from core.batch import Batch
     from core.config import ModelConfig
@@ -40,7 +42,10 @@ Complete = Callable[["ModelConfig", Path, "Backend"], None]
 
 @dataclass(frozen=True)
 class Device:
-    """Where an instance runs. kind is "CPU", "GPU" or "MODEL" (the model places itself)."""
+    """Where an instance runs. kind is "CPU", "GPU" or "MODEL" (the model places itself; id has no meaning).
+
+    A secondary device is "NVDLA".
+    """
 
     kind: str
     id: int = 0
@@ -55,7 +60,8 @@ class Model:
     name, version   of the model
     path            the version's directory, e.g. …/models/mnist/3
     directory       the model's directory, e.g. …/models/mnist
-    config          the completed ModelConfig message; read only
+    config          the completed ModelConfig message; read only. When only its instance groups change,
+                    another message takes its place while the instances stay
     backend         the Backend it belongs to
     server          the Server, for models that call other models
     waits           `async with model.waits():` on the loop while a load has nothing to do but to wait for
@@ -97,6 +103,14 @@ class ModelInstance:
     model       the Model
     device      where it runs
     name        "<group>_<index>", as Triton names instances
+    host_policy
+                name, settings (key → value) and cores of its host policy. The instance's own thread is
+                bound to the cores before open(), and threads inherit that from the one that starts
+                them; who runs models in other processes binds those (`host_policy.bind`)
+    passive     it is opened, and executes nothing: it stands by
+    profiles    names of the optimization profiles of its group (TensorRT)
+    secondary_devices
+                what else it may use beside its device (DLA cores)
     loop        the server's event loop: an instance that waits for something beside its executions
                 (a child process, a socket) watches it there
     placement   where `execute` runs: "thread" (its own thread, the default), "inline" (on the event
@@ -104,7 +118,8 @@ class ModelInstance:
                 executions are long, on the loop while they are short: for an instance that does not
                 mind who calls it; it may settle for "thread" in open()), or "callback" (`begin` starts
                 it on the loop, for work that is done elsewhere). Else an `async def execute` always runs
-                on the loop. Set on the class.
+                on the loop. Set on the class. With a host policy that has cores, "inline" and "auto"
+                mean "thread": the loop is bound to none.
     changed     to be called on the loop when what `ready` gives has changed; written by core before open.
                 While an instance is not ready, requests go to the others of its model, if one is ready
     ahead       how many batches may be begun before the first of them is done, with placement
@@ -115,6 +130,10 @@ class ModelInstance:
     model: Model
     device: Device
     name: str
+    host_policy: HostPolicy = HostPolicy()
+    passive: bool = False
+    profiles: tuple[str, ...] = ()
+    secondary_devices: tuple[Device, ...] = ()
     loop: asyncio.AbstractEventLoop
     changed: Callable[[], None] = staticmethod(_nobody_asks)
     placement: str = "thread"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from core import plugins
 from core.backend import Backend
 from core.errors import internal
+from core.host_policy import HostPolicies
 from core.lifecycle.backends import BackendPool
 from core.options import Options
 from core.pipeline.doors import Doors
@@ -34,6 +35,7 @@ class Host:
     agree          (model, objection) → what anybody has against serving what has been loaded; objection:
                    why it could not be loaded here, "" if it could. None: nobody else is asked
     backends       those that are open
+    policies       of the threads of instances, from --host-policy
     loading        --model-load-thread-count places, of which a version that loads has one
     """
 
@@ -55,6 +57,7 @@ class Host:
         self.backends = BackendPool(
             self.run, find_backend or plugins.backend, options.backend_config
         )
+        self.policies = HostPolicies(options.host_policy)
         self._agree = agree
         self.loading = asyncio.Semaphore(max(1, options.model_load_thread_count))
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="core-lifecycle")

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from core.errors import CoreError, invalid
 from core.lifecycle import policy
+from core.lifecycle.adjustment import Adjustment, adjustment_of
 from core.lifecycle.host import Host, overrides
 from core.lifecycle.version import UNLOADED, ModelVersion
 from core.repository import ModelDirectory, ModelSource
@@ -98,21 +99,38 @@ class ManagedModel:
             raise invalid(f"load failed for model '{self.name}': {self.error}\n")
         states = {number: each.state for number, each in self.versions.items()}
         plan = policy.plan(states, wanted, policy.stale_versions(self.source, source))
-        new = [ModelVersion(source, number) for number in plan.load]
-        if new:
-            await self._load(source, new)
-        self._swap(new, plan)
+        adjusted = await self._adjustments(source, plan)
+        changing = {each.version.version for each in adjusted}
+        new = [ModelVersion(source, number) for number in plan.load if number not in changing]
+        if new or adjusted:
+            await self._load(source, new, adjusted)
+        self._swap(new, adjusted, plan)
         self.source = source
 
-    async def _load(self, source: ModelSource, new: list[ModelVersion]) -> None:
-        """Load versions, all or none; with several workers, in all of them or in none."""
+    async def _adjustments(self, source: ModelSource, plan: policy.Plan) -> list[Adjustment]:
+        """The versions that need no other load, only other instances."""
+        found = [
+            await adjustment_of(self.versions[number], source, self._host)
+            for number in policy.same_files(self.source, source)
+            if number in plan.load and self._serves(number)
+        ]
+        return [each for each in found if each is not None]
+
+    def _serves(self, number: int) -> bool:
+        return number in self.versions and self.versions[number].state == "READY"
+
+    async def _load(
+        self, source: ModelSource, new: list[ModelVersion], adjusted: list[Adjustment]
+    ) -> None:
+        """Load versions and open instances, all or none; with several workers, in all or in none."""
         if overrides(source.directory, ModelDirectory, "fetch"):
             await self._host.run(source.directory.fetch)
         for version in new:
-            shown = self.versions.get(version.version)
-            if shown is None or shown.state != "READY":
+            if not self._serves(version.version):
                 self.versions[version.version] = version
+        prepared = asyncio.gather(*(each.prepare(self._host) for each in adjusted))
         loaded = await asyncio.gather(*(version.load(self._host) for version in new))
+        await prepared
         good = [version for version, could in zip(new, loaded, strict=True) if could]
         for _ in good:
             source.directory.hold()
@@ -121,14 +139,23 @@ class ManagedModel:
             for version in new
             if version not in good
         )
+        reasons += "".join(
+            f"version {each.version.version} is at READY state: {each.reason};"
+            for each in adjusted
+            if each.reason
+        )
         objection = await self._host.agree(self.name, reasons)
         if not objection:
             return
         self._retire(good)
+        for each in adjusted:
+            await each.drop()
         reasons = reasons or objection
         raise invalid(f"load failed for model '{self.name}': {reasons}\n")
 
-    def _swap(self, new: list[ModelVersion], plan: policy.Plan) -> None:
+    def _swap(self, new: list[ModelVersion], adjusted: list[Adjustment], plan: policy.Plan) -> None:
+        for each in adjusted:
+            each.take()
         old = [self.versions[number] for number in plan.unload]
         for version in new:
             shown = self.versions.get(version.version)
@@ -140,7 +167,7 @@ class ManagedModel:
         for number, shown in list(self.versions.items()):
             if shown.state == "UNAVAILABLE" and shown.reason != UNLOADED:
                 del self.versions[number]  # it failed once, and is no longer wanted
-        if new:
+        if new or adjusted:
             logger.info("successfully loaded '%s'", self.name)
 
     def unload(self) -> list[asyncio.Task[None]]:

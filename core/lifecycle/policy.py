@@ -9,6 +9,9 @@ from typing import Literal
 from core.config import ModelConfig
 from core.repository import ModelSource
 
+_POLICY = "version_policy"
+_NOT_OF_THE_MODEL = ("instance_group", _POLICY)
+
 State = Literal["LOADING", "READY", "UNLOADING", "UNAVAILABLE"]
 
 
@@ -64,6 +67,32 @@ def stale_versions(old: ModelSource | None, new: ModelSource) -> list[int]:
     return sorted(v for v, stamp in new.versions.items() if old.versions.get(v) != stamp)
 
 
+def same_files(old: ModelSource | None, new: ModelSource) -> list[int]:
+    """The versions of `new` that `old` has loaded from the same files, whatever the configuration."""
+    if old is None or old.directory.path != new.directory.path or old.shared != new.shared:
+        return []
+    return sorted(v for v, stamp in new.versions.items() if old.versions.get(v) == stamp)
+
+
+def only_groups_differ(old: ModelConfig, new: ModelConfig) -> bool:
+    """Whether configurations that versions run with differ in their instance groups, and in no more.
+
+    The version policy is not counted: it says nothing of how a version runs.
+    """
+    if list(old.instance_group) == list(new.instance_group):
+        return False
+    return without(old, *_NOT_OF_THE_MODEL) == without(new, *_NOT_OF_THE_MODEL)
+
+
+def without(config: ModelConfig, *fields: str) -> ModelConfig:
+    """A copy without some fields."""
+    copy = ModelConfig()
+    copy.CopyFrom(config)
+    for field in fields:
+        copy.ClearField(field)
+    return copy
+
+
 def unchanged(old: ModelSource, new: ModelSource) -> bool:
     """Whether a second look found the same as the first."""
     return (
@@ -84,14 +113,4 @@ def _all_differ(old: ModelSource, new: ModelSource) -> bool:
     if old.config_stamp == new.config_stamp:
         return False
     # A configuration that was touched without a change is the operator's wish to load again.
-    return old.config == new.config or not _same_but_version_policy(old.config, new.config)
-
-
-def _same_but_version_policy(old: ModelConfig, new: ModelConfig) -> bool:
-    stripped = []
-    for config in (old, new):
-        copy = ModelConfig()
-        copy.CopyFrom(config)
-        copy.ClearField("version_policy")
-        stripped.append(copy)
-    return bool(stripped[0] == stripped[1])
+    return old.config == new.config or without(old.config, _POLICY) != without(new.config, _POLICY)

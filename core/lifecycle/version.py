@@ -16,6 +16,7 @@ from core import config as configuration
 from core.backend import Backend, Model
 from core.config import ModelConfig, Signature
 from core.errors import CoreError, internal, invalid
+from core.lifecycle import policy
 from core.lifecycle.ensemble import open_ensemble
 from core.lifecycle.host import Host, overrides
 from core.lifecycle.places import Place
@@ -42,6 +43,7 @@ class ModelVersion:
     signature       inputs and outputs; there from READY on
     chain           the way to its instances; there from READY until it is unloaded
     load_seconds    how long the load took
+    model           what its instances share; None for ensembles, and while nothing is loaded
     """
 
     config: ModelConfig
@@ -55,6 +57,7 @@ class ModelVersion:
         self.state: State = "LOADING"
         self.reason = ""
         self.load_seconds: float = 0.0
+        self.model: Model | None = None
         self._undo = AsyncExitStack()  # gives back what load took; its chain has drained by then
 
     def __repr__(self) -> str:
@@ -119,6 +122,7 @@ class ModelVersion:
         except Exception:
             logger.exception("unloading model '%s' version %d failed", self.name, self.version)
         del self.chain  # nothing may hold on to the model's memory
+        self.model = None
         self.state, self.reason = "UNAVAILABLE", UNLOADED
         logger.info("successfully unloaded '%s' version %d", self.name, self.version)
 
@@ -133,7 +137,7 @@ class ModelVersion:
                 backend = await host.backends.acquire(self.source.config.backend)
                 undo.push_async_callback(host.backends.release, backend)
                 self.config, self.signature = await host.run(settled, self, backend, host)
-                model = self._model(backend, host)
+                model = self._made(backend, host)
                 model.waits = place.lent
                 if overrides(model, Model, "load"):
                     await host.run(model.load)
@@ -146,18 +150,24 @@ class ModelVersion:
                     cache=host.server.cache,
                     limiter=host.server.limiter,
                     content=self._digest(),
+                    policies=host.policies,
                 )
+                self.model = model
             undo.push_async_callback(self.chain.close)
             self._undo = undo.pop_all()
 
     def _digest(self) -> str:
-        """Of the files and the configuration that this version is made of."""
+        """Of the files and the configuration that this version is made of.
+
+        However many instances there are, they give the same answers.
+        """
         digest = hashlib.blake2b(digest_size=16)
         digest.update(f"{self.source.versions.get(self.version)}\n{self.source.shared}\n".encode())
-        digest.update(self.config.SerializeToString(deterministic=True))
+        config = policy.without(self.config, "instance_group")
+        digest.update(config.SerializeToString(deterministic=True))
         return digest.hexdigest()
 
-    def _model(self, backend: Backend, host: Host) -> Model:
+    def _made(self, backend: Backend, host: Host) -> Model:
         model = backend.model()
         model.name = self.name
         model.version = self.version

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from core.errors import invalid
+from core.host_policy import HostPolicies
 from core.options.table import Options
 from core.options.values import UsageError
 
@@ -47,12 +48,7 @@ def check_server(options: Options, *, without_models: bool = False) -> None:
         raise invalid(
             "found multiple cache configurations, but only a single cache is currently supported"
         )
-    for setting in {key for policy in options.host_policy.values() for key in policy}:
-        if setting not in ("numa-node", "cpu-cores"):
-            raise invalid(
-                f"Unsupported host policy setting '{setting}' is specified, "
-                "supported settings are 'numa-node', 'cpu-cores'"
-            )
+    HostPolicies(options.host_policy)  # raises for what this machine cannot follow
 
 
 def check_workers(options: Options) -> None:

@@ -256,7 +256,8 @@ class Options:
     buffer_manager_thread_count: int = _memory(integer(), 0,
         "Threads that copy tensors.", idle="tensors are copied by the thread that needs them")
     host_policy: dict[str, dict[str, str]] = _memory(settings("policy", owner_needed=True), {},
-        "CPU cores or NUMA node of instances.", idle="instances are not bound to cores")
+        "CPU cores (cpu-cores=<lower>-<upper>) or NUMA node (numa-node=<number>) of the instances of a "
+        "policy.")
     model_load_gpu_limit: dict[int, float] = _memory(device_pair("<fraction>", read_float), {},
         "Share of a GPU's memory above which no model is loaded.",
         idle="memory of GPUs is not watched")

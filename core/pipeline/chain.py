@@ -10,18 +10,21 @@ import logging
 import time
 from collections.abc import Callable
 
-from core.backend import Device, Model, ModelInstance
+from core.backend import Model
 from core.caches import Cache
 from core.config import ModelConfig, Signature
 from core.config.messages import ModelQueuePolicy
 from core.errors import CoreError
+from core.host_policy import HostPolicies
 from core.pipeline.admit import Admission, group_key
 from core.pipeline.answers.delivery import Terms
 from core.pipeline.batching.batcher import Batcher, BatchLimits, InOrder
 from core.pipeline.batching.queue import QueuePolicy, RequestQueue, Waiting
 from core.pipeline.batching.scheduler import Scheduler
 from core.pipeline.cache import Cached
-from core.pipeline.instances.limit import Demand, RateLimiter, demand_of
+from core.pipeline.instances.change import Change
+from core.pipeline.instances.groups import matched, seats_of
+from core.pipeline.instances.limit import RateLimiter
 from core.pipeline.instances.pool import Pool
 from core.pipeline.instances.worker import Worker
 from core.pipeline.intake import Door, Handler, Intake
@@ -32,8 +35,6 @@ from core.response import Reply
 from core.telemetry.statistics import Statistics
 
 logger = logging.getLogger("core")
-
-_KINDS = {1: "GPU", 2: "CPU", 3: "MODEL"}  # ModelInstanceGroup.Kind; AUTO is gone by now
 
 
 class Chain:
@@ -53,6 +54,7 @@ class Chain:
         cache: Cache | None = None,
         limiter: RateLimiter | None = None,
         content: str = "",
+        policies: HostPolicies | None = None,
     ):
         self.signature = signature
         self.statistics = Statistics()
@@ -63,6 +65,7 @@ class Chain:
         self._intake = Intake(loop)
         terms = Terms(signature, self.statistics, loop, self._intake, clock_ns)
         self._pool = Pool(terms, limiter)
+        self._policies = policies or HostPolicies({})
         self._scheduler = self._make_scheduler(config)
         self._pool.on_idle = self._scheduler.pump
         terms.put_back = self._scheduler.put_back
@@ -128,8 +131,12 @@ class Chain:
         """The same, after the instances have been asked."""
         return await self._pool.check()
 
-    async def open(self, model: Model) -> None:
-        """Open every instance of the model's groups; closes those that opened if one fails."""
+    async def prepare(self, model: Model) -> Change:
+        """Open the instances that the model's configuration asks for and that are not there yet.
+
+        Each executes the samples for its warmup; nothing else is changed before the change is committed.
+        The exception of an instance's open() is raised as it is, after the others have closed.
+        """
         batches = (
             await self._loop.run_in_executor(
                 None, warmup_batches, model.config, self.signature, model.directory
@@ -137,22 +144,41 @@ class Chain:
             if model.config.model_warmup
             else []
         )
-        await self._pool.open(instances_of(model))
-        for worker in self._pool.workers:
-            await self._warm_up(worker, batches)
-        self._scheduler.opened()
+        wanted = seats_of(model.config, self._policies)
+        there = [
+            worker
+            for worker in self._pool.workers + self._pool.passive
+            if worker.broken is None and not worker.leaves
+        ]
+        indices, missing = matched([worker.seat for worker in there], wanted)
+        kept = [there[index] for index in indices]
+        opened = await self._pool.open(model, missing)
+        try:
+            for worker in opened:
+                if not worker.seat.passive:
+                    await self._warm_up(worker, batches)
+        except BaseException:
+            await self._pool.discard(opened)
+            raise
+        leaving = [
+            worker
+            for worker in self._pool.workers + self._pool.passive
+            if worker not in kept and not worker.leaves
+        ]
+        return Change(self._pool, self._scheduler, opened, kept, leaving)
 
     async def _warm_up(
         self, worker: Worker, batches: list[tuple[str, list[InferenceRequest]]]
     ) -> None:
         """Execute every sample on one instance; what goes wrong is logged, not fatal, as in Triton."""
         for name, requests in batches:
+            if worker.broken is not None:
+                return
             batch = [Waiting(request, Reply(request)) for request in requests]
             for waiting in batch:
                 self._intake.enter()
                 waiting.request.arrival_ns = self._clock_ns()
-            # A rate limit does not hold yet: the instance is no part of the traffic.
-            self._pool.run(batch, worker)
+            await self._pool.try_out(batch, worker)
             for waiting in batch:
                 async for answer in waiting.reply:
                     if isinstance(answer, CoreError):
@@ -162,9 +188,6 @@ class Chain:
                             worker.instance.name,
                             answer.message,
                         )
-            # The last answer may come before the instance has told that it is idle again.
-            while worker.broken is None and not self._pool.is_idle(worker):
-                await asyncio.sleep(0)
 
     async def drain(self) -> None:
         """Refuse new requests and wait for the last answer of those that were accepted."""
@@ -186,37 +209,19 @@ async def open_chain(
     cache: Cache | None = None,
     limiter: RateLimiter | None = None,
     content: str = "",
+    policies: HostPolicies | None = None,
 ) -> Chain:
     """Open the instances of a loaded model and the chain before them.
 
     cache     of the server, for models that ask for it
     limiter   of the server, None without a rate limit
     content   a digest of what the version was loaded from: other files, other answers in the cache
+    policies  that --host-policy describes, None for none
     The exception of an instance's open() is raised as it is, after the other instances have closed.
     """
-    chain = Chain(model.config, signature, loop, clock_ns, cache, limiter, content)
-    await chain.open(model)
+    chain = Chain(model.config, signature, loop, clock_ns, cache, limiter, content, policies)
+    (await chain.prepare(model)).commit()
     return chain
-
-
-def instances_of(model: Model) -> list[tuple[ModelInstance, Demand]]:
-    """The instances that the configuration's groups ask for, not yet opened, and what they demand.
-
-    Expects a normalised configuration: counts, kinds and GPUs are filled in.
-    """
-    found = []
-    for group in model.config.instance_group:
-        if group.passive:
-            continue
-        devices = [Device("GPU", gpu) for gpu in group.gpus] or [Device(_KINDS[group.kind])]
-        for device in devices:
-            for index in range(group.count):
-                instance = model.backend.instance()
-                instance.model = model
-                instance.device = device
-                instance.name = f"{group.name}_{index}"
-                found.append((instance, demand_of(group, device.id, model.config.name)))
-    return found
 
 
 def batch_limits(config: ModelConfig) -> BatchLimits:

@@ -26,9 +26,18 @@ cdef class Terms:
 
 
 @cython.final
+cdef class Held:
+    cdef public Py_ssize_t count
+    cdef public object on_none
+
+    cdef answered(self)
+
+
+@cython.final
 @cython.freelist(32)
 cdef class BatchDelivery:
     cdef public Terms terms
+    cdef Held _held
     cdef public Batch batch
     cdef list _waiting
     cdef list _rescheduled
@@ -42,7 +51,7 @@ cdef class BatchDelivery:
     cdef bint _released
 
     @cython.locals(entry=Waiting, requests=list)
-    cdef _begin(self, list waiting, Terms terms)
+    cdef _begin(self, list waiting, Terms terms, Held held)
     @cython.locals(request=InferenceRequest, terms=Terms, outputs=list)
     cdef InferenceResponse _response(self, Py_ssize_t i, list tensors, parameters)
     @cython.locals(waiting=Waiting)

@@ -64,6 +64,25 @@ def _nowhere(waiting: Waiting) -> None:
     raise RuntimeError("there is no scheduler to take the request back")
 
 
+class Held:
+    """The batches that one instance has taken and not yet answered. Loop thread.
+
+    count    how many there are
+    on_none  called once when there is none any more; None for nobody who waits for that
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.on_none: Callable[[], None] | None = None
+
+    def answered(self) -> None:
+        """A batch is over: it has run, and all its requests have their last answers."""
+        self.count -= 1
+        if not self.count and self.on_none is not None:
+            told, self.on_none = self.on_none, None
+            told()
+
+
 class BatchDelivery:
     """Invariants:
 
@@ -76,12 +95,14 @@ class BatchDelivery:
     request, until `release` hands them over. All others go through `_items`.
     """
 
-    def __init__(self, waiting: list[Waiting], terms: Terms):
-        self._begin(waiting, terms)
+    def __init__(self, waiting: list[Waiting], terms: Terms, held: Held):
+        self._begin(waiting, terms, held)
 
-    def _begin(self, waiting: list[Waiting], terms: Terms) -> None:
+    def _begin(self, waiting: list[Waiting], terms: Terms, held: Held) -> None:
         """What __init__ does; arguments of compiled methods have types."""
         self.terms = terms
+        self._held = held
+        held.count += 1
         self._waiting = waiting
         self._rescheduled: list[int] | None = None  # like _deferred
         self._items: deque[tuple[int, InferenceResponse | CoreError | None, bool, bool]] | None
@@ -291,6 +312,7 @@ class BatchDelivery:
         if self._released and not self._left:
             self._left = -1
             self.batch = None  # type: ignore[assignment]
+            self._held.answered()
 
     def _count(self, waiting: Waiting, failure: bool) -> None:
         request = waiting.request

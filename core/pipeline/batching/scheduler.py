@@ -15,6 +15,7 @@ from core.native.alarm import Alarm
 from core.native.clock import Clock
 from core.pipeline.batching.queue import Waiting
 from core.pipeline.instances.pool import Pool
+from core.pipeline.instances.worker import Worker
 from core.request import InferenceRequest
 from core.response import Reply
 from core.telemetry.statistics import Statistics
@@ -57,8 +58,10 @@ class Scheduler:
         """A request asks for another execution. Its instance tells soon that it is idle."""
         raise NotImplementedError
 
-    def opened(self) -> None:
-        """The instances are there."""
+    def changed(self, added: list[Worker]) -> None:
+        """Instances serve from now on, and those of the pool that are marked so shall leave."""
+        for worker in [each for each in self._pool.workers if each.leaves]:
+            self._pool.retire(worker)
 
     def close(self) -> None:
         """Stop looking at the clock; nothing waits any more."""

@@ -6,6 +6,7 @@ from core.pipeline.instances.worker cimport Worker
 
 cdef class Pool:
     cdef public list workers
+    cdef public list passive
     cdef public object broken
     cdef public object on_idle
     cdef Terms _terms
@@ -14,6 +15,8 @@ cdef class Pool:
     cdef list _aside
     cdef object _limiter
     cdef dict _turns
+    cdef dict _trials
+    cdef dict _retiring
 
     cpdef Worker claim(self, Worker worker=*)
     cpdef run(self, list waiting, Worker worker)

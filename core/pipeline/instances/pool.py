@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable
 
-from core.backend import ModelInstance
-from core.errors import CoreError
+from core.backend import Model, ModelInstance
+from core.errors import CoreError, unavailable
 from core.pipeline.answers.delivery import BatchDelivery, Terms
 from core.pipeline.batching.queue import Waiting
 from core.pipeline.instances.auto import AutoWorker
 from core.pipeline.instances.callback import CallbackWorker
+from core.pipeline.instances.groups import Seat
 from core.pipeline.instances.limit import Demand, RateLimiter, Turn
 from core.pipeline.instances.worker import Idle, InlineWorker, LoopWorker, ThreadWorker, Worker
 
+logger = logging.getLogger("core")
+
 
 class Pool:
-    """Loop thread only.
+    """Instances come in two steps: `open` makes them, beside those that serve, and `admit` lets them
+    serve. They go in two as well: from `retire` on one gets nothing, and when it has answered what it
+    has it closes. Loop thread only.
 
     terms      of the deliveries
     on_idle    called when an instance has become idle or may go on, and when the last one has broken
                (written by who owns the pool, before it opens)
     limiter    of the server, None without a rate limit
-    workers    the opened instances
-    broken     why no instance is left, None while there is one
+    workers    those that serve
+    passive    those that are open and stand by
+    broken     why no instance serves, None while one does
     """
 
     def __init__(self, terms: Terms, limiter: RateLimiter | None = None):
         self.workers: list[Worker] = []
+        self.passive: list[Worker] = []
         self.broken: BaseException | None = None
         self.on_idle: Callable[[], None] = _nobody_waits
         self._terms = terms
@@ -37,6 +45,8 @@ class Pool:
         self._aside: list[Worker] = []  # idle ones that are not ready, while another one is
         self._limiter = limiter
         self._turns: dict[Worker, Turn] = {}
+        self._trials: dict[Worker, asyncio.Future[None]] = {}
+        self._retiring: dict[Worker, asyncio.Task[None]] = {}
 
     @property
     def ready(self) -> bool:
@@ -79,33 +89,94 @@ class Pool:
             self._idle.remove(worker)
         else:
             self._aside.remove(worker)
-        worker.run(BatchDelivery(waiting, self._terms))
+        worker.run(BatchDelivery(waiting, self._terms, worker.held))
 
-    async def open(self, wanted: list[tuple[ModelInstance, Demand]]) -> None:
-        """Open every instance; if one fails, close the others and raise its exception.
+    async def try_out(self, waiting: list[Waiting], worker: Worker) -> None:
+        """Execute a batch on a worker that does not serve yet; returns when it is idle again.
+
+        A rate limit does not hold: the instance is no part of the traffic.
+        """
+        idle = self._trials[worker] = self._terms.loop.create_future()
+        worker.run(BatchDelivery(waiting, self._terms, worker.held))
+        await idle
+
+    async def open(self, model: Model, seats: list[Seat]) -> list[Worker]:
+        """Open instances that do not serve yet; if one fails, close the others and raise its exception.
 
         Raises CoreError(INVALID) if one demands more resources than the rate limiter has.
         """
-        instances = [instance for instance, _ in wanted]
-        loop = self._terms.loop
-        limited = self._limiter is not None
-        for each in instances:
-            each.changed = self._changed
-        workers = [worker_for(each, loop, self._became_idle, limited) for each in instances]
+        workers = [self._worker(model, seat) for seat in seats]
         results = await asyncio.gather(*(w.open() for w in workers), return_exceptions=True)
-        self.workers = [w for w, r in zip(workers, results, strict=True) if r is None]
+        opened = [w for w, r in zip(workers, results, strict=True) if r is None]
         if failure := next((r for r in results if r is not None), None):
-            await self.close()
+            await self.discard(opened)
             raise failure
         if self._limiter is not None:
             try:
-                for worker, (_, demand) in zip(self.workers, wanted, strict=True):
-                    self._register(worker, demand, self._limiter)
+                for worker in opened:
+                    if not worker.seat.passive:
+                        self._register(worker, worker.seat.demand, self._limiter)
             except CoreError:
-                await self.close()
+                await self.discard(opened)
                 raise
-        self._idle.extend(self.workers)
+        return opened
+
+    def _worker(self, model: Model, seat: Seat) -> Worker:
+        instance = seat.instance(model)
+        instance.changed = self._changed
+        limited = self._limiter is not None
+        worker = worker_for(instance, self._terms.loop, self._became_idle, limited)
+        worker.seat = seat
+        return worker
+
+    async def discard(self, workers: list[Worker]) -> None:
+        """Close what `open` gave and nobody has admitted."""
+        for worker in workers:
+            self._forget(worker)
+        await asyncio.gather(*(worker.close() for worker in workers))
+
+    def admit(self, workers: list[Worker]) -> None:
+        """Opened instances serve from now on, those that are passive stand by."""
+        for worker in workers:
+            if worker.seat.passive:
+                self.passive.append(worker)
+                continue
+            self.workers.append(worker)
+            if worker.broken is None:
+                self._idle.append(worker)
+        self._find_broken()
         self._changed()
+
+    def retire(self, worker: Worker) -> None:
+        """An instance gets nothing more, and closes when it has answered what it holds."""
+        if worker in self.passive:
+            self.passive.remove(worker)
+        else:
+            self.workers.remove(worker)
+        if self.is_idle(worker):
+            (self._idle if worker in self._idle else self._aside).remove(worker)
+            self._forget(worker)  # it may wait for resources, which would be kept for it
+        self._find_broken()
+        self._unready = not all(w.instance.ready() for w in self.workers)
+        if self._sort_out():
+            self._terms.loop.call_soon(self.on_idle)
+        self._retiring[worker] = self._terms.loop.create_task(self._leave(worker))
+
+    async def _leave(self, worker: Worker) -> None:
+        if worker.held.count:
+            answered = self._terms.loop.create_future()
+            worker.held.on_none = _Settle(answered)
+            await answered
+        self._forget(worker)
+        await worker.close()
+        self._retiring.pop(worker, None)
+
+    def _find_broken(self) -> None:
+        reasons = [worker.broken for worker in self.workers]
+        if None in reasons:
+            self.broken = None
+        else:
+            self.broken = next(iter(reasons), None) or unavailable("all are passive")
 
     def _register(self, worker: Worker, demand: Demand, limiter: RateLimiter) -> None:
         def woken() -> None:
@@ -115,18 +186,30 @@ class Pool:
 
         turn = self._turns[worker] = limiter.register(demand, woken)
 
+    def _forget(self, worker: Worker) -> None:
+        turn = self._turns.pop(worker, None)
+        if turn is not None and self._limiter is not None:
+            self._limiter.forget(turn)
+
     async def close(self) -> None:
         """Close the instances, each where it ran. A second call does nothing."""
-        workers, self.workers = self.workers, []
+        workers = self.workers + self.passive
+        self.workers, self.passive = [], []
         self._idle.clear()
         self._aside.clear()
-        if self._limiter is not None:
-            for turn in self._turns.values():
-                self._limiter.forget(turn)
-        self._turns.clear()
-        await asyncio.gather(*(worker.close() for worker in workers))
+        for worker in [*workers, *self._retiring]:
+            self._forget(worker)
+            if worker.held.on_none is not None:  # nobody will answer what it still holds
+                worker.held.on_none()
+        await asyncio.gather(*(w.close() for w in workers), *self._retiring.values())
 
     def _became_idle(self, worker: Worker, delivery: BatchDelivery) -> None:
+        if self._trials:
+            trial = self._trials.pop(worker, None)
+            if trial is not None:
+                if not trial.done():
+                    trial.set_result(None)
+                return
         if worker.broken is not None:
             if all(other.broken is not None for other in self.workers):
                 self.broken = worker.broken
@@ -168,12 +251,31 @@ def worker_for(
     if instance.placement == "callback":
         return CallbackWorker(instance, loop, idle, limited)
     if inspect.iscoroutinefunction(instance.execute):
+        if instance.host_policy.cores:
+            logger.warning(
+                "host policy '%s' has no effect on instance '%s': it executes on the event loop",
+                instance.host_policy.name,
+                instance.name,
+            )
         return LoopWorker(instance, loop, idle)
+    if instance.host_policy.cores:
+        return ThreadWorker(instance, loop, idle)
     if instance.placement == "inline":
         return InlineWorker(instance, loop, idle)
     if instance.placement == "auto":
         return AutoWorker(instance, loop, idle)
     return ThreadWorker(instance, loop, idle)
+
+
+class _Settle:
+    """Settles a future when it is called; a closure would live in a circle with its coroutine."""
+
+    def __init__(self, future: asyncio.Future[None]):
+        self._future = future
+
+    def __call__(self) -> None:
+        if not self._future.done():
+            self._future.set_result(None)
 
 
 def _nobody_waits() -> None:

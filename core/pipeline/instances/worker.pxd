@@ -1,12 +1,15 @@
 import cython
 
 from core.batch cimport Batch
-from core.pipeline.answers.delivery cimport BatchDelivery
+from core.pipeline.answers.delivery cimport BatchDelivery, Held
 
 
 cdef class Worker:
     cdef public object instance
     cdef public object broken
+    cdef public object seat
+    cdef public bint leaves
+    cdef readonly Held held
     cdef readonly bint streams
     cdef object _loop
     cdef object _idle

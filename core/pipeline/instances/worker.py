@@ -18,7 +18,8 @@ from core.backend import ModelInstance
 from core.backlog import Pace
 from core.batch import Batch
 from core.errors import Fatal, cancelled, internal
-from core.pipeline.answers.delivery import BatchDelivery
+from core.pipeline.answers.delivery import BatchDelivery, Held
+from core.pipeline.instances.groups import Seat
 
 logger = logging.getLogger("core")
 
@@ -27,12 +28,21 @@ Idle = Callable[["Worker", BatchDelivery], None]
 
 
 class Worker:
-    """One opened instance. `run` is only called while the worker is idle. Loop thread."""
+    """One opened instance. `run` is only called while the worker is idle. Loop thread.
+
+    seat    what its instance was opened for; written by the pool
+    broken  why it left service, None while it serves
+    leaves  it closes as soon as nothing is left that only it can do
+    held    what it has taken and not yet answered
+    """
 
     def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle):
         self.instance = instance
         instance.loop = loop
-        self.broken: BaseException | None = None  # why it left service; written on the loop
+        self.broken: BaseException | None = None
+        self.seat: Seat = None  # type: ignore[assignment]  # until the pool has written it
+        self.leaves = False
+        self.held = Held()
         self.streams = hasattr(instance, "stream")
         self._loop = loop
         self._idle = idle
@@ -89,7 +99,7 @@ class ThreadWorker(Worker):
     async def open(self) -> None:
         self._thread.start()
         try:
-            await self._call(self.instance.open)
+            await self._call(self._open)
         except BaseException:
             self._work.put(None)
             raise
@@ -110,6 +120,10 @@ class ThreadWorker(Worker):
 
         self._work.put(_Errand(function, future, self._loop))
         await future
+
+    def _open(self) -> None:
+        self.instance.host_policy.bind()
+        self.instance.open()
 
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:

@@ -54,6 +54,16 @@ class Lane:
         """Whether a sequence with a place has a request that may run."""
         return any(s is not None and s.waiting and not s.running for s in self.slots)
 
+    @property
+    def takes_sequences(self) -> bool:
+        """Whether its instance will be there for more than it has."""
+        return self.worker.broken is None and not self.worker.leaves
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no sequence has a place."""
+        return all(sequence is None for sequence in self.slots)
+
     def ready(self) -> list[Sequence]:
         """The sequences whose next request may run, in the order of their places."""
         ready = [s for s in self.slots if s is not None and s.waiting and not s.running]

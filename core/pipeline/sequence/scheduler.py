@@ -62,6 +62,7 @@ class SequenceScheduler(Scheduler):
         self._key = key
         self._states = States(signature, key) if signature.states else None
         self._lanes: list[Lane] = []
+        self._leaving = False  # some instance shall leave when its sequences have ended
         self._sequences: dict[Id, Sequence] = {}
         self._backlog: deque[Sequence] = deque()
         self._pending = 0
@@ -71,9 +72,11 @@ class SequenceScheduler(Scheduler):
         """Requests that wait."""
         return self._pending
 
-    def opened(self) -> None:
-        """The instances are there: each gets a lane of places."""
-        self._lanes = [self._lane(worker) for worker in self._pool.workers]
+    def changed(self, added: list[Worker]) -> None:
+        """Each new instance gets a lane of places; one that shall leave serves its sequences first."""
+        self._lanes.extend(self._lane(worker) for worker in added)
+        self._leaving = any(lane.worker.leaves for lane in self._lanes)
+        self._retire_empty()
 
     def _lane(self, worker: Worker) -> Lane:
         batching = self._config.sequence_batching
@@ -207,7 +210,16 @@ class SequenceScheduler(Scheduler):
                     progress = True
                 elif later_ns:
                     again_ns = min(again_ns or later_ns, later_ns)
+        if self._leaving:
+            self._retire_empty()
         return again_ns
+
+    def _retire_empty(self) -> None:
+        """The instances that shall leave and have no sequence any more."""
+        for lane in [each for each in self._lanes if each.worker.leaves and each.is_empty]:
+            self._lanes.remove(lane)
+            self._pool.retire(lane.worker)
+        self._leaving = any(lane.worker.leaves for lane in self._lanes)
 
     def _give_places(self) -> bool:
         """Sequences from the backlog enter free places: low slots first, so that instances share."""
@@ -216,7 +228,7 @@ class SequenceScheduler(Scheduler):
             free = [
                 (slot, index)
                 for index, lane in enumerate(self._lanes)
-                if lane.worker.broken is None and (slot := lane.free_slot()) is not None
+                if lane.takes_sequences and (slot := lane.free_slot()) is not None
             ]
             if not free:
                 break

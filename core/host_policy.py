@@ -1,0 +1,160 @@
+"""Host policies: which cores of the machine the threads of an instance run on.
+
+--host-policy=<name>,<setting>=<value> ─► [HostPolicies] ─► HostPolicy ─► the instance's thread, or the
+process of a backend that runs its models in others. Source of names and settings: Triton's --host-policy
+and ModelInstanceGroup.host_policy in its model_config.proto.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from core.errors import CoreError, internal, invalid
+
+logger = logging.getLogger("core")
+
+NUMA_NODE = "numa-node"
+CPU_CORES = "cpu-cores"
+
+_NODES = Path("/sys/devices/system/node")
+
+
+@dataclass(frozen=True)
+class HostPolicy:
+    """What holds for the instances of one policy. Any thread.
+
+    name      as the configuration names it, or "cpu", "gpu_<id>", "model" by the kind of the instance
+    settings  what --host-policy says of it: "numa-node", "cpu-cores" → value; most have none
+    cores     that its threads run on; empty for any
+    """
+
+    name: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    cores: frozenset[int] = frozenset()
+
+    def bind(self, thread: int = 0) -> None:
+        """Let a thread run on the policy's cores only: the calling one, or that with this number.
+
+        Threads that it starts afterwards do the same. The number of a process means its main thread.
+        Does nothing without cores. Raises CoreError(INTERNAL) where the system refuses, and
+        ProcessLookupError where there is no such thread.
+        """
+        if not self.cores:
+            return
+        try:
+            os.sched_setaffinity(thread, self.cores)
+        except ProcessLookupError:
+            raise
+        except OSError as error:
+            raise internal(
+                f"host policy '{self.name}': a thread cannot be bound to the cores "
+                f"{_text(self.cores)}: {error.strerror}"
+            ) from error
+
+
+class HostPolicies:
+    """What --host-policy says, read once. Any thread.
+
+    given     name → setting → value
+    allowed   the cores that this process may use
+    nodes     the folder in which Linux tells its NUMA nodes
+    Raises CoreError for what cannot be followed on this machine: names option, value, what is expected.
+    """
+
+    def __init__(
+        self,
+        given: Mapping[str, Mapping[str, str]],
+        allowed: frozenset[int] | None = None,
+        nodes: Path = _NODES,
+    ):
+        self._found = {
+            name: HostPolicy(name, dict(settings), _cores_of(name, settings, allowed, nodes))
+            for name, settings in given.items()
+        }
+
+    def named(self, name: str) -> HostPolicy:
+        """The policy of that name; one without settings where the server was not told of it."""
+        return self._found.get(name) or HostPolicy(name)
+
+
+def _cores_of(
+    name: str, settings: Mapping[str, str], allowed: frozenset[int] | None, nodes: Path
+) -> frozenset[int]:
+    """The cores that settings mean: those of `cpu-cores`, else those of the NUMA node."""
+    for key in settings:
+        if key not in (NUMA_NODE, CPU_CORES):
+            raise invalid(
+                f"Unsupported host policy setting '{key}' is specified, "
+                f"supported settings are '{NUMA_NODE}', '{CPU_CORES}'"
+            )
+    wanted: frozenset[int] = frozenset()
+    option = ""
+    if node := settings.get(NUMA_NODE):
+        option = f"--host-policy={name},{NUMA_NODE}={node}"
+        wanted = _cores_of_node(node, option, nodes)
+    if ranges := settings.get(CPU_CORES):
+        option = f"--host-policy={name},{CPU_CORES}={ranges}"
+        wanted = _cores_in(ranges, option)
+    if not wanted:
+        return wanted
+    usable = frozenset(os.sched_getaffinity(0)) if allowed is None else allowed
+    if not wanted & usable:
+        raise invalid(
+            f"{option}: none of the cores {_text(wanted)} is there for this process, it may use "
+            f"{_text(usable)}"
+        )
+    if wanted - usable:
+        logger.warning("%s: this process may not use the cores %s", option, _text(wanted - usable))
+    return wanted & usable
+
+
+def _cores_in(ranges: str, option: str) -> frozenset[int]:
+    """The cores of `<lower>-<upper>[,…]`."""
+    found: set[int] = set()
+    for part in ranges.split(","):
+        match = re.fullmatch(r"([0-9]{1,6})-([0-9]{1,6})", part)
+        if match is None:
+            raise invalid(
+                f"{option}: host policy setting '{CPU_CORES}' format is "
+                f"'<lower_cpu_core_id>-<upper_cpu_core_id>'. Got {part}"
+            )
+        lower, upper = int(match[1]), int(match[2])
+        if lower > upper:
+            raise invalid(f"{option}: the first core of {part} must not be above the last")
+        found.update(range(lower, upper + 1))
+    return frozenset(found)
+
+
+def _cores_of_node(node: str, option: str, nodes: Path) -> frozenset[int]:
+    if not (node.isascii() and node.isdigit()):
+        raise invalid(f"{option}: Parsing '{NUMA_NODE}' value: Can't parse '{node}' to integer")
+    try:
+        text = (nodes / f"node{int(node)}" / "cpulist").read_text()
+    except OSError:
+        raise _no_node(option, int(node), nodes) from None
+    ranges = [each if "-" in each else f"{each}-{each}" for each in text.strip().split(",") if each]
+    if not ranges:
+        raise invalid(f"{option}: NUMA node {int(node)} has memory, but no cores")
+    return _cores_in(",".join(ranges), option)
+
+
+def _no_node(option: str, node: int, nodes: Path) -> CoreError:
+    numbers = sorted(int(each.name[4:]) for each in nodes.glob("node[0-9]*"))
+    there = f"it has {', '.join(map(str, numbers))}" if numbers else "it tells of none"
+    return invalid(f"{option}: this machine has no NUMA node {node}, {there}")
+
+
+def _text(cores: frozenset[int]) -> str:
+    """Cores as ranges: "0-3,8-9"."""
+    parts: list[list[int]] = []
+    for core in sorted(cores):
+        if parts and parts[-1][1] == core - 1:
+            parts[-1][1] = core
+        else:
+            parts.append([core, core])
+    return ",".join(f"{first}-{last}" for first, last in parts)
