@@ -95,7 +95,7 @@ def serve():
             cache=cache,
             limiter=limiter,
         )
-        chain.recorder = model.recorder
+        chain.recorder, chain.model = model.recorder, model
         return chain
 
     return open_model

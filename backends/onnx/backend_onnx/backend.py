@@ -61,40 +61,46 @@ class OnnxBackend(Backend):
 
 
 class OnnxModel(Model):
-    """One version. Its sessions are made when an instance asks, one for each device.
+    """One version. Its sessions are made when an instance asks, one for each device and set of cores.
 
     A session may run several batches at once, so instances of a device share it and its weights;
-    parameter share_session "0" gives each its own.
+    parameter share_session "0" gives each its own. A session's threads run on the cores of the thread
+    that makes it, if their number is given; left to itself ONNX Runtime spreads them over the machine.
     """
 
     backend: OnnxBackend
-    _sessions: dict[Device, tuple[Any, Graph]]
+    _sessions: dict[tuple[Device, frozenset[int]], tuple[Any, Graph]]
 
     def load(self) -> None:
         """Find the file and read the settings; both refuse before an instance is made."""
         self._file = model_file(self.config, self.path)
         self._shares = shares_session(self.config)
-        self._options = session_options(
-            self.config, self.path, global_threads=self.backend.global_threads
-        )
+        self._options = self._options_for(0)
         self.run_options = run_options(self.config)
         self._sessions = {}
         self._opening = threading.Lock()  # instances open at the same time, each on its thread
 
-    def session_on(self, device: Device) -> tuple[Any, Graph]:
-        """The session of an instance on `device`, and what it takes and gives. Any thread.
+    def _options_for(self, cores: int) -> Any:
+        return session_options(
+            self.config, self.path, global_threads=self.backend.global_threads, cores=cores
+        )
+
+    def session_on(self, device: Device, cores: frozenset[int]) -> tuple[Any, Graph]:
+        """The session of an instance on `device`, and what it takes and gives. Any thread, but one that
+        is bound to `cores` if there are any.
 
         Raises CoreError if it cannot be made there, or the configuration does not fit the file.
         """
         with self._opening:
-            if self._shares and device in self._sessions:
-                return self._sessions[device]
+            if self._shares and (device, cores) in self._sessions:
+                return self._sessions[device, cores]
+            options = self._options_for(len(cores)) if cores else self._options
             providers = providers_for(self.config, device)
-            session = open_session(self._file, self._options, providers, self.name)
+            session = open_session(self._file, options, providers, self.name)
             graph = graph_of(session)
             check(self.config, graph)
             if self._shares:
-                self._sessions[device] = session, graph
+                self._sessions[device, cores] = session, graph
             return session, graph
 
     def unload(self) -> None:

@@ -29,7 +29,7 @@ class OnnxInstance(ModelInstance):
     placement = "auto"  # a session does not mind which thread runs it
 
     def open(self) -> None:
-        session, graph = self.model.session_on(self.device)
+        session, graph = self.model.session_on(self.device, self.host_policy.cores)
         config = self.model.config
         outputs: dict[str, Any] = {s.output_name: s for s in config.sequence_batching.state}
         self._states = frozenset(outputs)

@@ -73,11 +73,14 @@ class Parameters:
         )
 
 
-def session_options(config: ModelConfig, directory: Path, *, global_threads: bool) -> Any:
+def session_options(
+    config: ModelConfig, directory: Path, *, global_threads: bool, cores: int = 0
+) -> Any:
     """The onnxruntime.SessionOptions that a configuration asks for.
 
     directory        the version's, where libraries of custom operators are looked for
     global_threads   whether sessions use the threads of the process instead of their own
+    cores            how many the session's threads are bound to, 0 for all
     Raises CoreError(INVALID) for a value that cannot be, and for a library that cannot be loaded.
     """
     parameters = Parameters(config)
@@ -91,7 +94,7 @@ def session_options(config: ModelConfig, directory: Path, *, global_threads: boo
         options.use_per_session_threads = False
     else:
         options.intra_op_num_threads = (
-            parameters.number("intra_op_thread_count", 0) or threads_by_default()
+            parameters.number("intra_op_thread_count", 0) or cores or threads_by_default()
         )
         options.inter_op_num_threads = parameters.number("inter_op_thread_count", 0)
     options.execution_mode = parameters.one_of("execution_mode", _EXECUTION_MODES, 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from core.config.messages import ModelInstanceGroup
 from core.errors import invalid
@@ -30,7 +30,7 @@ class Demand:
 
     resources: Mapping[Key, int]
     priority: int = 1
-    of: str = ""
+    of: str = field(default="", compare=False)
 
 
 class Turn:

@@ -251,7 +251,7 @@ def worker_for(
     if instance.placement == "callback":
         return CallbackWorker(instance, loop, idle, limited)
     if inspect.iscoroutinefunction(instance.execute):
-        if instance.host_policy.cores:
+        if instance.host_policy.cores and instance.placement == "inline":
             logger.warning(
                 "host policy '%s' has no effect on instance '%s': it executes on the event loop",
                 instance.host_policy.name,

@@ -174,6 +174,8 @@ class InProcess:
         instance, model = self._instance, self._instance.model
         # Every model of this process needs a name of its own in sys.modules.
         name = f"python_model_{model.name}_{model.module_name}_{id(self):x}"
+        if self._thread is not None:
+            instance.host_policy.bind()
         with api_host.running(self._host):
             runner = ModelRunner(str(model.python_file), name, model.decoupled)
             runner.initialize(instance.arguments())

@@ -8,6 +8,7 @@ or are refused if that would take long.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from backend_python.server.process import Died, Process
 from backend_python.server.watch import Watch
 from core.batch import Batch
 from core.errors import CoreError, internal
+from core.host_policy import HostPolicy
 
 if TYPE_CHECKING:
     from backend_python.server.instance import PythonInstance
@@ -105,6 +107,7 @@ class Keeper:
         }
         try:
             self._begin_to_start(child)
+            _bind(child, instance.host_policy)
             try:
                 answer = child.ask(protocol.INITIALIZE, question, protocol.INITIALIZED, None)
             finally:
@@ -278,6 +281,12 @@ class Keeper:
             revival.add_done_callback(lambda _: revived.set_result(None))
             if self._pausing:  # what goes on elsewhere sees that it is over
                 revival.cancel()
+
+
+def _bind(child: Process, policy: HostPolicy) -> None:
+    """Before the model is there: what threads it starts run on the same cores."""
+    with contextlib.suppress(ProcessLookupError):  # it has ended, which the next question finds
+        policy.bind(child.pid)
 
 
 def _begin(connection: Connection, batch: Batch, done: Done) -> None:
