@@ -49,15 +49,16 @@ def identity_fixture():
 
 @pytest.fixture
 def serve(tmp_path):
-    """serve(model, config="", settings=None): a model of the name m, loaded.
+    """serve(model, config="", settings=None, **options): a model of the name m, loaded.
 
     model      a ModelProto, the bytes of model.onnx, or a function that fills the version's folder
     config     text of config.pbtxt; none is written without it
     settings   of --backend-config
+    options    of the server
     """
     with ExitStack() as running:
 
-        def start(model, config="", settings=None):
+        def start(model, config="", settings=None, **options):
             folder = tmp_path / "models" / "m" / "1"
             folder.mkdir(parents=True)
             if callable(model):
@@ -69,7 +70,12 @@ def serve(tmp_path):
             if config:
                 (folder.parent / "config.pbtxt").write_text(config)
             served = running.enter_context(
-                Served(backend, tmp_path / "models", backend_config={"onnxruntime": settings or {}})
+                Served(
+                    backend,
+                    tmp_path / "models",
+                    backend_config={"onnxruntime": settings or {}},
+                    **options,
+                )
             )
             served.load("m")
             return Asked(served)

@@ -140,6 +140,7 @@ async def serve(folder):
         decoupled=False,
         mode="",
         name="m",
+        policies=None,
     ):
         config = (config or x_and_y(datatype, dims)) + more
         if decoupled:
@@ -149,7 +150,8 @@ async def serve(folder):
         write_model(folder, source if "TritonPythonModel" in source else class_of(source))
         model = loaded_model(folder, config, name)
         signature = configuration.signature_of(model.config, model.directory, 1)
-        chain = await open_chain(model, signature, loop=asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        chain = await open_chain(model, signature, loop=loop, policies=policies)
         opened.append(chain)
         return Served(model, chain)
 
