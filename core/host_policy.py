@@ -150,11 +150,11 @@ def _no_node(option: str, node: int, nodes: Path) -> CoreError:
 
 
 def _text(cores: frozenset[int]) -> str:
-    """Cores as ranges: "0-3,8-9"."""
+    """Cores as ranges: "0-3,8"."""
     parts: list[list[int]] = []
     for core in sorted(cores):
         if parts and parts[-1][1] == core - 1:
             parts[-1][1] = core
         else:
             parts.append([core, core])
-    return ",".join(f"{first}-{last}" for first, last in parts)
+    return ",".join(f"{a}-{b}" if b > a else f"{a}" for a, b in parts)

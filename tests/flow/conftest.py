@@ -8,6 +8,7 @@ import pytest
 
 import core
 from core import config as configuration
+from core.config import ModelConfig
 from core.pipeline import open_chain
 
 
@@ -99,3 +100,69 @@ def serve():
         return chain
 
     return open_model
+
+
+@pytest.fixture
+async def prepare(monkeypatch):
+    """Prepare another instance_group for a chain: `prepare(chain, *texts of groups)`, to be committed.
+
+    Instances open and close without other threads: virtual time would not wait for those.
+    """
+
+    async def called(function, *args):
+        return function(*args)
+
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(
+        loop,
+        "run_in_executor",
+        lambda _, function, *args: asyncio.ensure_future(called(function, *args)),
+    )
+
+    async def prepared(chain, *groups):
+        text = f'name: "m" backend: "test" instance_group [ {", ".join(groups)} ]'
+        wanted = configuration.parse_text(text, "test")
+        configuration.normalise(wanted, {}, [])
+        config = ModelConfig()
+        config.CopyFrom(chain.model.config)
+        config.ClearField("instance_group")
+        config.instance_group.extend(wanted.instance_group)
+        chain.model.config = config
+        return await chain.prepare(chain.model)
+
+    return prepared
+
+
+@pytest.fixture
+def change(prepare):
+    """The same, committed."""
+
+    async def changed(chain, *groups):
+        (await prepare(chain, *groups)).commit()
+        await asyncio.sleep(0)
+
+    return changed
+
+
+class Diary(core.ModelInstance):
+    """Answers with its input after 10 ms. Notes who executes, who opens and who closes."""
+
+    def open(self):
+        self.note("open")
+
+    def note(self, event):
+        self.model.recorder.batches.append((event, self.name))
+
+    async def execute(self, batch):
+        self.note("execute")
+        await asyncio.sleep(0.010)
+        return {"y": batch["x"]}
+
+    def close(self):
+        self.note("close")
+
+
+@pytest.fixture(name="diary")
+def diary_fixture():
+    """The class Diary."""
+    return Diary

@@ -61,6 +61,7 @@ def test_a_policy_that_nobody_described_binds_nothing():
         ({"cpu_cores": "0"}, "format is '<lower_cpu_core_id>-<upper_cpu_core_id>'. Got 0"),
         ({"cpu_cores": "0-1,x"}, "--host-policy=mine,cpu-cores=0-1,x: host policy setting"),
         ({"cpu_cores": "3-1"}, "the first core of 3-1 must not be above the last"),
+        ({"cpu_cores": "99-99"}, "none of the cores 99 is there"),
         (
             {"cpu_cores": "90-91"},
             "none of the cores 90-91 is there for this process, it may use 0-7",

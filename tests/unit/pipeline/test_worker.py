@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import threading
 from pathlib import Path
 
@@ -10,13 +11,14 @@ import pytest
 
 import core
 from core import config as configuration
+from core.host_policy import HostPolicies
 from core.pipeline import open_chain
 from core.pipeline.instances.limit import RateLimiter
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
 
-async def open_model(instance, config="", limiter=None):
+async def open_model(instance, config="", limiter=None, policies=None):
     message = configuration.parse_text(
         'name: "m" backend: "test" max_batch_size: 4 '
         'input [ { name: "x" data_type: TYPE_INT32 dims: [ 1 ] } ] '
@@ -32,6 +34,7 @@ async def open_model(instance, config="", limiter=None):
         configuration.signature_of(message, Path(), 1),
         loop=asyncio.get_running_loop(),
         limiter=limiter,
+        policies=policies,
     )
 
 
@@ -75,6 +78,75 @@ async def test_an_inline_instance_executes_on_the_loop():
     await chain.close()
 
     assert ("execute", threading.main_thread().name) in model.places
+
+
+@pytest.fixture
+def bound():
+    """The last core that this process may use, and a host policy for CPU instances that names it."""
+    core_number = max(os.sched_getaffinity(0))
+    return core_number, HostPolicies({"cpu": {"cpu-cores": f"{core_number}-{core_number}"}})
+
+
+class Bound(Placed):
+    """Notes the thread of each call, and the cores that it may use."""
+
+    def note(self, what):
+        thread = threading.current_thread().name
+        self.model.places.append((what, thread, *os.sched_getaffinity(0)))
+
+
+@pytest.mark.parametrize("placement", ["thread", "inline", "auto"])
+async def test_an_instance_with_a_host_policy_runs_on_a_thread_of_its_own_and_on_its_cores(
+    bound, placement
+):
+    number, policies = bound
+    before = os.sched_getaffinity(0)
+    chosen = type("Chosen", (Bound,), {"placement": placement})
+
+    model, chain = await open_model(chosen, policies=policies)
+    for _ in range(40):  # so many short ones would bring an "auto" to the loop
+        await ask(chain, 1)
+    await chain.close()
+
+    assert set(model.places) == {(what, "m_0", number) for what in ("open", "execute", "close")}
+    assert os.sched_getaffinity(0) == before
+
+
+async def test_an_instance_knows_its_host_policy(bound):
+    number, policies = bound
+    seen = []
+
+    class Looks(Placed):
+        def open(self):
+            seen.append(self.host_policy)
+
+    _, chain = await open_model(Looks, policies=policies)
+    await chain.close()
+
+    (found,) = seen
+    assert (found.name, found.cores) == ("cpu", {number})
+    assert found.settings == {"cpu-cores": f"{number}-{number}"}
+
+
+async def test_a_host_policy_that_the_loop_cannot_follow_is_told(bound, caplog):
+    class Coroutine(Placed):
+        placement = "inline"
+
+        async def execute(self, batch):
+            return {"y": batch["x"]}
+
+    _, chain = await open_model(Coroutine, policies=bound[1])
+    await ask(chain, 1)
+    await chain.close()
+
+    assert "host policy 'cpu' has no effect on instance 'm_0'" in caplog.text
+
+
+async def test_cores_that_the_system_refuses_fail_the_load():
+    policies = HostPolicies({"cpu": {"cpu-cores": "1023-1023"}}, frozenset([1023]))
+
+    with pytest.raises(core.CoreError, match="host policy 'cpu': a thread cannot be bound"):
+        await open_model(Placed, policies=policies)
 
 
 class Elsewhere(Placed):
