@@ -6,6 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from core.errors import CoreError
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
 from core.tensor import Tensor
 
@@ -150,6 +151,22 @@ async def test_implicit_state_stays_with_its_sequence(serve, prepare, diary):
 
     assert [await y(ask(chain, 1, i, END)) for i in (1, 2, 3, 4)] == [11, 21, 31, 41]
     await closed(chain, "g_1")
+    await chain.close()
+
+
+async def test_sequences_without_a_place_are_refused_when_the_last_instance_has_gone(
+    serve, change, count
+):
+    chain = await serve(count, DIRECT + groups(group(1)), max_batch_size=1)
+    await ask(chain, sequence=1, flags=START)
+    waits = ask(chain, sequence=2, flags=START)
+    await asyncio.sleep(0)
+
+    await change(chain, group(1, more="passive: true"))
+    await asyncio.sleep(1.5)  # the other sequence has been idle for too long
+
+    with pytest.raises(CoreError, match="all are passive"):
+        await waits
     await chain.close()
 
 

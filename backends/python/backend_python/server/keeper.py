@@ -107,8 +107,8 @@ class Keeper:
         }
         try:
             self._begin_to_start(child)
-            _bind(child, instance.host_policy)
             try:
+                _bind(child, instance.host_policy)
                 answer = child.ask(protocol.INITIALIZE, question, protocol.INITIALIZED, None)
             finally:
                 with self._lock:
