@@ -12,6 +12,7 @@ from dataclasses import replace
 from core.config import ModelConfig
 from core.lifecycle import policy
 from core.lifecycle.host import Host
+from core.lifecycle.places import Place
 from core.lifecycle.version import ModelVersion, reason_of, settled
 from core.pipeline import Chain
 from core.pipeline.instances.change import Change
@@ -39,9 +40,9 @@ class Adjustment:
         Tries again --model-load-retry-count times.
         """
         for _ in range(host.options.model_load_retry_count + 1):
-            async with host.loading:
+            async with Place(host.loading) as place:
                 try:
-                    await self._open()
+                    await self._open(place)
                 except Exception as error:
                     self.reason = reason_of(error)
                     self._put_back()
@@ -56,11 +57,12 @@ class Adjustment:
                     return True
         return False
 
-    async def _open(self) -> None:
+    async def _open(self, place: Place) -> None:
         version = self.version
         assert isinstance(version.chain, Chain)
         assert version.model is not None
         version.model.config = self._config  # new instances read it
+        version.model.waits = place.lent  # they may load other models
         self._change = await version.chain.prepare(version.model)
 
     def take(self) -> None:

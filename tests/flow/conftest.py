@@ -3,6 +3,7 @@
 import asyncio
 import selectors
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +11,7 @@ import core
 from core import config as configuration
 from core.config import ModelConfig
 from core.pipeline import open_chain
+from core.pipeline.instances import worker
 
 
 class VirtualTimeSelector(selectors.DefaultSelector):
@@ -106,13 +108,18 @@ def serve():
 async def prepare(monkeypatch):
     """Prepare another instance_group for a chain: `prepare(chain, *texts of groups)`, to be committed.
 
-    Instances open and close without other threads: virtual time would not wait for those.
+    Instances open and close at once, without threads of their own: virtual time would not wait for those.
     """
 
     async def called(function, *args):
         return function(*args)
 
+    class AtOnce:
+        def __init__(self, target, **_):
+            self.start = target
+
     loop = asyncio.get_running_loop()
+    monkeypatch.setattr(worker, "threading", SimpleNamespace(Thread=AtOnce))
     monkeypatch.setattr(
         loop,
         "run_in_executor",

@@ -161,7 +161,6 @@ class Pool:
         if self._sort_out() or self.broken is not None:
             # Not at once: this may be called while batches start, and who waits must be told.
             self._terms.loop.call_soon(self.on_idle)
-            self._terms.loop.call_soon(self.on_idle)
         self._retiring[worker] = self._terms.loop.create_task(self._leave(worker))
 
     async def _leave(self, worker: Worker) -> None:
