@@ -158,8 +158,9 @@ class Pool:
             self._forget(worker)  # it may wait for resources, which would be kept for it
         self._find_broken()
         self._unready = not all(w.instance.ready() for w in self.workers)
-        if self._sort_out() or self.broken is not None:
-            # Not at once: this may be called while batches start, and who waits must be told.
+        back = self._sort_out()
+        if back or self.broken is not None or self._limiter is not None:
+            # Not at once: this may be called while batches start, when nobody else can.
             self._terms.loop.call_soon(self.on_idle)
         self._retiring[worker] = self._terms.loop.create_task(self._leave(worker))
 
