@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from core.errors import CoreError
+from core.pipeline.instances.limit import GLOBAL, RateLimiter
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
 from core.tensor import Tensor
 
@@ -183,13 +184,18 @@ async def test_a_chain_closes_with_instances_that_still_leave(serve, change, cou
 
 
 @pytest.mark.parametrize("config", [ALONE, BATCHED, DIRECT, OLDEST])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("limited", [False, True], ids=["free", "limited"])
+@pytest.mark.parametrize("seed", range(4))
 async def test_whatever_changes_while_they_run_every_request_is_answered_once(
-    serve, config, seed, change, count
+    serve, config, seed, limited, change, count
 ):
     random = Random(seed)
+    limiter = RateLimiter({"R": {GLOBAL: 3}}) if limited else None
+    kinds = ["", "kind: KIND_MODEL"]
+    if limited:
+        kinds += [f'rate_limiter {{ resources [ {{ name: "R" count: {n} }} ] }}' for n in (1, 2, 3)]
     patient = config.replace("1000000", "60000000")  # nobody's sequence ends by itself
-    chain = await serve(count, patient + groups(group(1)), max_batch_size=2)
+    chain = await serve(count, patient + groups(group(1)), max_batch_size=2, limiter=limiter)
     stateful = config in (DIRECT, OLDEST)
     counts = {}  # of the sequences that go on
     expected = []
@@ -198,7 +204,7 @@ async def test_whatever_changes_while_they_run_every_request_is_answered_once(
         await asyncio.sleep(random.choice([0, 0, 0, 0.004, 0.010]))
         if random.random() < 0.1:
             wanted = [
-                group(random.randint(1, 4), name, random.choice(["", "kind: KIND_MODEL"]))
+                group(random.randint(1, 4), name, random.choice(kinds))
                 for name in random.sample(["a", "b", "c"], random.randint(1, 2))
             ]
             await change(chain, *wanted)
