@@ -56,6 +56,15 @@ class HostPolicy:
                 f"{_text(self.cores)}: {error.strerror}"
             ) from error
 
+    def tell_loop(self, instance: str) -> None:
+        """Log that an instance executes on the event loop, which is bound to no policy's cores."""
+        if self.cores:
+            logger.warning(
+                "host policy '%s' has no effect on instance '%s': it executes on the event loop",
+                self.name,
+                instance,
+            )
+
 
 class HostPolicies:
     """What --host-policy says, read once. Any thread.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
+from core import config as configuration
 from core.config import ModelConfig
 from core.lifecycle import policy
 from core.lifecycle.host import Host
@@ -105,6 +106,7 @@ async def adjustment_of(
     seen = replace(source, directory=version.source.directory)
     proposal = ModelVersion(seen, version.version)
     try:
+        configuration.validate_source(seen.config)
         config, _ = await host.run(settled, proposal, version.model.backend, host)
     except Exception:  # the load that follows says what is wrong
         return None

@@ -96,6 +96,16 @@ async def test_a_passive_instance_has_a_process_and_gets_no_requests(serve, chil
     assert len(children()) == 2
 
 
+async def test_a_model_on_the_loop_is_bound_to_nothing_and_the_log_says_so(serve, caplog):
+    before = os.sched_getaffinity(0)
+    policies = HostPolicies({"cpu": {"cpu-cores": f"{max(before)}-{max(before)}"}})
+
+    await serve(TELLS, datatype="BYTES", mode="inline", policies=policies)
+
+    assert "host policy 'cpu' has no effect on instance 'm_0'" in caplog.text
+    assert os.sched_getaffinity(0) == before
+
+
 @pytest.mark.parametrize("mode", ["process", "thread"])
 async def test_a_model_runs_on_the_cores_of_its_host_policy(serve, mode):
     before = os.sched_getaffinity(0)

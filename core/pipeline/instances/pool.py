@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Callable
 
 from core.backend import Model, ModelInstance
@@ -16,8 +15,6 @@ from core.pipeline.instances.callback import CallbackWorker
 from core.pipeline.instances.groups import Seat
 from core.pipeline.instances.limit import Demand, RateLimiter, Turn
 from core.pipeline.instances.worker import Idle, InlineWorker, LoopWorker, ThreadWorker, Worker
-
-logger = logging.getLogger("core")
 
 
 class Pool:
@@ -253,12 +250,7 @@ def worker_for(
     if instance.placement == "callback":
         return CallbackWorker(instance, loop, idle, limited)
     if inspect.iscoroutinefunction(instance.execute):
-        if instance.host_policy.cores and instance.placement == "inline":
-            logger.warning(
-                "host policy '%s' has no effect on instance '%s': it executes on the event loop",
-                instance.host_policy.name,
-                instance.name,
-            )
+        instance.host_policy.tell_loop(instance.name)
         return LoopWorker(instance, loop, idle)
     if instance.host_policy.cores:
         return ThreadWorker(instance, loop, idle)

@@ -130,8 +130,6 @@ async def test_an_instance_knows_its_host_policy(bound):
 
 async def test_a_host_policy_that_the_loop_cannot_follow_is_told(bound, caplog):
     class Coroutine(Placed):
-        placement = "inline"
-
         async def execute(self, batch):
             return {"y": batch["x"]}
 

@@ -70,6 +70,8 @@ class InProcess:
         self._handover = Handover(self._host, model.outputs, model.states, model.decoupled)
         if model.mode == "thread":
             self._thread = ThreadPoolExecutor(1, thread_name_prefix=instance.name)
+        else:
+            instance.host_policy.tell_loop(instance.name)
         try:
             self._runner = self._on_its_thread(self._load)
         except BaseException as error:
