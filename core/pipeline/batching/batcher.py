@@ -48,6 +48,7 @@ def choose(waiting: list[Waiting], limits: BatchLimits, now_ns: int) -> tuple[in
         return 1, 0
     largest_preferred = max(limits.preferred, default=0)
     rows = best = fitting = 0
+    oldest_ns = waiting[0].request.arrival_ns  # not the first where a higher level came later
     complete = False  # nothing more can be added to what fits
     key = waiting[0].key
     for entry in waiting:
@@ -59,15 +60,16 @@ def choose(waiting: list[Waiting], limits: BatchLimits, now_ns: int) -> tuple[in
             best = fitting
         rows += size
         fitting += 1
+        if entry.request.arrival_ns < oldest_ns:
+            oldest_ns = entry.request.arrival_ns
         if rows in limits.preferred:
             best = fitting
-    waited_ns = now_ns - waiting[0].request.arrival_ns
-    late = limits.delay_ns > 0 and waited_ns >= limits.delay_ns
+    late = limits.delay_ns > 0 and now_ns - oldest_ns >= limits.delay_ns
     if best and not late:
         return best, 0
     if complete or rows >= largest_preferred or late or not limits.delay_ns:
         return fitting, 0
-    return 0, waiting[0].request.arrival_ns + limits.delay_ns
+    return 0, oldest_ns + limits.delay_ns
 
 
 class Batcher(Scheduler):

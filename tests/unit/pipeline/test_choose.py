@@ -57,6 +57,13 @@ def test_a_late_request_takes_all_that_fits_with_it():
     assert choose(waiting(1, 1, 1), limits(preferred=[4], delay_ms=5), 5 * MS) == (3, 0)
 
 
+def test_a_request_of_a_higher_level_does_not_make_the_oldest_wait_again():
+    line = waiting(1, arrived_ns=4 * MS) + waiting(1, arrived_ns=1 * MS)
+
+    assert choose(line, limits(delay_ms=5), 5 * MS) == (0, 6 * MS)
+    assert choose(line, limits(delay_ms=5), 6 * MS) == (2, 0)
+
+
 def test_a_preferred_size_runs_at_once():
     assert choose(waiting(1, 1, 1, 1), limits(preferred=[4], delay_ms=5), 0) == (4, 0)
 
