@@ -21,3 +21,4 @@ cdef class Batcher(Scheduler):
     @cython.locals(queue=RequestQueue, chosen=list, worker=Worker, now_ns=cython.longlong,
                    look_again_ns=cython.longlong, expiry_ns=cython.longlong)
     cpdef long long _start_batches(self) except? -1
+    cdef _look_soon(self)

@@ -116,10 +116,9 @@ class Batcher(Scheduler):
         self._queue.push(waiting)
         if self._alone:
             self.pump()
-        elif not self._pump_soon:
+        else:
             # Not at once: requests that arrive in one turn of the loop belong into one batch.
-            self._pump_soon = True
-            self._loop.call_soon(self._pump_now)
+            self._look_soon()
         if not waiting.taken:
             request.on_cancel(lambda: self._cancelled(waiting))
         return reply
@@ -173,6 +172,11 @@ class Batcher(Scheduler):
             self._queue.remove(waiting)
             self._refuse(waiting, error, "OTHER")
 
+    def _look_soon(self) -> None:
+        if not self._pump_soon:
+            self._pump_soon = True
+            self._loop.call_soon(self._pump_now)
+
     def _pump_now(self) -> None:
         self._pump_soon = False
         self.pump()
@@ -180,6 +184,8 @@ class Batcher(Scheduler):
     def _cancelled(self, waiting: Waiting) -> None:
         if self._queue.remove(waiting):
             self._refuse(waiting, cancelled(), "CANCELED")
+            if not self._alone:
+                self._look_soon()  # without it the others may be a preferred size
 
 
 class InOrder:

@@ -1,0 +1,42 @@
+"""Batches, where it matters what has happened while they were waited for; over virtual time."""
+
+import asyncio
+
+import numpy as np
+
+import core
+from core.request import InferenceRequest
+from core.tensor import Tensor
+
+
+class Echo(core.ModelInstance):
+    """y = x, after 10 ms."""
+
+    async def execute(self, batch):
+        self.model.recorder.batches.append([request.id for request in batch.requests])
+        await asyncio.sleep(0.010)
+        return {"y": batch["x"]}
+
+
+def ask(chain, id="", rows=1):
+    shape = (rows, 1) if chain.signature.max_batch_size else (1,)
+    x = Tensor.of("x", np.zeros(shape, np.float32))
+    return chain.handler(InferenceRequest("m", {"x": x}, id=id))
+
+
+async def test_those_who_wait_may_be_a_batch_when_another_has_left(serve):
+    chain = await serve(
+        Echo,
+        "dynamic_batching { preferred_batch_size: [ 2, 6 ] max_queue_delay_microseconds: 500000 }",
+    )
+    wide = ask(chain, "wide", rows=3)
+    rest = [ask(chain, id) for id in "ab"]
+    await asyncio.sleep(0.001)
+    assert chain.recorder.batches == []
+
+    wide.cancel()
+    await asyncio.sleep(0.001)
+
+    assert chain.recorder.batches == [["a", "b"]]
+    for reply in rest:
+        await reply
