@@ -18,6 +18,19 @@ class Echo(core.ModelInstance):
         return {"y": batch["x"]}
 
 
+class Quick(core.ModelInstance):
+    """y = x, at once; for a request named "late" 10 ms after its execution."""
+
+    placement = "inline"
+
+    def execute(self, batch):
+        if batch.requests[0].id != "late":
+            return {"y": batch["x"]}
+        batch.defer(0)
+        outputs = {"y": batch["x"]}
+        asyncio.get_running_loop().call_later(0.010, batch.respond, 0, outputs)
+
+
 def ask(chain, id="", rows=1):
     shape = (rows, 1) if chain.signature.max_batch_size else (1,)
     x = Tensor.of("x", np.zeros(shape, np.float32))
@@ -40,3 +53,19 @@ async def test_those_who_wait_may_be_a_batch_when_another_has_left(serve):
     assert chain.recorder.batches == [["a", "b"]]
     for reply in rest:
         await reply
+
+
+async def test_who_asks_again_while_an_answer_is_given_keeps_the_order_of_answers(serve):
+    chain = await serve(Quick, "dynamic_batching { preserve_ordering: true }", max_batch_size=0)
+    order = []
+
+    def heard(item, final):
+        order.append("first")
+        ask(chain).listen(lambda item, final: order.append("third"))
+
+    ask(chain, "late").listen(heard)
+    ask(chain).listen(lambda item, final: order.append("second"))
+    await asyncio.sleep(0.020)
+
+    assert order == ["first", "second", "third"]
+    assert chain.in_flight == 0

@@ -194,6 +194,7 @@ class InOrder:
     def __init__(self, inner: Callable[[InferenceRequest], Reply]):
         self._inner = inner
         self._line: deque[_Held] = deque()
+        self._giving = False
 
     def __call__(self, request: InferenceRequest) -> Reply:
         inner = self._inner(request)
@@ -205,6 +206,15 @@ class InOrder:
     def _arrived(self, held: _Held, item: object, final: bool) -> None:
         held.items.append((item, final))
         held.complete = final
+        if self._giving:  # who hears an answer may ask again, and be answered at once: it is last
+            return
+        self._giving = True
+        try:
+            self._give()
+        finally:
+            self._giving = False
+
+    def _give(self) -> None:
         while self._line:
             first = self._line[0]
             while first.items:
