@@ -53,10 +53,12 @@ class CallbackWorker(InlineWorker):
         delivery.executed(None, error)
         if isinstance(error, Fatal):
             self.broken = error
+            self._is_idle = False  # the pool may have been told that it is
         delivery.release()
         self._tell_idle(delivery)
 
     def _tell_idle(self, delivery: BatchDelivery) -> None:
-        if not self._is_idle and self._under_way < max(1, self.instance.ahead):
+        has_room = self._under_way < max(1, self.instance.ahead)
+        if not self._is_idle and (has_room or self.broken is not None):
             self._is_idle = True
             self._idle(self, delivery)

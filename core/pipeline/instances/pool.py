@@ -210,6 +210,8 @@ class Pool:
                     trial.set_result(None)
                 return
         if worker.broken is not None:
+            if worker in self._idle:  # it could have begun another batch before this one was done
+                self._idle.remove(worker)
             if all(other.broken is not None for other in self.workers):
                 self.broken = worker.broken
         elif worker in self.workers:
