@@ -1,4 +1,4 @@
-"""Ten thousand random requests to one instance, over virtual time, beside a slow and obvious model.
+"""Ten thousand random requests, two seeds, to one instance, beside a slow and obvious model; virtual time.
 
 The model says beforehand which requests run together and when, who is refused, who leaves in time, and
 when each client hears of it. All of it must come as it says.
@@ -25,7 +25,7 @@ from core.errors import CoreError, Kind, internal
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
-REQUESTS = 10_000
+REQUESTS = 5_000  # of one seed
 GAPS_US = (120, 400, 1500)  # between two requests, on average, in rush hours and quiet ones
 BATCH_FAILS = 29  # a batch whose first number is a multiple of it
 FAILS = 13  # a request whose number is a multiple of it, if its batch does not fail
