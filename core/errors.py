@@ -51,6 +51,13 @@ class Fatal(CoreError):
         super().__init__(Kind.INTERNAL, message)
 
 
+class DeadlineExceeded(CoreError):
+    """The time has passed until which the client waits. A kind of cancellation, with a status of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(Kind.CANCELLED, "Deadline Exceeded")
+
+
 def invalid(message: str) -> CoreError:
     return CoreError(Kind.INVALID, message)
 

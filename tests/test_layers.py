@@ -22,6 +22,7 @@ ROOMS = (
     ("core.request",),
     ("core.backlog",),
     ("core.response",),
+    ("core.deadline",),
     ("core.memory",),
     ("core.config",),
     ("core.batch", "core.layout", "core.ragged"),

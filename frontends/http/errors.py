@@ -6,7 +6,7 @@ import logging
 
 import orjson
 
-from core.errors import CoreError, Kind
+from core.errors import CoreError, DeadlineExceeded, Kind
 from frontends.http.message import JSON_HEADERS, Answer
 
 logger = logging.getLogger("core")
@@ -23,9 +23,14 @@ STATUS = {
 }
 
 
+def status_of(error: CoreError) -> int:
+    """The status of an answer that is this error."""
+    return 504 if isinstance(error, DeadlineExceeded) else STATUS[error.kind]
+
+
 def error_answer(error: CoreError) -> Answer:
     """The answer for an error of a service."""
-    return refusal(STATUS[error.kind], error.message)
+    return refusal(status_of(error), error.message)
 
 
 def refusal(status: int, text: str) -> Answer:

@@ -140,6 +140,7 @@ class HttpFrontend:
         try:
             first = call(b"")
             self._server.signature(first.model, first.version)
+            _ = first.deadline_ns  # one that is none is refused now
         except CoreError as error:
             return error_answer(error)
         assert self._connections is not None
@@ -155,12 +156,14 @@ class HttpFrontend:
                 return match
             body: Buffer = b""
             received = None
-            start_ns = time.monotonic_ns() if self._server.tracing.on else 0
+            start_ns = time.monotonic_ns()
             if match.route.takes_body:
                 body = await read_body(request, largest_body(request.headers, self._most_bytes))
-            if start_ns:
+            if self._server.tracing.on:
                 received = (start_ns, time.monotonic_ns())
-            call = Call(request.method, path, match.captures, request.headers, body, received)
+            call = Call(
+                request.method, path, match.captures, request.headers, body, received, start_ns
+            )
             return await match.route.service(self._server, call)
         except CoreError as error:
             return error_answer(error)

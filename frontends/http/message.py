@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Protocol
 
 from core.request import parse_version
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
+from frontends.http.codec.timeout import timeout_ns
 
 JSON_HEADERS = {"Content-Type": "application/json"}
 TEXT_HEADERS = {"Content-Type": "text/plain"}
@@ -22,9 +24,10 @@ class Call:
     headers     a mapping that ignores the case of its keys; `items()` keeps repeated headers
     body        contiguous bytes, b"" for none; still compressed
     received    time.monotonic_ns() before and after the body was read, for a server that traces
+    came_ns     time.monotonic_ns() when its head was there
     """
 
-    __slots__ = ("body", "captures", "headers", "method", "path", "received")
+    __slots__ = ("body", "came_ns", "captures", "headers", "method", "path", "received")
 
     def __init__(
         self,
@@ -34,6 +37,7 @@ class Call:
         headers: Mapping[str, str],
         body: Buffer = b"",
         received: tuple[int, int] | None = None,
+        came_ns: int = 0,
     ):
         self.method = method
         self.path = path
@@ -41,6 +45,7 @@ class Call:
         self.headers = headers
         self.body = body
         self.received = received
+        self.came_ns = came_ns or time.monotonic_ns()
 
     @property
     def model(self) -> str:
@@ -52,6 +57,13 @@ class Call:
     def version(self) -> int:
         """The model's version in the path, -1 for the newest. CoreError(INVALID) if it is none."""
         return parse_version(self.captures["version"] or "")
+
+    @property
+    def deadline_ns(self) -> int:
+        """time.monotonic_ns() until which the client waits, 0 for ever. CoreError(INVALID) for what is
+        no time."""
+        found = timeout_ns(self.headers)
+        return 0 if found is None else self.came_ns + found
 
 
 class Parts(Protocol):

@@ -248,6 +248,7 @@ class Reader {
         return true;
       case 12:
         if (is(name, "content-type")) return once(kContentType);
+        if (is(name, "grpc-timeout")) infer_ = false;
         return !is(name, "max-forwards");
       case 13:
         return !is(name, "content-range");

@@ -11,14 +11,14 @@ from contextlib import aclosing
 
 import orjson
 
+from core.deadline import ask_in_time
 from core.errors import CoreError, internal, invalid
-from core.request import InferenceRequest
-from core.response import InferenceResponse
+from core.response import InferenceResponse, Reply
 from core.server import Server
 from core.tensor import Buffer
 from frontends.http.codec import generate as codec
 from frontends.http.codec.json_text import read_json
-from frontends.http.errors import STATUS, error_answer, refusal, unexpected
+from frontends.http.errors import error_answer, refusal, status_of, unexpected
 from frontends.http.message import JSON_HEADERS, Answer, Call
 
 logger = logging.getLogger("core")
@@ -38,7 +38,7 @@ async def generate(server: Server, call: Call) -> Answer:
     When the waiting is cancelled, because the client has gone, the request is cancelled too; so it is
     after an error, or a second answer, since nobody waits for more.
     """
-    async with aclosing(aiter(server.infer(_request(server, call)))) as answers:
+    async with aclosing(aiter(_asked(server, call))) as answers:
         first = await anext(answers, None)
         if isinstance(first, CoreError):
             raise first
@@ -52,7 +52,7 @@ async def generate_stream(server: Server, call: Call) -> Answer:
 
     Once the client has gone the request is cancelled.
     """
-    answers = aiter(server.infer(_request(server, call)))
+    answers = aiter(_asked(server, call))
     first = await anext(answers, None)
     if first is None:
         return Answer(200, _EVENT_HEADERS)
@@ -67,7 +67,7 @@ async def messages(server: Server, call: Call) -> AsyncGenerator[bytes, None]:
     before the end cancels the request.
     """
     try:
-        answers = aiter(server.infer(_request(server, call)))
+        answers = aiter(_asked(server, call))
     except CoreError as error:
         yield error_message(error, call.body)
         return
@@ -101,12 +101,15 @@ def _with_id(text: bytes, asked: Buffer) -> bytes:
     return b'%b,"id":%b}' % (text[:-1], orjson.dumps(id))
 
 
-def _request(server: Server, call: Call) -> InferenceRequest:
+def _asked(server: Server, call: Call) -> Reply:
     model, version = call.model, call.version
     signature = server.signature(model, version)
     if call.headers.get("Content-Encoding", "identity") != "identity":
         raise invalid("Unsupported content-encoding, only 'identity' is supported.")
-    return codec.read(model, version, signature, call.body, server.options.http_max_input_size)
+    most_bytes = server.options.http_max_input_size
+    request = codec.read(model, version, signature, call.body, most_bytes)
+    request.deadline_ns = call.deadline_ns
+    return ask_in_time(server.infer, request)
 
 
 class _Events:
@@ -144,4 +147,4 @@ def _written(item: Item) -> tuple[int, bytes]:
         except Exception:
             logger.exception("a response of model '%s' cannot be sent", item.model_name)
             item = internal(f"a response of model '{item.model_name}' cannot be sent")
-    return STATUS[item.kind], error_answer(item).body
+    return status_of(item), error_answer(item).body

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NoReturn
 
+from core.deadline import ask_in_time
 from core.errors import unsupported
 from core.response import Reply
 from core.server import Server
@@ -44,7 +45,8 @@ async def infer(server: Server, call: Call) -> Answer:
     if pattern := server.options.http_header_forward_pattern:
         forwarded = _compiled(pattern)
         add_headers((item for item in call.headers.items() if forwarded(item[0])), request)
-    reply = server.infer(request)
+    request.deadline_ns = call.deadline_ns
+    reply = ask_in_time(server.infer, request)
     if request.trace is not None:
         return await _traced(request.trace, reply, form, call)
     return await _answered(reply, form, call)

@@ -167,6 +167,12 @@ class TestEndsOfCalls:
         with grpc.insecure_channel(self.served.address) as channel:
             yield client_library.service_pb2_grpc.GRPCInferenceServiceStub(channel)
 
+    def version(self, name):
+        return next(each for each in self.served.server.versions() if each.name == name)
+
+    def queued(self):
+        return self.version("gated").chain.pending
+
     def test_a_cancelled_call_reaches_the_model(self, gate, stub, infer_request, until):
         call = stub.ModelInfer.future(infer_request("gated"))
         assert gate.running.wait(20)
@@ -181,6 +187,33 @@ class TestEndsOfCalls:
 
         assert code == "DEADLINE_EXCEEDED"
         assert gate.cancelled.wait(20)
+
+    def test_a_deadline_takes_a_request_out_of_the_queue(self, gate, stub, infer_request, until):
+        intake = self.served.frontend._intake
+        running = stub.ModelInfer.future(infer_request("gated"))
+        assert gate.running.wait(20)
+
+        code, _ = status(stub.ModelInfer, infer_request("gated"), timeout=0.3)
+
+        assert code == "DEADLINE_EXCEEDED"
+        until(lambda: intake.in_flight == 1 and self.queued() == 0)
+        gate.open.set()
+        assert running.result(20).outputs
+        assert self.version("gated").statistics.failures["CANCELED"] == 1
+
+    def test_a_deadline_on_a_stream_takes_its_requests_out_of_the_queue(
+        self, gate, stub, infer_request, until
+    ):
+        running = stub.ModelInfer.future(infer_request("gated"))
+        assert gate.running.wait(20)
+
+        with pytest.raises(grpc.RpcError) as error:
+            list(stub.ModelStreamInfer(iter([infer_request("gated")] * 3), timeout=0.3))
+
+        assert error.value.code().name == "DEADLINE_EXCEEDED"
+        until(lambda: self.queued() == 0)
+        gate.open.set()
+        assert running.result(20).outputs
 
     def test_a_cancelled_stream_reaches_the_model(self, gate, stub, infer_request, until):
         more = threading.Event()

@@ -159,6 +159,20 @@ async def test_a_first_error_has_its_status(client):
     assert await client.chunk() == b""
 
 
+async def test_the_last_event_says_that_the_deadline_has_passed(client):
+    reply = await client.open(headers="grpc-timeout: 300m\r\n")
+    reply.send(answer(0), final=False)
+
+    status, _ = await client.head()
+    events = [await client.chunk(), await client.chunk()]
+
+    assert status == 200
+    assert number(events[0]) == 0
+    assert events[1] == b'data: {"error":"Deadline Exceeded"}\n\n'
+    assert await client.chunk() == b""
+    assert reply.request.cancelled
+
+
 async def test_a_client_that_goes_cancels_its_request(client):
     reply = await client.open()
     reply.send(answer(0), final=False)

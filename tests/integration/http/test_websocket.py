@@ -171,6 +171,27 @@ async def test_a_request_that_is_refused_leaves_the_connection_open(serve, conne
         assert await received(socket) == {"final": True}
 
 
+async def test_a_deadline_of_the_handshake_is_that_of_each_request(serve, connect):
+    server = await serve()
+    async with connect(server, headers={"grpc-timeout": "200m"}) as socket:
+        for _ in range(2):
+            await socket.send_str('{"x":"hi","id":"1"}')
+            reply = await server.reply()
+
+            assert await received(socket) == {"error": "Deadline Exceeded", "id": "1"}
+            assert await received(socket) == {"final": True, "id": "1"}
+            assert reply.request.cancelled
+
+
+async def test_a_deadline_that_is_none_is_refused_before_the_handshake(serve, connect):
+    server = await serve()
+
+    with pytest.raises(aiohttp.WSServerHandshakeError) as error:
+        await connect(server, headers={"grpc-timeout": "soon"})
+
+    assert error.value.status == 400
+
+
 async def test_a_client_that_goes_cancels_its_requests(serve, connect):
     server = await serve()
     async with connect(server) as socket:
