@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 
 from core.pipeline.batching.queue import Waiting
@@ -47,6 +48,7 @@ class Lane:
     def __init__(self, worker: Worker, places: int, states: States | None = None):
         self.worker = worker
         self.slots: list[Sequence | None] = [None] * places
+        self._free = list(range(places))  # a heap
         self._states = states
 
     @property
@@ -75,17 +77,17 @@ class Lane:
 
     def free_slot(self) -> int | None:
         """The first free place."""
-        for slot, sequence in enumerate(self.slots):
-            if sequence is None:
-                return slot
-        return None
+        return self._free[0] if self._free else None
 
     def enter(self, sequence: Sequence, slot: int) -> None:
+        """Give a sequence the first free place."""
+        heapq.heappop(self._free)
         sequence.lane, sequence.slot = self, slot
         self.slots[slot] = sequence
 
     def leave(self, sequence: Sequence) -> None:
         self.slots[sequence.slot] = None
+        heapq.heappush(self._free, sequence.slot)
         sequence.lane = None
 
     def next_batch(self, now_ns: int) -> tuple[list[Waiting], int]:

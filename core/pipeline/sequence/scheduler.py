@@ -66,6 +66,7 @@ class SequenceScheduler(Scheduler):
         self._sequences: dict[Id, Sequence] = {}
         self._backlog: deque[Sequence] = deque()
         self._pending = 0
+        self._look_ns = 0  # until then no sequence has been idle for too long
 
     @property
     def pending(self) -> int:
@@ -194,12 +195,16 @@ class SequenceScheduler(Scheduler):
     def _start_batches(self) -> int:
         now_ns = self._clock.now_ns()
         self._leave_broken()
-        again_ns = self._end_idle(now_ns)
+        if now_ns >= self._look_ns:
+            self._end_idle(now_ns)
+        again_ns = 0
         progress = True
         while progress:
             progress = self._give_places()
             for lane in self._lanes:
-                if not lane.has_work or self._pool.claim(lane.worker) is None:
+                if not self._pool.is_idle(lane.worker) or not lane.has_work:
+                    continue
+                if self._pool.claim(lane.worker) is None:
                     continue
                 batch, later_ns = lane.next_batch(now_ns)
                 if not batch:
@@ -212,7 +217,7 @@ class SequenceScheduler(Scheduler):
                     again_ns = min(again_ns or later_ns, later_ns)
         if self._leaving:
             self._retire_empty()
-        return again_ns
+        return min(again_ns or self._look_ns, self._look_ns) if self._sequences else again_ns
 
     def _retire_empty(self) -> None:
         """The instances that shall leave and have no sequence any more."""
@@ -233,16 +238,20 @@ class SequenceScheduler(Scheduler):
             if not free:
                 break
             slot, index = min(free)
-            self._lanes[index].enter(self._backlog.popleft(), slot)
+            sequence = self._backlog.popleft()
+            self._lanes[index].enter(sequence, slot)
+            self._may_be_idle(sequence)
             given = True
         return given
 
-    def _end_idle(self, now_ns: int) -> int:
-        """End the sequences that nobody has used for too long; when the next may be so (ns, 0: never).
+    def _end_idle(self, now_ns: int) -> None:
+        """End the sequences that nobody has used for too long.
 
         Only the time without a waiting request counts: a sequence cannot help waiting in a queue.
+        With thousands of sequences this takes long, so it is done when the first may have to go, and
+        not for each request: who is touched after now goes later.
         """
-        next_ns = 0
+        next_ns = now_ns + self._idle_ns
         for sequence in list(self._sequences.values()):
             if sequence.waiting or sequence.lane is None:
                 continue
@@ -250,9 +259,14 @@ class SequenceScheduler(Scheduler):
             if ends_ns <= now_ns:
                 del self._sequences[sequence.id]
                 sequence.lane.leave(sequence)
-            else:
-                next_ns = min(next_ns or ends_ns, ends_ns)
-        return next_ns
+            elif ends_ns < next_ns:
+                next_ns = ends_ns
+        self._look_ns = next_ns
+
+    def _may_be_idle(self, sequence: Sequence) -> None:
+        """It has a place and perhaps no request, and was touched before the last look at all."""
+        if not sequence.waiting:
+            self._look_ns = min(self._look_ns, sequence.touched_ns + self._idle_ns)
 
     def _leave_broken(self) -> None:
         """Sequences of an instance that is out of service end: what it knew of them is lost."""
@@ -279,6 +293,7 @@ class SequenceScheduler(Scheduler):
         self._refuse(waiting, cancelled(), "CANCELED")
         if (sequence.ending or self._iterative) and not sequence.waiting:
             self._abandon(sequence)
+        self._may_be_idle(sequence)
         self.pump()
 
     def _abandon(self, sequence: Sequence) -> None:
