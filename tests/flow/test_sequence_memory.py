@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 import core
+from core.pipeline.sequence.lane import Sequence
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
 from core.tensor import Tensor
 
 CLIENTS = 1000
-REQUESTS = 50_000
+REQUESTS = 100_000
 LENGTHS = (40, 120)  # of a sequence: the fewest and the most requests
 ABANDONED = 0.2  # of the sequences get no END
 LOOKS = 8  # at the memory, after as many requests each
-MOST_BLOCKS = 20_000  # more of the interpreter's blocks of memory than after the first look
+MOST_BLOCKS = 2_000  # more of the interpreter's blocks of memory than at the first look
 
 CONFIG = """
 output [ { name: "count" data_type: TYPE_INT64 dims: [ 1 ] } ]
@@ -51,7 +52,7 @@ class Crowd:
         self.chance = random.Random(1)
         self.ids = itertools.count(1)
         self.asked = self.abandoned = 0
-        self.blocks = []
+        self.blocks, self.sequences, self.requests = [], [], []
 
     async def run(self):
         await asyncio.gather(*(self.client() for _ in range(CLIENTS)))
@@ -77,8 +78,14 @@ class Crowd:
             if self.asked > REQUESTS:
                 return
             if self.asked % (REQUESTS // LOOKS) == 0:
-                gc.collect()
-                self.blocks.append(sys.getallocatedblocks())
+                self.look()
+
+    def look(self):
+        gc.collect()
+        self.blocks.append(sys.getallocatedblocks())
+        kinds = [type(each) for each in gc.get_objects()]
+        self.sequences.append(kinds.count(Sequence))
+        self.requests.append(kinds.count(InferenceRequest))
 
 
 @pytest.mark.parametrize("strategy", ["direct { }", "oldest { max_candidate_sequences: 600 }"])
@@ -91,5 +98,7 @@ async def test_a_thousand_sequences_at_a_time_take_constant_memory(serve, strate
     first, *others = crowd.blocks
     assert len(others) >= LOOKS - 1
     assert max(others) < first + MOST_BLOCKS, crowd.blocks
+    assert max(crowd.sequences) <= 1.2 * CLIENTS  # some are not yet known to be abandoned
+    assert max(crowd.requests) <= 1.2 * CLIENTS
     assert crowd.abandoned > 100
     assert chain.in_flight == chain.pending == 0
