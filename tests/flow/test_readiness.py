@@ -80,6 +80,21 @@ async def test_requests_go_to_the_instance_that_is_ready(opened):
     assert {await number(chain) for _ in range(4)} == {0, 1}
 
 
+async def test_requests_go_to_one_that_is_not_ready_when_the_others_have_left_service(opened):
+    chain, (zero, one) = await opened()
+    zero.turn(False)
+    one.begin = lambda batch, done: done(core.Fatal("the device is gone"))
+    with pytest.raises(core.CoreError, match="the device is gone"):
+        await ask(chain)
+
+    reply = ask(chain)
+    given = len(zero.held)
+    zero.turn(True)
+
+    assert given == 1
+    assert (await reply).output("y").array.item() == 0
+
+
 async def test_without_any_that_is_ready_requests_wait_for_one(opened):
     chain, (zero, one) = await opened()
     zero.turn(False)

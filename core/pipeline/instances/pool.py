@@ -210,8 +210,11 @@ class Pool:
                     trial.set_result(None)
                 return
         if worker.broken is not None:
-            if worker in self._idle:  # it could have begun another batch before this one was done
-                self._idle.remove(worker)
+            # It may be idle already: it could have begun another batch before this one was done.
+            self._idle = [each for each in self._idle if each is not worker]
+            self._aside = [each for each in self._aside if each is not worker]
+            if self._unready:
+                self._sort_out()  # no instance that is ready may be left
             if all(other.broken is not None for other in self.workers):
                 self.broken = worker.broken
         elif worker in self.workers:
