@@ -23,7 +23,7 @@ class QueuePolicy:
     """How one priority level waits.
 
     timeout_us      longest wait; 0 for no bound
-    delay           a request whose time has passed waits behind all others, instead of being refused
+    delay           a request whose time has passed waits behind those of its level, instead of being refused
     may_override    a request's own, shorter timeout counts (only where timeout_us is set)
     size            most requests that wait; 0 for no bound
     """
@@ -125,8 +125,11 @@ class RequestQueue:
         self._count += 1
 
     def put_back(self, waiting: Waiting) -> None:
-        """Add a request again that was taken and asks for another execution; it is never refused."""
+        """Add a request again that was taken and asks for another execution; it is never refused,
+        nor does it expire.
+        """
         waiting.taken = False
+        waiting.expiry_ns = 0
         self._waiting[waiting.level].append(waiting)
         self._counts[waiting.level] += 1
         self._count += 1

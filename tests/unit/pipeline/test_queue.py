@@ -77,6 +77,18 @@ def test_a_request_that_waited_too_long_is_refused():
     assert len(queue) == 1
 
 
+def test_a_request_that_asks_for_another_execution_is_never_late():
+    queue = RequestQueue(QueuePolicy(timeout_us=10, size=1))
+    again = entry(queue)
+    queue.take([again])
+    other = entry(queue, at_ns=5 * US)
+
+    queue.put_back(again)
+
+    assert queue.expire(20 * US) == [other]
+    assert list(queue.in_order()) == [again]
+
+
 def test_a_delayed_request_goes_behind_those_in_time():
     queue = RequestQueue(QueuePolicy(timeout_us=10, delay=True))
     old, young = entry(queue, at_ns=0), entry(queue, at_ns=5 * US)
