@@ -2,6 +2,7 @@
 
 import asyncio
 import selectors
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -51,6 +52,21 @@ def pytest_asyncio_loop_factories(config, item):
     if item.path.parent == Path(__file__).parent:
         return {"virtual-time": VirtualTimeLoop}
     return {"real-time": asyncio.new_event_loop}
+
+
+class AtOnce(ThreadPoolExecutor):
+    """Does things where it is asked to."""
+
+    def submit(self, function, *args):
+        future = Future()
+        future.set_result(function(*args))
+        return future
+
+
+@pytest.fixture
+async def at_once():
+    """Instances open and close without threads, so that every run of a seed is the same."""
+    asyncio.get_running_loop().set_default_executor(AtOnce())
 
 
 class Recorder:

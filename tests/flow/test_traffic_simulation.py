@@ -7,7 +7,6 @@ be in it; in the end nobody is lost, and nobody has been answered twice or by a 
 
 import asyncio
 import random
-from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -19,6 +18,8 @@ from core.pipeline.doors import Doors
 from core.pipeline.instances.limit import GLOBAL, RateLimiter
 from core.request import InferenceRequest
 from core.tensor import Tensor
+
+pytestmark = pytest.mark.usefixtures("at_once")
 
 REQUESTS = 5_000  # of one seed
 INSTANCES = 3
@@ -65,15 +66,6 @@ class Busy(core.ModelInstance):
         for _ in range(number % 3):
             batch.respond(i, y, final=False)
         batch.finish(i)
-
-
-class AtOnce(ThreadPoolExecutor):
-    """Opens and closes instances where it is asked to, so that every run of a seed is the same."""
-
-    def submit(self, function, *args):
-        future = Future()
-        future.set_result(function(*args))
-        return future
 
 
 class Version:
@@ -146,7 +138,6 @@ class World:
     def __init__(self, seed, breaking=0.0, resources=0):
         self.chance = random.Random(seed)
         self.loop = asyncio.get_running_loop()
-        self.loop.set_default_executor(AtOnce())
         self.doors = Doors(None)
         self.versions = {}  # name → the one that serves
         self.retired = []
