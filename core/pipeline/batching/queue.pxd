@@ -41,5 +41,8 @@ cdef class RequestQueue:
     cpdef take(self, list chosen)
     cpdef list front(self, Py_ssize_t most)
     cpdef list expire(self, long long now_ns)
+    @cython.locals(level=int, waiting=Waiting, expiry_ns=cython.longlong, next_ns=cython.longlong)
     cpdef long long next_expiry_ns(self)
+    @cython.locals(waiting=Waiting)
+    cdef list _late(self, int level, long long now_ns)
     cdef _leave(self, Waiting waiting)

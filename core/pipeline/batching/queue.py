@@ -166,11 +166,10 @@ class RequestQueue:
             return []
         refused = []
         for level in self._levels:
-            policy = self._policies[level]
-            late = [w for w in self._waiting[level] if w.expiry_ns and w.expiry_ns <= now_ns]
-            for waiting in late:
+            delays = self._policies[level].delay
+            for waiting in self._late(level, now_ns):
                 self._waiting[level].remove(waiting)
-                if policy.delay:
+                if delays:
                     self._delayed[level].append(waiting)
                 else:
                     self._leave(waiting)
@@ -179,10 +178,37 @@ class RequestQueue:
 
     def next_expiry_ns(self) -> int:
         """When `expire` has something to do next; 0 for never."""
-        if not self.timed:
-            return 0
-        times = [w.expiry_ns for line in self._waiting.values() for w in line if w.expiry_ns]
-        return min(times, default=0)
+        next_ns = 0
+        for level in self._levels:
+            policy = self._policies[level]
+            if not policy.timeout_us:
+                continue
+            for waiting in self._waiting[level]:
+                expiry_ns = waiting.expiry_ns
+                if expiry_ns and (not next_ns or expiry_ns < next_ns):
+                    next_ns = expiry_ns
+                if expiry_ns and not policy.may_override:
+                    break
+        return next_ns
+
+    def _late(self, level: int, now_ns: int) -> list[Waiting]:
+        """Requests of a level whose time has passed; those of the delayed line are no more counted.
+
+        Without times of their own all wait equally long, so the first that is in time ends the search:
+        the longer the line, the less time there is for one.
+        """
+        policy = self._policies[level]
+        found: list[Waiting] = []
+        if not policy.timeout_us:
+            return found
+        for waiting in self._waiting[level]:
+            if not waiting.expiry_ns:  # it was put back
+                continue
+            if waiting.expiry_ns <= now_ns:
+                found.append(waiting)
+            elif not policy.may_override:
+                break
+        return found
 
     def in_order(self) -> Iterator[Waiting]:
         """Requests in the order in which they are to run: by level, then arrival; delayed ones last."""
