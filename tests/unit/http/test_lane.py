@@ -60,6 +60,9 @@ class Transport:
 
     abort = close
 
+    def get_extra_info(self, name):
+        return None  # it is not encrypted
+
     @property
     def sent(self):
         return b"".join(bytes(buffer) for buffers in self.written for buffer in buffers)
