@@ -14,6 +14,14 @@ def generated(*values):
     return {"x": list(values)}
 
 
+async def until(condition):
+    async def wait():
+        while not condition():
+            await asyncio.sleep(0.01)
+
+    await asyncio.wait_for(wait(), PATIENCE_S)
+
+
 class TestThePathsOfInference:
     @pytest.mark.parametrize("path", ["infer", "generate", "generate_stream"])
     async def test_an_execution_ends_for_its_client_and_is_told(self, site, document, path):
@@ -84,6 +92,24 @@ class TestThePathsOfInference:
 
         assert (late.status, after.status) == (504, 200)
         assert after.json["outputs"][0]["data"] == [2]
+
+
+@pytest.mark.parametrize("path", ["infer", "generate"])
+async def test_a_client_that_goes_takes_its_request_out_of_the_queue(site, document, message, path):
+    first = asyncio.ensure_future(site.infer("gated", document(1)))
+    await asyncio.wait_for(site.backend.running.wait(), PATIENCE_S)
+    chain = next(each for each in site.server.versions() if each.name == "gated").chain
+    connection = await site.connect()
+    body = document(2) if path == "infer" else generated(2)
+    connection.send(message("POST", f"/v2/models/gated/{path}", body))
+    await until(lambda: chain.pending == 1)
+
+    connection.cut()
+
+    await until(lambda: chain.pending == 0)
+    site.backend.gate.set()
+    assert (await first).status == 200
+    assert len(site.backend.requests) == 1
 
 
 async def test_other_paths_have_no_deadline(site):

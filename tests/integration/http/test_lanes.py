@@ -252,6 +252,7 @@ COMMON = {
 }
 LEFT = {
     "packed answers": head(LENGTH, "Accept-Encoding: gzip, deflate"),
+    "a deadline": head(LENGTH, "grpc-timeout: 10S"),
     "the end of a connection": head(LENGTH, "Connection: close"),
     "percent signs": head(LENGTH, first="POST /v2/models/a%20b/infer HTTP/1.1"),
     "other paths": head(first="GET /v2 HTTP/1.1"),
