@@ -308,7 +308,7 @@ async def test_reloads_and_instances_that_leave_service_lose_nothing(serve, case
 
     world.check()
     assert len(world.retired) > 10
-    assert any(len(version.broken) == INSTANCES for version in world.retired)
+    assert sum(len(version.broken) for version in world.retired) > INSTANCES
 
 
 @pytest.mark.parametrize("seed", [1, 2])
