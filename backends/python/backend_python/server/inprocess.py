@@ -179,7 +179,7 @@ class InProcess:
         if self._thread is not None:
             instance.host_policy.bind()
         with api_host.running(self._host):
-            runner = ModelRunner(str(model.python_file), name, model.decoupled)
+            runner = ModelRunner(str(model.python_file), name, str(model.path), model.decoupled)
             runner.initialize(instance.arguments())
         return runner
 
