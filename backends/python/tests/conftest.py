@@ -68,8 +68,11 @@ def templates(parent=None):
     return [
         pid
         for pid in _children_of(parent or os.getpid())
-        if b"backend_python.child.template" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        if any(each in Path(f"/proc/{pid}/cmdline").read_bytes() for each in _TEMPLATES)
     ]
+
+
+_TEMPLATES = (b"backend_python.child.template", b"/child/alone.py")
 
 
 def _children_of(parent):
@@ -151,11 +154,16 @@ async def serve(folder):
         model = loaded_model(folder, config, name)
         signature = configuration.signature_of(model.config, model.directory, 1)
         loop = asyncio.get_running_loop()
-        chain = await open_chain(model, signature, loop=loop, policies=policies)
-        opened.append(chain)
+        try:
+            chain = await open_chain(model, signature, loop=loop, policies=policies)
+        except BaseException:
+            model.unload()
+            raise
+        opened.append((model, chain))
         return Served(model, chain)
 
     yield start
-    for chain in opened:
+    for model, chain in opened:
         await chain.close()
+        model.unload()
     assert children() == []
