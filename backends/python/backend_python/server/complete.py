@@ -7,10 +7,12 @@ import json
 from pathlib import Path
 
 from backend_python import protocol
+from backend_python.adapters.formats import SETTINGS
 from backend_python.runner import CLASS
 from backend_python.server import process
 from backend_python.server.errors import unhealthy
-from backend_python.server.model import DEFAULT_FILE, check_file
+from backend_python.server.found import model_file
+from backend_python.server.model import check_file
 from backend_python.server.process import Died, Settings
 from core import config as configuration
 from core.backend import Backend
@@ -26,10 +28,13 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     path   of the version directory
     CoreError with the model's own text and traceback if its function raises.
     """
-    file = path / (config.default_model_filename or DEFAULT_FILE)
+    file = model_file(config, path)
     check_file(file)
-    if cannot_complete(file.read_bytes()):
-        return
+    if file.suffix == ".py":
+        if cannot_complete(file.read_bytes()):
+            return
+    elif config.input and config.output and file.name != SETTINGS:
+        return  # a file that is no code adds nothing to that
     name = f"{config.name}_auto_complete"
     child = process.start(name, Settings(backend.config))
     question = {

@@ -10,12 +10,12 @@ from typing import Any
 
 import core
 from backend_python.server.control import ModelControl
+from backend_python.server.found import model_file
 from backend_python.server.process import Settings, positive
 from core.errors import invalid
 
 logger = logging.getLogger("core")
 
-DEFAULT_FILE = "model.py"
 EXECUTE_TIMEOUT = "EXECUTE_TIMEOUT_SECONDS"
 MODES = ("process", "thread", "inline")
 
@@ -31,7 +31,8 @@ class PythonModel(core.Model):
 
     @property
     def python_file(self) -> Path:
-        return self.file(DEFAULT_FILE)
+        """model.py, or what is in its place."""
+        return model_file(self.config, self.path)
 
     @property
     def decoupled(self) -> bool:
