@@ -4,6 +4,7 @@
     child/     the process of one instance, and the template that it is forked from
     api/       what model.py imports as triton_python_backend_utils
     runner.py  loads model.py and calls it; in a child, or in the server's process
+    adapters/  make a TritonPythonModel of what is none: estimators, folders for MLServer, other classes
     both ends of the channel: protocol.py messages · arena.py shared memory · layout.py tensors in it ·
     strings.py BYTES · PROTOCOL.md explains it
 

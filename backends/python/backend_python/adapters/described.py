@@ -41,7 +41,7 @@ def is_described(config: dict[str, Any]) -> bool:
 def rank(config: dict[str, Any], tensor: dict[str, Any]) -> int:
     """Number of dimensions of an input or output in requests."""
     shape = tensor["reshape"]["shape"] if tensor.get("reshape") else tensor["dims"]
-    return len(shape) + (config["max_batch_size"] > 0)
+    return int(len(shape) + (config["max_batch_size"] > 0))
 
 
 def _entry(tensor: Described, rows: list[int]) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class Estimator(Predictor):
     def _row(self, config: Properties) -> table.Inputs:
         """One row of zeros and empty texts, for the inputs of config.pbtxt or the model's own."""
         told = [(each["name"], each["data_type"], each["dims"]) for each in config["input"]]
-        row = {}
+        row: table.Inputs = {}
         for name, data_type, dims in told or self.inputs(config):
             size = abs(int(dims[-1])) if dims else 1
             if data_type == "TYPE_STRING":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -86,12 +88,9 @@ def table(inputs: Inputs, names: list[str]) -> Any:
     return _pandas().DataFrame(found)
 
 
+@lru_cache(None)
 def has_pandas() -> bool:
-    try:
-        import pandas  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return find_spec("pandas") is not None
 
 
 def _pandas() -> Any:

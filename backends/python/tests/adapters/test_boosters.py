@@ -6,6 +6,11 @@ import pytest
 import xgboost
 
 THREE = np.random.default_rng(0).normal(size=(60, 3))
+THREAD = 'parameters { key: "EXECUTION_MODE" value { string_value: "thread" } }'
+DESCRIBED = """
+input [ { name: "X" data_type: TYPE_FP64 dims: [ -1, 3 ] } ]
+output [ { name: "predict" data_type: TYPE_FP64 dims: [ -1 ] } ]
+"""
 LABELS = (THREE[:, 0] > 0).astype(int)
 
 
@@ -30,13 +35,13 @@ def test_a_classifier_of_xgboost_is_served_without_a_configuration(version, serv
     np.testing.assert_allclose(answer["predict_proba"], classifier.predict_proba(THREE), rtol=1e-5)
 
 
-def test_a_booster_of_lightgbm_is_served_without_a_configuration(version, server, booster):
-    booster.save_model(version() / "model.txt")
+def test_a_booster_of_lightgbm_gives_what_its_predict_gives(version, server, booster):
+    booster.save_model(version(THREAD + DESCRIBED) / "model.txt")
     server.load()
 
     answer = server.ask({"X": THREE})
 
-    np.testing.assert_allclose(answer["predict"].ravel(), booster.predict(THREE))
+    np.testing.assert_allclose(answer["predict"], booster.predict(THREE))
 
 
 @pytest.mark.parametrize("name", ["model.json", "model.ubj", "model.bst"])
