@@ -40,7 +40,13 @@ def has_class(module: ModuleType) -> bool:
 
 def _serves(value: Any) -> bool:
     methods = (*MAIN, "predict_raw")
-    return inspect.isclass(value) and any(callable(getattr(value, name, None)) for name in methods)
+    return inspect.isclass(value) and any(_has(value, value, name) for name in methods)
+
+
+def _has(owner: Any, of: type, name: str) -> bool:
+    """Whether there is such a method; those of Seldon's base class only raise, and do not count."""
+    home = next((each.__name__ for each in of.__mro__ if name in vars(each)), "")
+    return home != "SeldonComponent" and callable(getattr(owner, name, None))
 
 
 class ClassModel:
@@ -50,7 +56,6 @@ class ClassModel:
         self._module = module
         self._file = file
         self._config: dict[str, Any] = {}
-        self._ranks: dict[str, int] = {}  # of the inputs
         self._model: Any = None
         self._main: Any = None  # what answers all outputs that have no method of their own
         self._given = 1  # arguments that it takes: X, names, meta
@@ -74,10 +79,9 @@ class ClassModel:
 
     def initialize(self, arguments: dict[str, str]) -> None:
         self._config = json.loads(arguments["model_config"])
-        self._ranks = {each["name"]: rank(self._config, each) for each in self._config["input"]}
         found = self._class(self._config)
         self._model = found(**_parameters(self._config))
-        main = next((name for name in MAIN if callable(getattr(self._model, name, None))), None)
+        main = next((name for name in MAIN if _has(self._model, found, name)), None)
         if main is None:
             raise TritonModelException(
                 f"class '{found.__name__}' of '{self._file}' has predict_raw alone, which takes "
@@ -86,11 +90,8 @@ class ClassModel:
         self._main = getattr(self._model, main)
         self._given = _argument_count(self._main)
         self._metrics = Metrics(self._config["name"])
-        if callable(getattr(self._model, "load", None)):
-            try:
-                self._model.load()
-            except NotImplementedError:
-                pass  # Seldon's base class has it, and raises that
+        if _has(self._model, found, "load"):
+            self._model.load()
 
     def execute(self, requests: list[Any]) -> list[Any] | None:
         if self._config.get("model_transaction_policy", {}).get("decoupled"):
@@ -102,13 +103,13 @@ class ClassModel:
         return [self._alone(request) for request in requests]
 
     def _alone(self, request: Any) -> InferenceResponse:
-        inputs = table.inputs_of(request, self._ranks)
+        inputs = table.inputs_of(request)
         wanted = request.requested_output_names()
         return self._response(self._compute(inputs, wanted, _meta(request)))
 
     def _together(self, requests: list[Any]) -> list[InferenceResponse]:
         """One call for the rows of all requests of a batch."""
-        parts = [table.inputs_of(request, self._ranks) for request in requests]
+        parts = [table.inputs_of(request) for request in requests]
         counts = [table.row_count(part) for part in parts]
         asked = [request.requested_output_names() for request in requests]
         wanted = set().union(*asked)
@@ -134,7 +135,7 @@ class ClassModel:
         """Each answer of a generator; a predict that returns has one."""
         sender = request.get_response_sender()
         wanted = request.requested_output_names()
-        features, names = self._features(table.inputs_of(request, self._ranks))
+        features, names = self._features(table.inputs_of(request))
         answers = self._ask(features, names, _meta(request))
         for answer in answers if inspect.isgenerator(answers) else [answers]:
             if request.is_cancelled():
@@ -286,13 +287,7 @@ def _meta(request: Any) -> dict[str, Any]:
 
 def _called(model: Any, name: str) -> Any:
     """What a method that the class may have returns; None if it has none."""
-    method = getattr(model, name, None)
-    if not callable(method):
-        return method
-    try:
-        return method()
-    except NotImplementedError:
-        return None
+    return getattr(model, name)() if _has(model, type(model), name) else None
 
 
 def _plain(value: Any) -> Any:

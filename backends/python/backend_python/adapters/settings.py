@@ -53,7 +53,16 @@ class Settings:
         return TabularModel(partial(self._open, kind=runtime[0], names=runtime[1]))
 
     def described(self, kind: str, config: Properties) -> list[Described]:
-        """Its `inputs` or `outputs`; the first dimension counts rows."""
+        """Its `inputs` or `outputs`; the first dimension counts rows. TritonModelException."""
+        try:
+            return self._described(kind, config)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise TritonModelException(
+                f"'{self.file}': {kind} is {self.content[kind]!r}, expected a list of objects with name, "
+                "datatype (such as FP32 or BYTES) and shape"
+            ) from None
+
+    def _described(self, kind: str, config: Properties) -> list[Described]:
         return [
             Described(
                 str(each["name"]),

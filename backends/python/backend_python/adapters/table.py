@@ -15,19 +15,17 @@ from backend_python.api.errors import TritonModelException
 Inputs = dict[str, Any]  # name → array, rows first
 
 
-def inputs_of(request: Any, ranks: dict[str, int]) -> Inputs:
-    """Arrays of a request. `ranks` has the number of dimensions of each in the configuration.
+def inputs_of(request: Any) -> Inputs:
+    """Arrays of a request as they came; texts are `str`."""
+    return {tensor.name(): readable(tensor.as_numpy()) for tensor in request.inputs()}
 
-    Numbers of a single input with one dimension are one row; else one dimension is a column. Texts
-    are `str`.
-    """
-    tensors = {tensor.name(): readable(tensor.as_numpy()) for tensor in request.inputs()}
-    if len(ranks) == 1:
-        return {
-            name: array.reshape(1, -1) if array.ndim < 2 and array.dtype != np.object_ else array
-            for name, array in tensors.items()
-        }
-    return tensors
+
+def as_rows(inputs: Inputs) -> Inputs:
+    """Rows first: numbers of a single input with one dimension are one row of features."""
+    if len(inputs) != 1:
+        return inputs
+    ((name, array),) = inputs.items()
+    return {name: array.reshape(1, -1) if array.ndim < 2 and array.dtype != object else array}
 
 
 def readable(array: Array) -> Array:

@@ -45,7 +45,6 @@ class TabularModel:
     def __init__(self, open: Callable[[Properties], Predictor]):
         self._open = open
         self._predictor: Predictor
-        self._ranks: dict[str, int] = {}  # of the inputs
         self._outputs: dict[str, tuple[str, int]] = {}  # data type and rank
 
     def __call__(self) -> TabularModel:
@@ -67,7 +66,6 @@ class TabularModel:
                 f"model '{config['name']}': the configuration has no inputs or no outputs; write them "
                 "into config.pbtxt, or serve without --disable-auto-complete-config"
             )
-        self._ranks = {each["name"]: rank(config, each) for each in config["input"]}
         self._outputs = {
             each["name"]: (each["data_type"], rank(config, each)) for each in config["output"]
         }
@@ -92,7 +90,7 @@ class TabularModel:
             return InferenceResponse([], TritonError(described(error)))
 
     def _together(self, requests: list[Any]) -> list[InferenceResponse]:
-        parts = [table.inputs_of(request, self._ranks) for request in requests]
+        parts = [table.as_rows(table.inputs_of(request)) for request in requests]
         counts = [table.row_count(part) for part in parts]
         asked = [request.requested_output_names() for request in requests]
         wanted = [name for name in self._outputs if any(name in names for names in asked)]

@@ -4,6 +4,7 @@ import json
 import sys
 
 import joblib
+import lightgbm
 import numpy as np
 import pytest
 from backend_python.adapters.choice import model_of
@@ -62,6 +63,12 @@ def write(repository):
         return folder
 
     return make
+
+
+def lightgbm_model():
+    parameters = {"objective": "binary", "verbose": -1, "num_threads": 1}
+    train = lightgbm.Dataset(FLOWERS, LABELS)
+    return lightgbm.train(parameters, train, 1).model_to_string().encode()
 
 
 def custom(**more):
@@ -172,6 +179,17 @@ def test_a_uri_that_is_not_there_is_refused_by_name(write, completed):
     )
 
     with pytest.raises(Exception, match=r"the uri 'no\.bst' is not there"):
+        completed(folder / "model-settings.json")
+
+
+@pytest.mark.parametrize(
+    "inputs", [[{"name": "x"}], "x", [{"name": "x", "datatype": 1, "shape": 2}]]
+)
+def test_inputs_of_settings_that_are_none_are_refused(write, completed, inputs):
+    folder = write({"implementation": "mlserver_lightgbm.LightGBMModel", "inputs": inputs})
+    (folder / "model.txt").write_bytes(lightgbm_model())
+
+    with pytest.raises(Exception, match=r"inputs is .*, expected a list of objects with name"):
         completed(folder / "model-settings.json")
 
 

@@ -27,7 +27,7 @@ def points(rows=40):
 def test_a_trusted_pickle_is_served_as_it_is(version, server):
     x, y = points()
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y)
-    joblib.dump(model, version(TRUSTED) / "model.joblib")
+    joblib.dump(model, version(TRUSTED + THREAD) / "model.joblib")
 
     server.load()
     answer = server.ask({"X": x[:5]})
@@ -53,7 +53,7 @@ def test_rows_of_several_requests_are_predicted_at_once_and_a_bad_one_hurts_no_o
 ):
     x, y = points()
     model = LogisticRegression().fit(x, y)
-    more = "max_batch_size: 16 dynamic_batching { max_queue_delay_microseconds: 5000000 }"
+    more = THREAD + "max_batch_size: 16 dynamic_batching { max_queue_delay_microseconds: 5000000 }"
     skops.io.dump(model, version(more) / "model.skops")
     server.load()
 

@@ -1,6 +1,7 @@
 """Classes with a predict, as Seldon Core has them."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -161,6 +162,28 @@ def test_a_dict_is_named_outputs_or_json(serve):
     assert server.ask({"x": -X})["a"].tolist() == [b'{"other": 1}']
 
 
+def test_methods_that_only_the_base_class_of_seldon_core_has_do_not_count(serve):
+    server = serve(
+        "class SeldonComponent:\n"
+        "    def predict(self, X, names, meta=None):\n        raise Exception('not implemented')\n"
+        "    transform_input = tags = metrics = class_names = load = predict\n"
+        "class Model(SeldonComponent):\n"
+        "    def transform_input(self, X, names, meta=None):\n        return X + 1\n",
+        config_of(*X_TO_Y),
+    )
+
+    np.testing.assert_array_equal(server.ask({"x": X})["y"], X + 1)
+
+
+def test_a_vector_stays_a_vector(serve):
+    server = serve(
+        "class Model:\n    def predict(self, X):\n        return [float(X.ndim)]\n",
+        config_of([("x", "FP32", "-1")], [("y", "FP32", "-1")]),
+    )
+
+    assert server.ask({"x": X[0]})["y"].tolist() == [1]
+
+
 @pytest.mark.parametrize(
     "source,text",
     [
@@ -193,6 +216,31 @@ def test_an_exception_of_predict_is_told_with_its_place(serve):
 
     assert "ValueError: too hot" in error.value.message
     assert "model.py(3): predict" in error.value.message
+
+
+def test_a_class_that_ends_its_process_fails_its_request_and_is_started_again(serve):
+    server = serve(
+        "import os\n"
+        "class Model:\n    def predict(self, X):\n"
+        "        return X if X[0, 0] > 0 else os._exit(1)\n",
+        config_of(*X_TO_Y),
+    )
+
+    with pytest.raises(CoreError, match="is not healthy"):
+        server.ask({"x": -X})
+
+    np.testing.assert_array_equal(answer_of(server, {"x": X})["y"], X)
+
+
+def answer_of(server, inputs):
+    """The answer, once the process has been started again."""
+    end = time.monotonic() + 30
+    while True:
+        try:
+            return server.ask(inputs)
+        except CoreError:
+            assert time.monotonic() < end, "it was not started again"
+            time.sleep(0.01)
 
 
 def test_a_triton_python_model_is_served_as_such_whatever_else_is_there(serve):
