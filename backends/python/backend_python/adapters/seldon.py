@@ -58,7 +58,8 @@ class ClassModel:
         self._config: dict[str, Any] = {}
         self._model: Any = None
         self._main: Any = None  # what answers all outputs that have no method of their own
-        self._given = 1  # arguments that it takes: X, names, meta
+        self._given = 1  # arguments that it takes by position: X, names, meta
+        self._meta_by_name = False
         self._metrics: Metrics
 
     def __call__(self) -> ClassModel:
@@ -88,7 +89,7 @@ class ClassModel:
                 "messages of Seldon Core; write a predict(self, X, names, meta)"
             )
         self._main = getattr(self._model, main)
-        self._given = _argument_count(self._main)
+        self._given, self._meta_by_name = _arguments(self._main)
         self._metrics = Metrics(self._config["name"])
         if _has(self._model, found, "load"):
             self._model.load()
@@ -98,7 +99,7 @@ class ClassModel:
             for request in requests:
                 self._stream(request)
             return None
-        if len(requests) > 1 and self._given < 3:
+        if len(requests) > 1 and self._given < 3 and not self._meta_by_name:
             return self._together(requests)
         return [self._alone(request) for request in requests]
 
@@ -182,7 +183,8 @@ class ClassModel:
         return np.column_stack(whole), names
 
     def _ask(self, features: Any, names: list[str], meta: dict[str, Any]) -> Any:
-        return self._main(*(features, names, meta)[: self._given])
+        by_name = {"meta": meta} if self._meta_by_name else {}
+        return self._main(*(features, names, meta)[: self._given], **by_name)
 
     def _by_name(self, answer: Any, names: list[str]) -> dict[str, Any]:
         """What predict returned → outputs."""
@@ -248,13 +250,18 @@ class ClassModel:
         )
 
 
-def _argument_count(method: Any) -> int:
-    """How many of (X, names, meta) a method takes by position."""
+def _arguments(method: Any) -> tuple[int, bool]:
+    """How many of (X, names, meta) a method takes by position, and whether it takes meta by name."""
     parameters = inspect.signature(method).parameters.values()
     if any(each.kind is each.VAR_POSITIONAL for each in parameters):
-        return 3
+        return 3, False
     places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return max(1, min(3, sum(each.kind in places for each in parameters)))
+    given = max(1, min(3, sum(each.kind in places for each in parameters)))
+    by_name = any(
+        each.kind is each.VAR_KEYWORD or (each.kind is each.KEYWORD_ONLY and each.name == "meta")
+        for each in parameters
+    )
+    return given, by_name and given < 3
 
 
 def _parameters(config: dict[str, Any]) -> dict[str, Any]:

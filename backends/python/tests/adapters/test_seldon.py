@@ -1,7 +1,9 @@
 """Classes with a predict, as Seldon Core has them."""
 
 import json
+import re
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,6 +54,15 @@ def test_a_class_without_any_configuration_takes_x_and_gives_what_predict_gives(
     np.testing.assert_array_equal(answer["predict"], X * 3)
     np.testing.assert_array_equal(answer["predict_proba"], [[0.25, 0.75]] * 2)
     assert list(server.ask({"X": X.astype(float)}, outputs=["predict_proba"])) == ["predict_proba"]
+
+
+def test_the_class_of_the_documentation_is_served(serve):
+    page = Path(__file__).parents[4] / "docs" / "other-classes.md"
+    server = serve(re.search(r"```python\n(.*?)```", page.read_text(), re.DOTALL)[1])
+
+    answer = server.ask({"X": np.array([[1, 1], [0.5, 0.5]])})
+
+    assert answer["predict"].ravel().tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -122,6 +133,16 @@ def test_tags_class_names_and_meta_travel_as_parameters(serve):
 
     assert response.parameters == {"id": "seven", "color": "red", "names": '["a", "b"]'}
     assert "seen" in repr(family)
+
+
+def test_meta_may_be_taken_by_name_as_seldon_core_gives_it(serve):
+    server = serve(
+        "class Model:\n    def predict(self, X, names, **kwargs):\n"
+        "        return [kwargs['meta']['puid']]\n",
+        config_of([("x", "FP32", "-1, 2")], [("y", "STRING", "-1")]),
+    )
+
+    assert server.ask({"x": X})["y"].tolist() == [b"kit"]
 
 
 def test_requests_of_a_batch_are_one_call(serve):
