@@ -34,16 +34,18 @@ class _FreshLoader(SourceFileLoader):
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
-def load_module(file: str, name: str) -> ModuleType:
+def load_module(file: str, name: str, version: str = "") -> ModuleType:
     """Import a model's file as module `name`.
 
+    version   the version's directory; the file may lie elsewhere, in the folder of a backend
     The version directory and the model's directory go to the end of sys.path, so that the model
-    finds modules beside it. Raises what the file raises.
+    finds modules beside it; for a file of a backend its folder. Raises what the file raises.
     """
     import triton_python_backend_utils  # noqa: F401  the model imports it by this name
 
-    version_directory = os.path.dirname(file)
-    for directory in (version_directory, os.path.dirname(version_directory)):
+    home = os.path.dirname(file)
+    elsewhere = version and not file.startswith(version + os.sep)
+    for directory in (home,) if elsewhere else (home, os.path.dirname(home)):
         if directory not in sys.path:
             sys.path.append(directory)
     spec = importlib.util.spec_from_file_location(name, file, loader=_FreshLoader(name, file))
@@ -59,9 +61,11 @@ def load_module(file: str, name: str) -> ModuleType:
     return module
 
 
-def complete(file: str, module_name: str, model_name: str, config: str) -> dict[str, Any] | None:
+def complete(
+    file: str, module_name: str, version: str, model_name: str, config: str
+) -> dict[str, Any] | None:
     """What the model's auto_complete_config makes of `config` (JSON); None if it has no such function."""
-    model = getattr(load_module(file, module_name), CLASS)
+    model = getattr(load_module(file, module_name, version), CLASS)
     if not hasattr(model, "auto_complete_config"):
         return None
     completed = model.auto_complete_config(ModelConfig(config))
@@ -79,10 +83,10 @@ class ModelRunner:
     Raises whatever the model raises; `described` gives the text that Triton gives.
     """
 
-    def __init__(self, file: str, module_name: str, decoupled: bool):
+    def __init__(self, file: str, module_name: str, version: str, decoupled: bool):
         self._file = file
         self._decoupled = decoupled
-        self._model = getattr(load_module(file, module_name), CLASS)()
+        self._model = getattr(load_module(file, module_name, version), CLASS)()
         self._execute = getattr(self._model, "execute", None)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loop_runs = False  # on a thread of its own
@@ -128,7 +132,7 @@ class ModelRunner:
                 f"objects. InferenceRequest(s) size is:{len(requests)}, and InferenceResponse(s) "
                 f"size is:{len(returned)}\n"
             )
-        for request, response in zip(requests, returned, strict=True):
+        for request, response in zip(requests, returned):
             if response is None:
                 continue
             if request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
