@@ -125,6 +125,8 @@ def gather(parts: list[Any], out: Any, offset: int = 0, alignment: int = 1) -> i
 def _raw(part: Any) -> Any:
     """The bytes of a part in row-major order, or something contiguous that has them."""
     if type(part) is not np.ndarray:
+        if type(part) is not bytes and not memoryview(part).c_contiguous:
+            raise BufferError("a buffer that is not contiguous")
         return part
     if part.dtype.hasobject:
         raise ValueError("an array of objects has no bytes")
