@@ -106,18 +106,19 @@ def gather(parts: list[Any], out: Any, offset: int = 0, alignment: int = 1) -> i
     """
     if alignment < 1:
         raise ValueError(f"gather: alignment {alignment}")
-    sources = [np.frombuffer(part, np.uint8) for part in parts if memoryview(part).nbytes]
     target = np.frombuffer(out, np.uint8)
     end = 0
-    starts = []
-    for source in sources:
-        starts.append(offset + end + -end % alignment)
-        end += -end % alignment + source.size
+    places = []
+    for part in parts:
+        start = end + -end % alignment
+        end = start + memoryview(part).nbytes
+        if end > start:  # numpy makes no array of nothing
+            places.append((start + offset, np.frombuffer(part, np.uint8)))
     if offset < 0 or offset > target.size or end > target.size - offset:
         raise ValueError(
             f"gather: {end} bytes at offset {offset} do not fit into {target.size} bytes"
         )
-    for start, source in zip(starts, sources):
+    for start, source in places:
         target[start : start + source.size] = source
     return end
 

@@ -41,11 +41,16 @@ def unpack(archive: Path, folder: Path, most_bytes: int) -> None:
         with _content(archive) as content:
             with tarfile.open(fileobj=content, mode="r|", bufsize=1 << 16) as tar:
                 links = _Unpacking(tar, os.path.realpath(folder), most_bytes).files()
-            while content.read(1 << 16):
-                pass  # to the checksum: tarfile would not look at it
+            _to_its_end(content, most_bytes)
     except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise Unusable(f"cannot be unpacked: {type(error).__name__}: {error}") from None
     _make_links(os.path.realpath(folder), links)
+
+
+def _to_its_end(content: Any, most_bytes: int) -> None:
+    """To the checksum, which is read with the last byte; tarfile stops before."""
+    while most_bytes > 0 and (rest := content.read(1 << 16)):
+        most_bytes -= len(rest)
 
 
 def _content(archive: Path) -> contextlib.AbstractContextManager[Any]:
