@@ -125,6 +125,23 @@ def loaded(folder):
 
 
 @pytest.fixture
+def write():
+    """Write a model of which this is the body of its class; gives the version's directory."""
+    return lambda folder, source: write_model(folder, class_of(source))
+
+
+@pytest.fixture
+def load(write):
+    """The same, and load it without instances."""
+
+    def load(folder, source, more=""):
+        write(folder, source)
+        return loaded_model(folder, x_and_y() + more, folder.name)
+
+    return load
+
+
+@pytest.fixture
 async def serve(folder):
     """Serve a model: `source` is the body of its class, or a whole file that has the class.
 

@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -33,7 +34,10 @@ def install(file: Path, base: Interpreter, folder: Path, model: str) -> None:
 
     Relative paths in the file are relative to its folder. Unusable, with the installer's last lines.
     """
-    uv = shutil.which("uv")
+    beside = os.path.dirname(
+        sys.executable
+    )  # installed with the server, whose folder may be on no path
+    uv = shutil.which("uv", path=f"{beside}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
     python = str(folder / "bin" / "python")
     logger.info("model '%s': installing '%s' with %s", model, file, uv or "pip")
     start = time.monotonic()

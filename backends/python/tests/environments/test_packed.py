@@ -1,0 +1,128 @@
+"""Archives that models run in."""
+
+import asyncio
+import shutil
+import tarfile
+from pathlib import Path
+
+from backend_python import backend
+
+
+def pack(environment, archive, **files):
+    """An archive as conda-pack makes it, of an environment, with further files by their paths."""
+    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+        tar.add(environment, arcname=".")
+        for name, text in files.items():
+            written = archive.parent / "written"
+            written.write_text(text)
+            written.chmod(0o755)
+            tar.add(written, arcname=name)
+    return archive
+
+
+def script(text):
+    return {"bin/conda-unpack": text}
+
+
+async def test_an_archive_is_unpacked_and_its_interpreter_runs(
+    told, same, tmp_path, folder, cache, runs_in
+):
+    folder.mkdir()
+    pack(same, folder / "env.tar.gz")
+
+    where = await told(runs_in("$$TRITON_MODEL_DIRECTORY/env.tar.gz"))
+
+    (unpacked,) = cache.glob("archive-*/")
+    assert where["prefix"] == str(unpacked)
+
+
+def test_conda_unpack_runs_once_where_the_environment_will_stay(
+    load, same, tmp_path, cache, runs_in
+):
+    # It is a Python script, and runs with the interpreter of the archive.
+    unpack = "import sys; print('x', file=open(sys.prefix + '/unpacked', 'a'))"
+    archive = pack(same, tmp_path / "env.tar.gz", **script(unpack))
+
+    load(tmp_path / "m", "", runs_in(archive)).unload()
+    load(tmp_path / "n", "", runs_in(archive)).unload()
+
+    (ran,) = cache.glob("archive-*/unpacked")
+    assert ran.read_text() == "x\n"
+
+
+async def test_the_activate_script_of_an_environment_is_sourced(
+    told, same, tmp_path, cache, runs_in
+):
+    activate = 'export FROM_ACTIVATE="$(basename ${BASH_SOURCE[0]})"'
+    archive = pack(same, tmp_path / "env.tar.gz", **{"bin/activate": activate})
+
+    where = await told(runs_in(archive))
+
+    assert where["environment"]["FROM_ACTIVATE"] == "activate"
+
+
+async def test_an_archive_that_changes_is_unpacked_anew(told, same, tmp_path, cache, runs_in):
+    archive = tmp_path / "env.tar.gz"
+    for text in ("one", "two"):
+        pack(same, archive, **{"which": text})
+        prefix = (await told(runs_in(archive)))["prefix"]
+        assert (Path(prefix) / "which").read_text() == text
+
+    assert len(list(cache.glob("archive-*/"))) == 2
+
+
+def test_equal_archives_are_unpacked_once(load, same, tmp_path, cache, runs_in):
+    archive = pack(same, tmp_path / "env.tar.gz")
+    shutil.copyfile(archive, tmp_path / "other.tar.gz")
+
+    load(tmp_path / "m", "", runs_in(archive)).unload()
+    load(tmp_path / "n", "", runs_in(tmp_path / "other.tar.gz")).unload()
+
+    assert len(list(cache.glob("archive-*/"))) == 1
+
+
+async def test_models_that_load_at_the_same_time_unpack_once(load, same, tmp_path, cache, runs_in):
+    archive = pack(
+        same,
+        tmp_path / "env.tar.gz",
+        **script("import sys; open(sys.prefix + '/ran', 'a').write('x')"),
+    )
+    folders = [tmp_path / f"m{i}" for i in range(4)]
+
+    models = await asyncio.gather(
+        *(asyncio.to_thread(load, each, "", runs_in(archive)) for each in folders)
+    )
+
+    (ran,) = cache.glob("archive-*/ran")
+    assert ran.read_text() == "x"
+    for model in models:
+        model.unload()
+
+
+async def test_an_archive_that_leads_outside_is_named_and_leaves_nothing(
+    tmp_path, cache, runs_in, refused
+):
+    archive = tmp_path / "env.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        evil = tarfile.TarInfo("bin/python")
+        evil.type, evil.linkname = tarfile.SYMTYPE, "/usr/bin/python3"
+        tar.addfile(evil)
+
+    message = await refused(runs_in(archive))
+
+    assert message == (
+        f"model 'm': EXECUTION_ENV_PATH '{archive}' entry 'bin/python' is a link to "
+        "'/usr/bin/python3', outside of the archive; an environment with such links can be used as a "
+        "folder"
+    )
+    assert list(cache.glob("archive-*/")) == []
+
+
+async def test_an_archive_that_is_too_large_is_refused(
+    same, tmp_path, cache, monkeypatch, runs_in, refused
+):
+    monkeypatch.setitem(backend.config, "environment-max-byte-size", "1000")
+
+    message = await refused(runs_in(pack(same, tmp_path / "env.tar.gz")))
+
+    assert "holds more than 1000 bytes" in message
