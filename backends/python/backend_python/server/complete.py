@@ -29,7 +29,7 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     CoreError with the model's own text and traceback if its function raises.
     """
     file = file_of(config, path, backend)
-    check_file(file)
+    check_file(file, backend)
     if cannot_complete(file.read_bytes()):
         return
     environment = open_environment(config, path, backend)

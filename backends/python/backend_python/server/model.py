@@ -96,7 +96,7 @@ class PythonModel(core.Model):
     def load(self) -> None:
         """Raises CoreError(INVALID) for a missing file, an unknown EXECUTION_MODE, or an environment that
         models cannot run in. Takes minutes if that has to be unpacked or installed."""
-        check_file(self.python_file)
+        check_file(self.python_file, self.backend)
         mode = self.parameter("EXECUTION_MODE", "process").lower()
         if mode not in MODES:
             raise invalid(
@@ -140,13 +140,16 @@ def open_environment(config: ModelConfig, version: Path, backend: Backend) -> En
     return environments.open(config, version, backend.config, timeout_s, backend.folder)
 
 
-def check_file(file: Path) -> None:
+def check_file(file: Path, backend: Backend) -> None:
     """CoreError(INVALID) that names the file if it is missing, and what is there instead."""
     if file.is_file():
         return
     beside = sorted(entry.name for entry in file.parent.glob("*.py"))
     hint = f"; the folder has {', '.join(beside)}" if beside else ""
-    raise invalid(
-        f"Python model file not found in '{file}'{hint}. A Python model needs "
-        f"{file.name} in its version folder, or default_model_filename in config.pbtxt"
+    needs = (
+        f"A Python model needs {file.name} in its version folder, or default_model_filename in "
+        "config.pbtxt"
+        if backend.folder is None
+        else f"It is the folder of backend '{backend.name}'; runtime in config.pbtxt names the file in it"
     )
+    raise invalid(f"Python model file not found in '{file}'{hint}. {needs}")

@@ -3,9 +3,14 @@
 import asyncio
 import shutil
 import tarfile
+import tempfile
 from pathlib import Path
 
 from backend_python import backend
+
+from core import plugins
+from core.options import Options
+from core.server import Server
 
 
 def pack(environment, archive, **files):
@@ -126,3 +131,32 @@ async def test_an_archive_that_is_too_large_is_refused(
     message = await refused(runs_in(pack(same, tmp_path / "env.tar.gz")))
 
     assert "holds more than 1000 bytes" in message
+
+
+async def test_what_was_unpacked_stays_while_models_come_and_go_and_ends_with_the_server(
+    write, same, tmp_path, runs_in, monkeypatch
+):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    archive = pack(same, tmp_path / "env.tar.gz", **script("open('ran', 'a').write('x')"))
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "models/m", "def execute(self, requests): return []")
+    (tmp_path / "models/m/config.pbtxt").write_text(f'backend: "python" {runs_in(archive)}')
+    options = Options.defaults(
+        model_repository=[str(tmp_path / "models")], model_control_mode="explicit"
+    )
+    server = Server(options)
+    await server.start()
+
+    for _ in range(2):
+        await server.load("m", {})
+        await server.unload("m")
+        while not all(each["state"] == "UNAVAILABLE" for each in server.index()):
+            await asyncio.sleep(0.01)
+    assert len(list(temporary.glob("*/archive-*/"))) == 1
+    assert (tmp_path / "ran").read_text() == "x"
+
+    await server.stop(10.0)
+    plugins.hooks().hook.core_server_stopping(server=server)
+    assert list(temporary.glob("*/*")) == []

@@ -122,9 +122,7 @@ def test_equal_requirements_are_installed_once(
     assert len(list(cache.glob("requirements-*/"))) == 1
 
 
-async def test_an_installer_that_fails_is_told_with_its_last_lines(
-    needs, installs, cache, refused
-):
+async def test_an_installer_that_fails_is_told_with_its_last_lines(needs, installs, cache, refused):
     file = needs("numpy", "nothing-like-that==7")
 
     message = await refused(installs)
