@@ -1,11 +1,13 @@
 """Backends that are a folder with a model.py, for any number of models: --backend-directory."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from backend_python.server.template import template
 
+from core import plugins
 from core.errors import CoreError
 from core.options import Options
 from core.request import InferenceRequest
@@ -75,12 +77,8 @@ async def start(folder, tmp_path):
     started = []
 
     async def start(repository, **changes):
-        options = Options.defaults(
-            model_repository=[str(repository)],
-            backend_directory=str(folder.parent),
-            exit_on_error=False,
-            **changes,
-        )
+        chosen = {"backend_directory": str(folder.parent), "exit_on_error": False, **changes}
+        options = Options.defaults(model_repository=[str(repository)], **chosen)
         server = Server(options)
         started.append(server)
         await server.start()
@@ -240,7 +238,18 @@ class TritonPythonModel:
 
 
 def test_without_that_directory_there_is_no_such_backend():
-    from core import plugins
-
     with pytest.raises(CoreError, match="no backend named 'tells'"):
         plugins.backend("tells")
+
+
+async def test_the_example_is_served(start):
+    example = Path(__file__).parents[3] / "examples/folder_backend"
+    server = await start(example / "models", backend_directory=str(example / "backends"))
+
+    async def at(model, *x):
+        tensor = Tensor.of("x", np.array([x], np.float64))
+        response = await server.infer(InferenceRequest(model, {"x": tensor}))
+        return response.output("y").array.tolist()
+
+    assert await at("line", 0, 1) == [[1, 3]]
+    assert await at("parabola", 0, 1, 2) == [[-1, 0, 3]]

@@ -14,16 +14,18 @@ import os
 import shutil
 import tarfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from backend_python.environments import Unusable
 
-_OPENERS = {
+# By the first bytes of a file.
+_OPENERS: dict[bytes, Callable[..., Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ": lzma.open,
-}  # by their first bytes
+}
 _MOST_ENTRIES = 2_000_000
 _LONGEST = (
     1024  # bytes of a name: a path that the system would not follow is not checked by following it
@@ -59,7 +61,8 @@ def _content(archive: Path) -> contextlib.AbstractContextManager[Any]:
         head = file.read(8)
     for magic, opener in _OPENERS.items():
         if head.startswith(magic):
-            return opener(archive, "rb")
+            opened: contextlib.AbstractContextManager[Any] = opener(archive, "rb")
+            return opened
     return archive.open("rb")
 
 

@@ -8,11 +8,18 @@ import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
 
+import numpy as np
 import pytest
 from backend_python import backend
 from backend_python.environments import requirements
+from backend_python.environments.environment import environments
 from backend_python.environments.interpreter import Found
 from backend_python.server.template import template
+
+from core.options import Options
+from core.request import InferenceRequest
+from core.server import Server
+from core.tensor import Tensor
 
 BIN = Path(sys.executable).parent
 GREETS = """
@@ -104,6 +111,29 @@ async def test_what_a_model_requires_is_installed_and_it_runs(
     assert await model.y(1) == [5]
     assert f"model 'm': installing '{file}' with " in caplog.text
     assert f"{installer}\n" in caplog.text
+
+
+async def test_the_example_is_served(wheels, monkeypatch, tmp_path):
+    # Its packages come from the test; one of them is not the real one.
+    own = tmp_path / "own"
+    own.mkdir()
+    wheel(own, "humanize", "4.0", {"humanize.py": "def naturalsize(n): return f'{n / 1000} kB'\n"})
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", f"{wheels} {own}")
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
+    monkeypatch.setenv("UV_FIND_LINKS", f"{wheels},{own}")
+    example = Path(__file__).parents[4] / "examples/environment/models"
+    settings = {"python": {"environment-cache-directory": str(tmp_path / "cache")}}
+    server = Server(Options.defaults(model_repository=[str(example)], backend_config=settings))
+    try:
+        await server.start()
+        sizes = Tensor.of("bytes", np.array([[4_200_000]], np.int64))
+        response = await server.infer(InferenceRequest("sizes", {"bytes": sizes}))
+        assert response.output("text").array.tolist() == [[b"4200.0 kB"]]
+    finally:
+        await server.stop(10.0)
+        environments.close()
 
 
 def test_equal_requirements_are_installed_once(
