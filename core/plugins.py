@@ -114,7 +114,7 @@ def _of_folder(name: str, directory: str) -> Backend | None:
     A new one each time: servers of one process may have other folders.
     """
     folder = Path(directory, name)
-    if not directory or name in _blocked() or name != folder.name:
+    if not directory or name in _blocked() or name != folder.name or name == "..":
         return None
     for file, base in _RUNTIMES.items():
         if (folder / file).is_file():

@@ -193,7 +193,8 @@ async def test_a_backend_that_is_installed_goes_first(start, folder, tmp_path):
 
 @pytest.mark.parametrize("name", ["../tells", ".", ".."])
 async def test_a_name_leads_nowhere_else(start, models, folder, tmp_path, name):
-    (folder.parent / "model.py").write_text(BACKEND)
+    for elsewhere in (folder.parent, tmp_path):
+        (elsewhere / "model.py").write_text(BACKEND)
     repository = models(one="first")
     (repository / "one/config.pbtxt").write_text(f'backend: "{name}"')
 

@@ -4,6 +4,7 @@
                                                ─► Interpreter ─► Environment: a template of its own
 
 choice.py        what a model's configuration says
+maker.py         from there to an interpreter
 cache.py         the folder of what was unpacked and installed, shared between models and servers
 archive.py       an archive of conda-pack becomes a folder
 requirements.py  a requirements.txt becomes a folder

@@ -4,9 +4,10 @@ Models of one server, workers of one server and servers of one machine may share
 made by one of them while the others wait, and removed by the last. Locks are flock's, so whoever dies
 lets go.
 
-    <key>/       the environment
-    <key>.done   it is whole; what it was made of
-    <key>.lock   held shared by who uses it, exclusively by who makes or removes it
+    <key>/         the environment
+    <key>.done     it is whole; what it was made of
+    <key>.lock     held shared by who uses it or is about to, exclusively by who removes it
+    <key>.making   held exclusively by who makes it, beside the first
 """
 
 from __future__ import annotations
@@ -50,19 +51,15 @@ class Cache:
         make      gets the path of the folder, where nothing is; what it raises is raised
         """
         self._open()
-        path = self._folder / key
-        while True:
-            fd = _locked(self._lock_of(key), fcntl.LOCK_SH)
-            if self._done(key).exists():
-                self._hold(key, fd)
-                return path
+        fd = _locked(self._file(key, "lock"), fcntl.LOCK_SH)
+        try:
+            if not self._file(key, "done").exists():
+                self._make(key, made_of, make)
+        except BaseException:
             os.close(fd)
-            fd = _locked(self._lock_of(key), fcntl.LOCK_EX)
-            try:
-                if not self._done(key).exists():
-                    self._make(key, made_of, make)
-            finally:
-                os.close(fd)  # and now as one who uses it
+            raise
+        self._hold(key, fd)
+        return self._folder / key
 
     def close(self) -> None:
         """Let go of all entries. Those in a temporary folder that nobody else uses are removed."""
@@ -105,31 +102,35 @@ class Cache:
                 self._held[key] = fd
 
     def _make(self, key: str, made_of: str, make: Make) -> None:
+        """Unless another does in the meantime."""
         path = self._folder / key
-        _remove_tree(path)  # a part of it, if somebody has died
+        making = _locked(self._file(key, "making"), fcntl.LOCK_EX)
         try:
+            if self._file(key, "done").exists():
+                return
+            _remove_tree(path)  # a part of it, if somebody has died
             make(path)
+            self._file(key, "done").write_text(made_of + "\n")
         except BaseException:
             _remove_tree(path)
             raise
-        self._done(key).write_text(made_of + "\n")
+        finally:
+            os.close(making)
 
     def _remove(self, key: str) -> None:
         """Unless somebody uses it."""
         with contextlib.suppress(BlockingIOError):
-            fd = _locked(self._lock_of(key), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fd = _locked(self._file(key, "lock"), fcntl.LOCK_EX | fcntl.LOCK_NB)
             try:
-                self._done(key).unlink(missing_ok=True)
+                self._file(key, "done").unlink(missing_ok=True)
                 _remove_tree(self._folder / key)
-                self._lock_of(key).unlink(missing_ok=True)
+                self._file(key, "making").unlink(missing_ok=True)
+                self._file(key, "lock").unlink(missing_ok=True)
             finally:
                 os.close(fd)
 
-    def _done(self, key: str) -> Path:
-        return self._folder / f"{key}.done"
-
-    def _lock_of(self, key: str) -> Path:
-        return self._folder / f"{key}.lock"
+    def _file(self, key: str, suffix: str) -> Path:
+        return self._folder / f"{key}.{suffix}"
 
 
 def _locked(path: Path, how: int) -> int:

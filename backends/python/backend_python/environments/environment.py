@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from backend_python.environments import Unusable, choice
-from backend_python.environments.cache import Cache
-from backend_python.environments.choice import Maker
-from backend_python.environments.interpreter import Interpreter, checked
 from backend_python.environments.settings import EnvironmentSettings
 from backend_python.server.template import SharedTemplate
 from core.config import ModelConfig
+
+if TYPE_CHECKING:  # at run time only for models that have an environment
+    from backend_python.environments.cache import Cache
+    from backend_python.environments.interpreter import Interpreter
 
 
 class Environment:
@@ -31,6 +33,8 @@ class Environment:
         """Once: whether models can run in it. Unusable."""
         with self._lock:
             if not self._checked:
+                from backend_python.environments.interpreter import checked
+
                 checked(self.interpreter, timeout_s)
                 self._checked = True
 
@@ -64,6 +68,8 @@ class Environments:
         found = choice.chosen(config, version, settings, beside)
         if found is None:
             return None
+        from backend_python.environments.maker import Maker
+
         try:
             maker = Maker(self._cache(settings.cache), settings, timeout_s)
             environment = self._of(maker.interpreter(found))
@@ -102,6 +108,8 @@ class Environments:
             return environment
 
     def _cache(self, folder: Path | None) -> Cache:
+        from backend_python.environments.cache import Cache
+
         with self._lock:
             return self._caches.setdefault(folder, Cache(folder))
 

@@ -17,7 +17,16 @@ from backend_python.server.template import Command
 
 _PACKAGE = Path(backend_python.__file__).parent
 _ALONE = _PACKAGE / "child" / "alone.py"
-_ACTIVATED = 'source "$0" && exec "$@"'  # bash
+# For bash: activate, folder of programs, folder of libraries, command. What was packed elsewhere may
+# still name its old place. Libraries come last, since bash itself is to run with the system's.
+_ACTIVATED = """
+source "$0" || exit
+export PATH="$1:$PATH"
+[ -z "${VIRTUAL_ENV-}" ] || export VIRTUAL_ENV="${1%/bin}"
+[ -z "$2" ] || export LD_LIBRARY_PATH="$2${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+shift 2
+exec "$@"
+"""
 _MOST_LINES = 20  # of what a program has printed, in an error
 
 OLDEST = "3.9"
@@ -35,6 +44,10 @@ class Found:
     executable: str
     base: str
     problem: str
+
+    @property
+    def too_old(self) -> bool:
+        return _numbers(self.version) < _numbers(OLDEST)
 
 
 @dataclass(frozen=True)
@@ -73,10 +86,16 @@ class Interpreter:
     def start(self, *arguments: str) -> Command:
         """A program of this interpreter, with that script activated."""
         command = [self.python, *arguments]
-        bash = shutil.which("bash") if self.activate else None
-        if bash:
-            command = [bash, "-c", _ACTIVATED, self.activate, *command]
-        return Command(command, self._variables())
+        variables = self._variables()
+        binaries = os.path.dirname(self.python)
+        if self.activate and (bash := shutil.which("bash")):
+            found = [self.activate, binaries, self.libraries]
+            return Command([bash, "-c", _ACTIVATED, *found, *command], variables)
+        variables["PATH"] = _before(binaries, variables.get("PATH", os.defpath))
+        if self.libraries:
+            rest = variables.get("LD_LIBRARY_PATH", "")
+            variables["LD_LIBRARY_PATH"] = _before(self.libraries, rest)
+        return Command(command, variables)
 
     def template(self) -> Command:
         """The template of its children."""
@@ -117,10 +136,6 @@ class Interpreter:
             kept = [each for each in path.split(os.pathsep) if each and not _is_ours(each)]
             if kept:
                 variables["PYTHONPATH"] = os.pathsep.join(kept)
-        variables["PATH"] = _before(os.path.dirname(self.python), variables.get("PATH", os.defpath))
-        if self.libraries:
-            rest = variables.get("LD_LIBRARY_PATH", "")
-            variables["LD_LIBRARY_PATH"] = _before(self.libraries, rest)
         return variables
 
 
@@ -166,6 +181,10 @@ def _is_ours(folder: str) -> bool:
         if (file := getattr(sys.modules.get(name), "__file__", None)) is not None:
             homes.add(Path(file).parents[1])
     return here in {os.path.realpath(home) for home in homes}
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")[:2]))
 
 
 def _before(folder: str, rest: str) -> str:

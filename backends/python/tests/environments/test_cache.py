@@ -66,6 +66,28 @@ def test_threads_that_want_the_same_wait_for_the_first():
     cache.close()
 
 
+def test_who_saw_the_first_at_work_takes_what_he_made():
+    # Both have seen that there is nothing when the first begins; he still uses it when the second goes on.
+    cache, seen, made = Cache(None), threading.Barrier(2), []
+    ask = cache._make
+
+    def both_want(*arguments):
+        seen.wait()
+        ask(*arguments)
+
+    cache._make = both_want
+
+    def slowly(folder):
+        made.append(folder)
+        make()(folder)
+
+    with ThreadPoolExecutor(2) as threads:
+        paths = list(threads.map(lambda _: cache.entry("key", "", slowly), range(2)))
+
+    assert paths == made * 2
+    cache.close()
+
+
 def test_what_is_temporary_goes_with_the_last_who_uses_it(temporary):
     first, second = Cache(None), Cache(None)
     path = first.entry("key", "", make())
@@ -131,12 +153,12 @@ def test_what_a_server_that_was_killed_has_left_is_removed_by_the_next(temporary
     user = FORK.Process(target=use_and_die, args=(Cache(None),))
     user.start()
     user.join()
-    assert inside(temporary) == ["left", "left.done", "left.lock"]
+    assert inside(temporary) == ["left", "left.done", "left.lock", "left.making"]
 
     cache = Cache(None)
     cache.entry("key", "", make())
 
-    assert inside(temporary) == ["key", "key.done", "key.lock"]
+    assert inside(temporary) == ["key", "key.done", "key.lock", "key.making"]
     cache.close()
 
 

@@ -64,6 +64,38 @@ async def test_the_activate_script_of_an_environment_is_sourced(
     where = await told(runs_in(archive))
 
     assert where["environment"]["FROM_ACTIVATE"] == "activate"
+    assert "LD_LIBRARY_PATH" not in where["environment"]  # it is venv's
+
+
+async def test_libraries_of_an_environment_that_is_not_venvs_are_found_first(
+    told, same, tmp_path, cache, runs_in, monkeypatch
+):
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/mine")
+    archive = tmp_path / "env.tar"
+    with tarfile.open(archive, "w") as tar:
+        for name, text in {
+            "bin/python": f'#!/bin/sh\nexec {same}/bin/python "$@"\n',
+            "bin/activate": "export SEEN_BEFORE=$LD_LIBRARY_PATH\n",
+        }.items():
+            (tmp_path / "written").write_text(text)
+            (tmp_path / "written").chmod(0o755)
+            tar.add(tmp_path / "written", arcname=name)
+
+    environment = (await told(runs_in(archive)))["environment"]
+
+    (unpacked,) = cache.glob("archive-*/")
+    assert environment["LD_LIBRARY_PATH"] == f"{unpacked}/lib:/mine"
+    assert environment["SEEN_BEFORE"] == "/mine"
+    assert environment["PATH"].split(":")[0] == f"{unpacked}/bin"
+
+
+async def test_an_environment_that_was_moved_has_its_new_place(
+    told, same, tmp_path, cache, runs_in
+):
+    where = await told(runs_in(pack(same, tmp_path / "env.tar.gz")))
+
+    (unpacked,) = cache.glob("archive-*/")
+    assert where["environment"]["VIRTUAL_ENV"] == str(unpacked)
 
 
 async def test_an_archive_that_changes_is_unpacked_anew(told, same, tmp_path, cache, runs_in):
