@@ -166,6 +166,9 @@ class Backend:
                 the config (names, datatypes, dims, max_batch_size); None if the format knows nothing
     instances   default `count` of an instance group, by device kind
     config      what --backend-config gave: key → value (written by core before open)
+    folder      the folder below --backend-directory that brings it, None for a package
+    runtime     the file in that folder that runs its models, "" for a package
+    based_on    the name of the backend that made it of that folder, whose settings it has too
     """
 
     def __init__(
@@ -182,9 +185,20 @@ class Backend:
         self.instances = dict(instances or {})
         self.name = ""
         self.config: dict[str, str] = {}
+        self.folder: Path | None = None
+        self.runtime = ""
+        self.based_on = ""
 
     def open(self) -> None:
         """Take shared runtime handles. On a worker thread, before the first model loads; never at import."""
 
     def close(self) -> None:
         """Give back what open took, after the last model is gone."""
+
+    def derive(self, name: str, folder: Path, runtime: str) -> Backend:
+        """A backend of that name for models that a file in a folder of --backend-directory runs.
+
+        runtime   the name of the file, of a kind that core.plugins knows to be for this backend
+        Any thread. Sets folder, runtime and based_on of what it returns.
+        """
+        raise NotImplementedError(f"backend '{self.name}' runs no folder such as '{folder}'")

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import pluggy
@@ -32,6 +33,9 @@ _KINDS = {BACKENDS: "backend", FRONTENDS: "frontend", HOOKS: "plugin"}
 # Words of configurations whose distribution has another name.
 _DISTRIBUTIONS = {"onnxruntime": "backend-onnx"}
 
+# What a folder of --backend-directory may hold, and the backend that makes one of it.
+_RUNTIMES = {"model.py": "python"}
+
 _imported: dict[str, tuple[Plugin, Backend]] = {}  # written by `backend`
 
 
@@ -41,7 +45,7 @@ class Plugin:
 
     name      as configurations say it
     group     of entry points: BACKENDS, FRONTENDS or HOOKS
-    entries   usually one; several when distributions quarrel about the name
+    entries   usually one; several when distributions quarrel about the name; none of a folder
     """
 
     name: str
@@ -74,14 +78,17 @@ class Plugin:
             ) from error
 
 
-def backend(name: str) -> Backend:
+def backend(name: str, directory: str = "") -> Backend:
     """The backend of that name, imported on first use. Any thread; one call at a time.
 
+    directory   where folders with backends are, "" for none; what is installed goes first
     Raises CoreError(INVALID) when there is none, what Plugin.load raises, and CoreError(INTERNAL)
     when the object is no Backend.
     """
     installed = available_backends()
     if name not in installed:
+        if (found := _of_folder(name, directory)) is not None:
+            return found
         names = ", ".join(sorted(installed)) or "none"
         hint = _DISTRIBUTIONS.get(name, f"backend-{name}")
         blocked = " (CORE_BLOCK hides it)" if name in _blocked() else ""
@@ -99,6 +106,22 @@ def backend(name: str) -> Backend:
         hooks().register(found, name=f"backend {name}")
     _imported[name] = installed[name], found
     return found
+
+
+def _of_folder(name: str, directory: str) -> Backend | None:
+    """The backend that <directory>/<name> is, None if there is no such folder with a file that we know.
+
+    A new one each time: servers of one process may have other folders.
+    """
+    folder = Path(directory, name)
+    if not directory or name in _blocked() or name != folder.name or name == "..":
+        return None
+    for file, base in _RUNTIMES.items():
+        if (folder / file).is_file():
+            found = backend(base).derive(name, folder, file)
+            _imported[name] = Plugin(name, BACKENDS, ()), found
+            return found
+    return None
 
 
 def imported() -> dict[str, tuple[Plugin, Backend]]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from core import plugins
+from core.backend import Backend
 from core.errors import CoreError
 from core.fleet.member import Member
 from core.fleet.process import Settings
@@ -214,14 +215,16 @@ def _show_tables(server: Server) -> None:
             ("server_extensions", " ".join(identity["extensions"])),
         ],
         [
-            (name, _file_of(plugin), {**defaults, **found.config})
+            (name, _file_of(plugin, found), {**defaults, **found.config})
             for name, (plugin, found) in sorted(plugins.imported().items())
         ],
         server.table(),
     )
 
 
-def _file_of(plugin: plugins.Plugin) -> str:
+def _file_of(plugin: plugins.Plugin, backend: Backend) -> str:
+    if backend.folder is not None:
+        return str(backend.folder / backend.runtime)
     module = sys.modules.get(plugin.entries[0].module)
     return str(Path(getattr(module, "__file__", None) or ""))
 

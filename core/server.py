@@ -14,7 +14,6 @@ from typing import Any
 
 import core
 from core import config as configuration
-from core import plugins
 from core.backend import Backend
 from core.caches import open_cache
 from core.config import ModelConfig, Signature
@@ -62,7 +61,8 @@ class Server:
 
     Requests go through `infer`, or through a Door that was found with `door`.
 
-    find_backend         name → Backend; may block
+    find_backend         name → Backend; may block; None for those that are installed or lie in
+                         --backend-directory
     member               this process among several workers, None if it is the whole server
     repositories         more of them than the options name, opened
     management           what clients ask about the whole server; what is below is of this process
@@ -75,7 +75,7 @@ class Server:
         self,
         options: Options,
         *,
-        find_backend: Callable[[str], Backend] = plugins.backend,
+        find_backend: Callable[[str], Backend] | None = None,
         member: Member | None = None,
         repositories: Sequence[Repository] = (),
     ):

@@ -55,7 +55,7 @@ class BackendPool:
         try:
             async with opened.turn:
                 if not opened.open:
-                    backend.config = self._config(name)
+                    backend.config = self._config(name, backend)
                     await self._run(backend.open)
                     opened.open = True
         except BaseException:
@@ -70,9 +70,10 @@ class BackendPool:
                     self._by_name[name] = await self._run(self._find, name)
         return self._by_name[name]
 
-    def _config(self, name: str) -> dict[str, str]:
+    def _config(self, name: str, backend: Backend) -> dict[str, str]:
         found = dict(self._settings.get("", {}))
-        for word in plugins.aliases(name):
+        base = plugins.aliases(backend.based_on) if backend.based_on else []
+        for word in (*base, *plugins.aliases(name)):
             found.update(self._settings.get(word, {}))
         return found
 

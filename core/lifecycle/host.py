@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from core import plugins
@@ -29,7 +30,7 @@ class Host:
 
     server         what models call for BLS
     gpus           ids of the GPUs that instances may be placed on
-    find_backend   name → Backend; None for those that are installed
+    find_backend   name → Backend; None for those that are installed or lie in --backend-directory
     doors          of the versions that serve: written here, read for each request
     agree          (model, objection) → what anybody has against serving what has been loaded; objection:
                    why it could not be loaded here, "" if it could. None: nobody else is asked
@@ -52,9 +53,8 @@ class Host:
         self.loop = loop
         self.server = server
         self.gpus = tuple(gpus)
-        self.backends = BackendPool(
-            self.run, find_backend or plugins.backend, options.backend_config
-        )
+        find = find_backend or partial(plugins.backend, directory=options.backend_directory)
+        self.backends = BackendPool(self.run, find, options.backend_config)
         self._agree = agree
         self.loading = asyncio.Semaphore(max(1, options.model_load_thread_count))
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="core-lifecycle")

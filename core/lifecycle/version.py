@@ -199,6 +199,8 @@ def settled_config(version: ModelVersion, backend: Backend | None, host: Host) -
     """
     config = ModelConfig()
     config.CopyFrom(version.source.config)
+    if backend is not None and backend.runtime and not config.runtime:
+        config.runtime = backend.runtime
     if backend is not None and backend.complete and not host.options.disable_auto_complete_config:
         completed = ModelConfig()
         completed.CopyFrom(config)

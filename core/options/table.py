@@ -73,7 +73,6 @@ _memory = _group("Memory/Device Management")
 _ONE_LOOP = "one event loop serves all connections"
 _NO_SAGEMAKER = "there is no SageMaker frontend"
 _NO_VERTEX = "there is no Vertex AI frontend"
-_ENTRY_POINTS = "backends are Python packages that are found by entry point"
 
 
 @dataclass(kw_only=True)
@@ -228,7 +227,7 @@ class Options:
         "Setting of tracing: of a mode, or without one of all. Only mode triton writes traces.")
 
     backend_directory: str = _backend(STRING, "/opt/tritonserver/backends",
-        "Folder of backends.", idle=_ENTRY_POINTS)
+        "Folder with a folder for each backend that is a model.py; packages go first.")
     backend_config: dict[str, dict[str, str]] = _backend(settings("backend"), {},
         "Setting of a backend, or without a name of all of them.")
 

@@ -3,13 +3,15 @@
     server/    the server's side: what core calls
     child/     the process of one instance, and the template that it is forked from
     api/       what model.py imports as triton_python_backend_utils
+    environments/   other interpreters and packages than the server's
     runner.py  loads model.py and calls it; in a child, or in the server's process
     adapters/  make a TritonPythonModel of what is none: estimators, folders for MLServer, other classes
+    compiled.py · plain.py   what is done with every byte: with core.native, and without
     both ends of the channel: protocol.py messages · arena.py shared memory · layout.py tensors in it ·
     strings.py BYTES · PROTOCOL.md explains it
 
-A child imports this package and of core only `core.native`: `backend` is looked up when somebody asks
-for it.
+A child imports this package and of core only `core.native`, and in an environment of its own nothing of
+core: `backend` is looked up when somebody asks for it.
 """
 
 from typing import Any

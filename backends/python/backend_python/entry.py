@@ -1,6 +1,9 @@
-"""The entry point `python` of core.backends."""
+"""The entry point `python` of core.backends, and the backends of folders that it runs."""
+
+from pathlib import Path
 
 import core
+from backend_python.environments.environment import environments
 from backend_python.server.complete import complete
 from backend_python.server.instance import PythonInstance
 from backend_python.server.model import PythonModel
@@ -15,6 +18,18 @@ class PythonBackend(core.Backend):
 
     def close(self) -> None:
         template.drop()
+
+    def derive(self, name: str, folder: Path, runtime: str) -> core.Backend:
+        """The backend of models that a model.py outside of their folders runs."""
+        derived = PythonBackend(model=PythonModel, instance=PythonInstance, complete=complete)
+        derived.name, derived.based_on = name, self.name
+        derived.folder, derived.runtime = folder, runtime
+        return derived
+
+    @core.hookimpl
+    def core_server_stopping(self, server: object) -> None:
+        """What was unpacked and installed stays while models come and go."""
+        environments.close()
 
 
 backend = PythonBackend(model=PythonModel, instance=PythonInstance, complete=complete)

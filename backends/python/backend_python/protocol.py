@@ -13,8 +13,8 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from core.native.frames import Frame as Frame
-from core.native.frames import Reader, message
+from backend_python.compiled import Frame as Frame
+from backend_python.compiled import Reader, message
 
 # server → child
 INITIALIZE = 1  # JSON: what to load; answered by INITIALIZED

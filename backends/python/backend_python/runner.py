@@ -34,16 +34,18 @@ class _FreshLoader(SourceFileLoader):
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
-def load_module(file: str, name: str) -> ModuleType:
+def load_module(file: str, name: str, version: str = "") -> ModuleType:
     """Import a model's file as module `name`.
 
+    version   the version's directory; the file may lie elsewhere, in the folder of a backend
     The version directory and the model's directory go to the end of sys.path, so that the model
-    finds modules beside it. Raises what the file raises.
+    finds modules beside it; for a file of a backend its folder. Raises what the file raises.
     """
     import triton_python_backend_utils  # noqa: F401  the model imports it by this name
 
-    version_directory = os.path.dirname(file)
-    for directory in (version_directory, os.path.dirname(version_directory)):
+    home = os.path.dirname(file)
+    elsewhere = version and not file.startswith(version + os.sep)
+    for directory in (home,) if elsewhere else (home, os.path.dirname(home)):
         if directory not in sys.path:
             sys.path.append(directory)
     spec = importlib.util.spec_from_file_location(name, file, loader=_FreshLoader(name, file))
@@ -59,7 +61,7 @@ def load_module(file: str, name: str) -> ModuleType:
     return module
 
 
-def model_class(file: str, module_name: str) -> Any:
+def model_class(file: str, module_name: str, version: str = "") -> Any:
     """The file's TritonPythonModel, or what `adapters` makes of a file without one. Raises what the
     file raises; AttributeError if no class in it could be served."""
     from backend_python.adapters.formats import SETTINGS, is_model
@@ -68,7 +70,7 @@ def model_class(file: str, module_name: str) -> Any:
         from backend_python.adapters.choice import model_of
 
         return model_of(file)
-    module = load_module(file, module_name)
+    module = load_module(file, module_name, version)
     if not hasattr(module, CLASS):
         from backend_python.adapters import seldon
 
@@ -77,9 +79,11 @@ def model_class(file: str, module_name: str) -> Any:
     return getattr(module, CLASS)
 
 
-def complete(file: str, module_name: str, model_name: str, config: str) -> dict[str, Any] | None:
+def complete(
+    file: str, module_name: str, version: str, model_name: str, config: str
+) -> dict[str, Any] | None:
     """What the model's auto_complete_config makes of `config` (JSON); None if it has no such function."""
-    model = model_class(file, module_name)
+    model = model_class(file, module_name, version)
     if not hasattr(model, "auto_complete_config"):
         return None
     completed = model.auto_complete_config(ModelConfig(config))
@@ -97,10 +101,10 @@ class ModelRunner:
     Raises whatever the model raises; `described` gives the text that Triton gives.
     """
 
-    def __init__(self, file: str, module_name: str, decoupled: bool):
+    def __init__(self, file: str, module_name: str, version: str, decoupled: bool):
         self._file = file
         self._decoupled = decoupled
-        self._model = model_class(file, module_name)()
+        self._model = model_class(file, module_name, version)()
         self._execute = getattr(self._model, "execute", None)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loop_runs = False  # on a thread of its own
@@ -146,7 +150,7 @@ class ModelRunner:
                 f"objects. InferenceRequest(s) size is:{len(requests)}, and InferenceResponse(s) "
                 f"size is:{len(returned)}\n"
             )
-        for request, response in zip(requests, returned, strict=True):
+        for request, response in zip(requests, returned):
             if response is None:
                 continue
             if request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:

@@ -68,8 +68,11 @@ def templates(parent=None):
     return [
         pid
         for pid in _children_of(parent or os.getpid())
-        if b"backend_python.child.template" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        if any(each in Path(f"/proc/{pid}/cmdline").read_bytes() for each in _TEMPLATES)
     ]
+
+
+_TEMPLATES = (b"backend_python.child.template", b"/child/alone.py")
 
 
 def _children_of(parent):
@@ -122,6 +125,23 @@ def loaded(folder):
 
 
 @pytest.fixture
+def write():
+    """Write a model of which this is the body of its class; gives the version's directory."""
+    return lambda folder, source: write_model(folder, class_of(source))
+
+
+@pytest.fixture
+def load(write):
+    """The same, and load it without instances."""
+
+    def load(folder, source, more=""):
+        write(folder, source)
+        return loaded_model(folder, x_and_y() + more, folder.name)
+
+    return load
+
+
+@pytest.fixture
 async def serve(folder):
     """Serve a model: `source` is the body of its class, or a whole file that has the class.
 
@@ -149,11 +169,16 @@ async def serve(folder):
         write_model(folder, source if "TritonPythonModel" in source else class_of(source))
         model = loaded_model(folder, config, name)
         signature = configuration.signature_of(model.config, model.directory, 1)
-        chain = await open_chain(model, signature, loop=asyncio.get_running_loop())
-        opened.append(chain)
+        try:
+            chain = await open_chain(model, signature, loop=asyncio.get_running_loop())
+        except BaseException:
+            model.unload()
+            raise
+        opened.append((model, chain))
         return Served(model, chain)
 
     yield start
-    for chain in opened:
+    for model, chain in opened:
         await chain.close()
+        model.unload()
     assert children() == []

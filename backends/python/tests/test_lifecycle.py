@@ -120,14 +120,6 @@ async def test_death_in_initialize_fails_the_load(serve, children):
     assert children() == []
 
 
-async def test_an_environment_that_is_not_used_is_told(serve, caplog):
-    environment = 'key: "EXECUTION_ENV_PATH" value { string_value: "env.tar.gz" }'
-
-    await serve(PID, f"parameters {{ {environment} }}")
-
-    assert "EXECUTION_ENV_PATH 'env.tar.gz' is not used" in caplog.text
-
-
 async def test_an_unknown_mode_is_refused(serve):
     with pytest.raises(CoreError, match="EXECUTION_MODE is 'fiber', expected one of process,"):
         await serve(PID, mode="fiber")

@@ -201,3 +201,35 @@ def test_the_folders_of_distributions_are_walked_once_for_all_groups(install, mo
     plugins.load_hooks()
 
     assert len(walks) == 1
+
+
+def test_a_folder_is_run_by_the_backend_that_its_file_is_for(tmp_path, monkeypatch):
+    (tmp_path / "tells").mkdir()
+    (tmp_path / "tells/model.py").touch()
+    monkeypatch.setitem(plugins._RUNTIMES, "model.py", "plug_nowhere")
+
+    with pytest.raises(CoreError) as error:
+        plugins.backend("tells", str(tmp_path))
+
+    assert error.value.message.startswith("no backend named 'plug_nowhere'")
+
+
+def test_a_backend_that_runs_no_folders_says_so(install, tmp_path, monkeypatch):
+    install("backend-plug", "[core.backends]\nplug = plug_a:backend\n", {"plug_a": BACKEND})
+    (tmp_path / "tells").mkdir()
+    (tmp_path / "tells/model.py").touch()
+    monkeypatch.setitem(plugins._RUNTIMES, "model.py", "plug")
+
+    with pytest.raises(
+        NotImplementedError, match=r"backend 'plug' runs no folder such as '.*/tells'"
+    ):
+        plugins.backend("tells", str(tmp_path))
+
+
+def test_a_folder_is_hidden_like_a_package(tmp_path, monkeypatch):
+    (tmp_path / "tells").mkdir()
+    (tmp_path / "tells/model.py").touch()
+    monkeypatch.setenv("CORE_BLOCK", "tells")
+
+    with pytest.raises(CoreError, match=r"no backend named 'tells' \(CORE_BLOCK hides it\)"):
+        plugins.backend("tells", str(tmp_path))

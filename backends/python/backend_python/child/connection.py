@@ -23,9 +23,8 @@ from backend_python import arena, protocol
 from backend_python.child import messages
 from backend_python.child.held import Held
 from backend_python.child.messages import Parts
+from backend_python.compiled import joined, message
 from backend_python.protocol import Frame
-from core.native.arrays import joined
-from core.native.frames import message
 
 _MOST_CANCELLED = 4096  # notices that are kept; the oldest go first
 _FAREWELL_S = 5.0  # what finalize gets when the server has vanished

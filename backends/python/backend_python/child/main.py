@@ -1,7 +1,8 @@
 """Main loop of a child, in a fork of the template.
 
-Imports numpy, core.native and the standard library only, and as little of that as possible: it is
-memory of every server that has a Python model.
+Imports numpy, what compiled.py has and the standard library only, and as little of that as possible: it
+is memory of every server that has a Python model. Everything that a child imports runs on Python 3.9 and
+later, whatever the server runs on.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Child:
         self._decoder = messages.RequestDecoder(
             self._host, self._in, what["outputs"], self._decoupled
         )
-        model = runner.ModelRunner(what["file"], what["module"], self._decoupled)
+        model = runner.ModelRunner(what["file"], what["module"], what["directory"], self._decoupled)
         model.initialize(what["arguments"])
         self._runner = model
         self._name = what["arguments"]["model_instance_name"]
@@ -91,9 +92,10 @@ class Child:
 
     def _complete(self, what: dict[str, Any]) -> dict[str, Any]:
         self._host.model_directory = what["directory"]
-        return {
-            "config": runner.complete(what["file"], what["module"], what["model"], what["config"])
-        }
+        config = runner.complete(
+            what["file"], what["module"], what["directory"], what["model"], what["config"]
+        )
+        return {"config": config}
 
     def _tell_readiness(self, frame: Frame) -> None:
         try:

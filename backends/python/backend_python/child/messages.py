@@ -19,9 +19,9 @@ from backend_python.api.request import (
 from backend_python.api.response import InferenceResponse
 from backend_python.api.tensor import Tensor
 from backend_python.arena import ALIGNMENT, Receiver
+from backend_python.compiled import gather
 from backend_python.protocol import Frame
 from backend_python.strings import speakable
-from core.native.gather import gather
 
 _LAST = ALIGNMENT - 1
 
@@ -154,7 +154,7 @@ def _alike(columns: list[_Column], region: Any) -> Iterable[list[Tensor]]:
             tensor._buffer = None
             tensors.append(tensor)
         found.append(tensors)
-    return map(list, zip(*found, strict=True))
+    return map(list, zip(*found))  # as many of each: rows of arrays with one shape
 
 
 def _each(places: list[list[layout.Place]], region: Any) -> Iterable[list[Tensor]]:
@@ -182,7 +182,7 @@ class AnswerEncoder:
         tensors: list[Any] = []
         items: list[bytes] = []
         end = 0
-        for request, response in zip(requests, responses, strict=True):
+        for request, response in zip(requests, responses):
             if response is not None:
                 item, end = self._item(response, request._outputs, tensors, end)
                 items.append(item)

@@ -64,7 +64,7 @@ class Template:
         try:
             self._control.close()
             os.close(status)
-            for fd, theirs in zip(printed, (1, 2), strict=True):
+            for fd, theirs in zip(printed, (1, 2)):
                 os.dup2(fd, theirs)
                 os.close(fd)
             for pidfd, (_, other) in self._children.items():

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from backend_python import protocol
 from backend_python.adapters.formats import SETTINGS
+from backend_python.environments.environment import environments
 from backend_python.runner import CLASS
 from backend_python.server import process
 from backend_python.server.errors import unhealthy
-from backend_python.server.found import model_file
-from backend_python.server.model import check_file
+from backend_python.server.model import check_file, file_of, module_of, open_environment
 from backend_python.server.process import Died, Settings
+from backend_python.server.template import SharedTemplate, template
 from core import config as configuration
 from core.backend import Backend
 from core.config import ModelConfig
@@ -28,18 +29,30 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     path   of the version directory
     CoreError with the model's own text and traceback if its function raises.
     """
-    file = model_file(config, path)
-    check_file(file)
+    file = file_of(config, path, backend)
+    check_file(file, backend)
     if file.suffix == ".py":
         if cannot_complete(file.read_bytes()):
             return
     elif config.input and config.output and file.name != SETTINGS:
         return  # a file that is no code adds nothing to that
+    environment = open_environment(config, path, backend)
+    try:
+        origin = template if environment is None else environment.template
+        _complete(config, path, backend, file, origin)
+    finally:
+        if environment is not None:
+            environments.release(environment)
+
+
+def _complete(
+    config: ModelConfig, path: Path, backend: Backend, file: Path, origin: SharedTemplate
+) -> None:
     name = f"{config.name}_auto_complete"
-    child = process.start(name, Settings(backend.config))
+    child = process.start(name, Settings(backend.config), None, origin)
     question = {
         "file": str(file),
-        "module": f"{path.name}.{file.stem}",
+        "module": module_of(file, path),
         "directory": str(path),
         "model": config.name,
         "config": json.dumps(configuration.to_json(config)),
@@ -53,8 +66,8 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     if "error" in answer:
         raise internal(answer["error"])
     if answer["config"] is not None:
-        origin = f"{FUNCTION} of model '{config.name}'"
-        updated = configuration.parse_json(json.dumps(answer["config"]), origin)
+        source = f"{FUNCTION} of model '{config.name}'"
+        updated = configuration.parse_json(json.dumps(answer["config"]), source)
         configuration.complete(config, updated)
 
 

@@ -175,7 +175,7 @@ class InProcess:
         # Every model of this process needs a name of its own in sys.modules.
         name = f"python_model_{model.name}_{model.module_name}_{id(self):x}"
         with api_host.running(self._host):
-            runner = ModelRunner(str(model.python_file), name, model.decoupled)
+            runner = ModelRunner(str(model.python_file), name, str(model.path), model.decoupled)
             runner.initialize(instance.arguments())
         return runner
 

@@ -93,7 +93,9 @@ class Keeper:
         """A child whose model is initialized, however long that takes. A worker thread."""
         instance = self._instance
         model = instance.model
-        child = process.start(instance.name, model.settings, model.control(instance.loop))
+        child = process.start(
+            instance.name, model.settings, model.control(instance.loop), model.template
+        )
         question = {
             "file": str(model.python_file),
             "module": model.module_name,

@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import core
+from backend_python.environments.environment import Environment, environments
 from backend_python.server.control import ModelControl
 from backend_python.server.found import model_file
 from backend_python.server.process import Settings, positive
+from backend_python.server.template import SharedTemplate, template
+from core.backend import Backend
+from core.config import ModelConfig
 from core.errors import invalid
 
 logger = logging.getLogger("core")
@@ -28,11 +32,12 @@ class PythonModel(core.Model):
     """
 
     mode: str = "process"
+    _environment: Environment | None = None  # None: the server's packages
 
     @property
     def python_file(self) -> Path:
         """model.py, or what is in its place."""
-        return model_file(self.config, self.path)
+        return file_of(self.config, self.path, self.backend)
 
     @property
     def decoupled(self) -> bool:
@@ -69,8 +74,13 @@ class PythonModel(core.Model):
 
     @property
     def module_name(self) -> str:
-        """The name that the model's file is imported as: "1.model" in a child, as in Triton."""
-        return f"{self.version}.{self.python_file.stem}"
+        """The name that the model's file is imported as in a child."""
+        return module_of(self.python_file, self.path)
+
+    @property
+    def template(self) -> SharedTemplate:
+        """What its children are forked from."""
+        return template if self._environment is None else self._environment.template
 
     @property
     def settings(self) -> Settings:
@@ -85,8 +95,9 @@ class PythonModel(core.Model):
         return positive(text, f"model '{self.name}': parameter {EXECUTE_TIMEOUT} is '{text}'")
 
     def load(self) -> None:
-        """Raises CoreError(INVALID) for a missing file or an unknown EXECUTION_MODE."""
-        check_file(self.python_file)
+        """Raises CoreError(INVALID) for a missing file, an unknown EXECUTION_MODE, or an environment that
+        models cannot run in. Takes minutes if that has to be unpacked or installed."""
+        check_file(self.python_file, self.backend)
         mode = self.parameter("EXECUTION_MODE", "process").lower()
         if mode not in MODES:
             raise invalid(
@@ -94,23 +105,52 @@ class PythonModel(core.Model):
                 f"expected one of {', '.join(MODES)}"
             )
         self.mode = mode
-        if environment := self.parameter("EXECUTION_ENV_PATH"):
-            logger.warning(
-                "model '%s': EXECUTION_ENV_PATH '%s' is not used, the model runs with the packages "
-                "of the server",
-                self.name,
-                environment,
-            )
         _ = self.settings, self.execute_timeout_s  # say now what is wrong with them
+        environment = open_environment(self.config, self.path, self.backend)
+        if environment is not None and mode != "process":
+            environments.release(environment)
+            raise invalid(
+                f"model '{self.name}': an environment of its own needs EXECUTION_MODE process, "
+                f"found '{mode}', which runs with the server's packages"
+            )
+        self._environment = environment
+
+    def unload(self) -> None:
+        """Let go of the environment."""
+        environment, self._environment = self._environment, None
+        if environment is not None:
+            environments.release(environment)
 
 
-def check_file(file: Path) -> None:
+def file_of(config: ModelConfig, version: Path, backend: Backend) -> Path:
+    """The model's file: of the version, or with the class in a folder of --backend-directory."""
+    if backend.folder is not None:
+        return backend.folder / (config.runtime or backend.runtime)
+    return model_file(config, version)
+
+
+def module_of(file: Path, version: Path) -> str:
+    """The name that the file is imported as, the same as in Triton: "1.model"; "model" where it is a
+    backend's."""
+    return f"{version.name}.{file.stem}" if file.is_relative_to(version) else file.stem
+
+
+def open_environment(config: ModelConfig, version: Path, backend: Backend) -> Environment | None:
+    """The environment of a model, to be released; None for the server's packages. CoreError(INVALID)."""
+    timeout_s = Settings(backend.config).timeout_s
+    return environments.open(config, version, backend.config, timeout_s, backend.folder)
+
+
+def check_file(file: Path, backend: Backend) -> None:
     """CoreError(INVALID) that names the file if it is missing, and what is there instead."""
     if file.is_file():
         return
     beside = sorted(entry.name for entry in file.parent.glob("*.py"))
     hint = f"; the folder has {', '.join(beside)}" if beside else ""
-    raise invalid(
-        f"Python model file not found in '{file}'{hint}. A Python model needs "
-        f"{file.name} in its version folder, or default_model_filename in config.pbtxt"
+    needs = (
+        f"A Python model needs {file.name} in its version folder, or default_model_filename in "
+        "config.pbtxt"
+        if backend.folder is None
+        else f"It is the folder of backend '{backend.name}'; runtime in config.pbtxt names the file in it"
     )
+    raise invalid(f"Python model file not found in '{file}'{hint}. {needs}")

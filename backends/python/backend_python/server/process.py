@@ -26,7 +26,7 @@ from backend_python.server.calls import Calls, replied
 from backend_python.server.control import OPERATIONS, ModelControl
 from backend_python.server.errors import unhealthy
 from backend_python.server.printed import Printed
-from backend_python.server.template import Ended, template
+from backend_python.server.template import Ended, SharedTemplate, template
 from core.errors import CoreError, Kind, invalid, unavailable
 
 logger = logging.getLogger("core")
@@ -61,10 +61,18 @@ class Process:
     write      sends a message; the connection's while it has the channel
     unsent     what the connection could not send before it gave the channel back
     pidfd      readable when the process has ended, also if something else still holds the channel
+    origin     what it is forked from
     """
 
-    def __init__(self, name: str, settings: Settings, control: ModelControl | None = None):
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        control: ModelControl | None = None,
+        origin: SharedTemplate = template,
+    ):
         self.name = name
+        self._origin = origin
         self._settings = settings
         self._control = control
         self._writing = threading.Lock()  # of write_now: a REPLY may come from the loop
@@ -80,7 +88,7 @@ class Process:
         try:
             with theirs:
                 fds = (theirs.fileno(), request_fd, response_fd, *self._printed.fds)
-                self._child = template.fork(fds, settings.timeout_s)
+                self._child = origin.fork(fds, settings.timeout_s)
         except BaseException:
             self._printed.abandon()
             self.sock.close()
@@ -154,7 +162,7 @@ class Process:
         protocol.close_fds(*self._fds)
         self._child.close()
         self._fds = ()
-        template.drop()
+        self._origin.drop()
 
     @property
     def ending(self) -> str:
@@ -232,13 +240,19 @@ class Process:
             raise Died from None
 
 
-def start(name: str, settings: Settings, control: ModelControl | None = None) -> Process:
+def start(
+    name: str,
+    settings: Settings,
+    control: ModelControl | None = None,
+    origin: SharedTemplate = template,
+) -> Process:
     """A child that runs and waits for its first message.
 
     control   for what its model asks about other models; None where it may not
+    origin    what it is forked from: the template of the model's environment
     """
     try:
-        process = Process(name, settings, control)
+        process = Process(name, settings, control, origin)
     except Ended:
         raise unhealthy(name) from None
     except TimeoutError:

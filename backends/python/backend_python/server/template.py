@@ -1,6 +1,7 @@
-"""The template process that children are forked from, from the server's side. Any thread.
+"""The template processes that children are forked from, from the server's side. Any thread.
 
-One for all Python models of the server: it starts with the first that needs it and ends with the last.
+One for all Python models that run with the server's packages, and one for each environment that others
+run in: it starts with the first that needs it and ends with the last.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from backend_python.protocol import FORKED, STATUS
 
@@ -60,19 +62,36 @@ class Child:
         os.close(self._report)
 
 
+class Command(NamedTuple):
+    """How a template is started; CONTROL follows the arguments.
+
+    variables   of its environment; None for those of the server
+    """
+
+    arguments: list[str]
+    variables: dict[str, str] | None = None
+
+
+def _own() -> Command:
+    """With the server's interpreter and packages."""
+    return Command([sys.executable, "-m", "backend_python.child.template"])
+
+
 class Template:
     """One template process.
 
     surroundings  that it was started in, and its children are
     """
 
-    def __init__(self) -> None:
+    def __init__(self, command: Callable[[], Command] = _own) -> None:
+        arguments, variables = command()
         self.surroundings = surroundings()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._popen = subprocess.Popen(
-                [sys.executable, "-m", "backend_python.child.template", str(theirs.fileno())],
+                [*arguments, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
+                env=variables,
                 pass_fds=[theirs.fileno()],
             )
 
@@ -111,10 +130,14 @@ class Template:
 
 
 class SharedTemplate:
-    """The template of this server. It starts with the first child; it ends with the last, or, if it is
-    kept, with `drop`."""
+    """The template of a server, or of one of its environments. It starts with the first child; it ends
+    with the last, or, if it is kept, with `drop`.
 
-    def __init__(self) -> None:
+    command   asked before each start, of the first and of those that replace one
+    """
+
+    def __init__(self, command: Callable[[], Command] = _own) -> None:
+        self._command = command
         self._lock = threading.Lock()
         self._holders = 0
         self._template: Template | None = None
@@ -144,12 +167,12 @@ class SharedTemplate:
                 self._template.close()
                 self._template = None
             if self._template is None:
-                self._template = Template()
+                self._template = Template(self._command)
             try:
                 child = self._template.fork(fds, timeout_s)
             except Ended:
                 self._template.close()
-                self._template = Template()
+                self._template = Template(self._command)
                 child = self._template.fork(fds, timeout_s)
             except TimeoutError:
                 self._template.close()

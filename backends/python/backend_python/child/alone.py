@@ -1,0 +1,81 @@
+"""The template of children in an environment of its own: `PYTHON .../child/alone.py CONTROL`.
+
+Started by file, and not by name, with an interpreter that knows nothing of the server's packages. It
+gets from them this package and triton_python_backend_utils, and nothing else: numpy and all that a
+model imports are the environment's. `PYTHON .../child/alone.py check` only tells, as the last line of
+what it prints, whether a child could run here: JSON with `python` (version), `executable`, `base` (the
+prefix that an environment is made from), and `numpy` (version) or `error`.
+
+The syntax is that of Python 3.6, so that older interpreters can say how old they are.
+"""
+
+import json
+import os
+import sys
+from importlib.machinery import PathFinder
+from typing import Any
+
+OLDEST = (3, 9)
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_OURS = ("backend_python", "triton_python_backend_utils")
+
+
+class Finder:
+    """Finds our two modules where the server has them, and nothing else that lies there."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+        if name not in _OURS:
+            return None
+        return PathFinder.find_spec(name, [os.path.dirname(_PACKAGE)])
+
+
+def check() -> Any:
+    """What `check` prints, as a dict."""
+    found = {
+        "python": list(sys.version_info[:3]),
+        "executable": sys.executable,
+        "base": os.path.realpath(sys.base_prefix),
+    }
+    if sys.version_info < OLDEST:
+        found["error"] = "it is too old"
+        return found
+    try:
+        import numpy
+    except ImportError as error:
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "numpy"
+        found["error"] = (
+            "it has no numpy" if missing else "its numpy cannot be imported: " + str(error)
+        )
+        return found
+    found["numpy"] = numpy.__version__
+    _template()
+    return found
+
+
+def _template() -> Any:
+    """The template, which finds plain.py where it looks for what is compiled."""
+    import numpy  # noqa: F401  with its bytecode; but what the server has installed stays as it is
+
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    from backend_python import plain
+
+    sys.modules["backend_python.compiled"] = plain
+    from backend_python.child import template
+
+    sys.dont_write_bytecode = before
+    return template
+
+
+def main() -> None:
+    if sys.path[:1] == [os.path.dirname(os.path.abspath(__file__))]:
+        del sys.path[0]  # our files are no top modules
+    sys.meta_path.insert(0, Finder)
+    if sys.argv[1] == "check":
+        print(json.dumps(check()))
+    else:
+        _template().main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,11 @@
+"""What is done with every byte of a channel: core's compiled modules.
+
+An interpreter that cannot import these, because it is not the server's, has plain.py in the place of this
+module; `child/alone.py` puts it there.
+"""
+
+from core.native.arrays import joined
+from core.native.frames import Frame, Reader, message
+from core.native.gather import gather
+
+__all__ = ["Frame", "Reader", "gather", "joined", "message"]

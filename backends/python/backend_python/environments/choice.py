@@ -1,0 +1,76 @@
+"""What a model's configuration says about its environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from backend_python.environments.settings import EnvironmentSettings
+from core.config import ModelConfig
+from core.errors import CoreError, invalid
+
+PATH = "EXECUTION_ENV_PATH"
+REQUIREMENTS = "REQUIREMENTS"
+DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
+FILE = "requirements.txt"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a model wants to run in: at least one of the two.
+
+    path           EXECUTION_ENV_PATH, "" for none
+    requirements   the file to install, None for none
+    """
+
+    model: str
+    path: str
+    requirements: Path | None
+
+    def error(self, problem: object) -> CoreError:
+        """That problem, and whose it is."""
+        what = (
+            f"requirements '{self.requirements}'" if self.requirements else f"{PATH} '{self.path}'"
+        )
+        return invalid(f"model '{self.model}': {what} {problem}")
+
+
+def chosen(
+    config: ModelConfig, version: Path, settings: EnvironmentSettings, beside: Path | None
+) -> Choice | None:
+    """None for a model that runs with the server's packages.
+
+    version   the version's directory
+    beside    the folder of the backend that runs the model, if it is a folder: it may bring an archive
+    CoreError(INVALID) for requirements that are not there.
+    """
+    path = _parameter(config, PATH) or ""
+    if path.startswith(DIRECTORY):
+        path = f"{version.parent}{path[len(DIRECTORY) :]}"
+    if not path and beside is not None:
+        # As in Triton: the name is that of the file which runs the model.
+        packed = beside / f"pb_exec_env_{config.runtime or 'model.py'}.tar.gz"
+        path = str(packed) if packed.is_file() else ""
+    file = _requirements(config, version, settings.installs and not path)
+    return Choice(config.name, path, file) if path or file else None
+
+
+def _parameter(config: ModelConfig, name: str) -> str | None:
+    return config.parameters[name].string_value if name in config.parameters else None
+
+
+def _requirements(config: ModelConfig, version: Path, looks: bool) -> Path | None:
+    """The file that REQUIREMENTS names; without that, one that is there if `looks`."""
+    name = _parameter(config, REQUIREMENTS)
+    if name == "" or (name is None and not looks):
+        return None
+    wanted = (name or FILE).removeprefix(f"{DIRECTORY}/")
+    for folder in (version, version.parent):
+        if (folder / wanted).is_file():
+            return folder / wanted
+    if name is None:
+        return None
+    raise invalid(
+        f"model '{config.name}': there is no file '{wanted}', which parameter {REQUIREMENTS} names, "
+        f"in '{version}' or '{version.parent}'"
+    )

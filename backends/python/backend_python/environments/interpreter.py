@@ -1,0 +1,191 @@
+"""One Python interpreter: how it is started, and whether models can run in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import backend_python
+from backend_python.environments import Unusable
+from backend_python.server.template import Command
+
+_PACKAGE = Path(backend_python.__file__).parent
+_ALONE = _PACKAGE / "child" / "alone.py"
+# For bash: activate, folder of programs, folder of libraries, command. What was packed elsewhere may
+# still name its old place. Libraries come last, since bash itself is to run with the system's.
+_ACTIVATED = """
+source "$0" || exit
+export PATH="$1:$PATH"
+[ -z "${VIRTUAL_ENV-}" ] || export VIRTUAL_ENV="${1%/bin}"
+[ -z "$2" ] || export LD_LIBRARY_PATH="$2${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+shift 2
+exec "$@"
+"""
+_MOST_LINES = 20  # of what a program has printed, in an error
+
+OLDEST = "3.9"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an interpreter tells about itself.
+
+    base      the prefix that it, or the environment that it is in, comes from
+    problem   why models cannot run in it, "" if they can
+    """
+
+    version: str
+    executable: str
+    base: str
+    problem: str
+
+    @property
+    def too_old(self) -> bool:
+        return _numbers(self.version) < _numbers(OLDEST)
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """An interpreter by its path, as an environment starts it.
+
+    activate    a script for bash that is sourced before, "" for none
+    libraries   a folder that is put before LD_LIBRARY_PATH, "" for none; as Triton does for conda's
+    """
+
+    python: str
+    activate: str = ""
+    libraries: str = ""
+
+    @staticmethod
+    def of_folder(folder: Path) -> Interpreter:
+        """That of an environment's folder, or of its bin. Unusable if there is none."""
+        if folder.name == "bin" and (folder / "python").exists():
+            folder = folder.parent
+        binaries = folder / "bin"
+        for name in ("python", "python3"):
+            python = binaries / name
+            if python.exists() and os.access(python, os.X_OK):
+                activate = binaries / "activate"
+                plain = (folder / "pyvenv.cfg").exists()
+                return Interpreter(
+                    str(python),
+                    str(activate) if activate.is_file() else "",
+                    "" if plain else str(folder / "lib"),
+                )
+        there = ", ".join(sorted(each.name for each in folder.iterdir())[:10]) or "nothing"
+        raise Unusable(
+            f"has no program bin/python, but {there}; expected the folder of an environment"
+        )
+
+    def start(self, *arguments: str) -> Command:
+        """A program of this interpreter, with that script activated."""
+        command = [self.python, *arguments]
+        variables = self._variables()
+        binaries = os.path.dirname(self.python)
+        if self.activate and (bash := shutil.which("bash")):
+            found = [self.activate, binaries, self.libraries]
+            return Command([bash, "-c", _ACTIVATED, *found, *command], variables)
+        variables["PATH"] = _before(binaries, variables.get("PATH", os.defpath))
+        if self.libraries:
+            rest = variables.get("LD_LIBRARY_PATH", "")
+            variables["LD_LIBRARY_PATH"] = _before(self.libraries, rest)
+        return Command(command, variables)
+
+    def template(self) -> Command:
+        """The template of its children."""
+        return self.start(str(_ALONE))
+
+    def run(self, *arguments: str) -> None:
+        """Run a program to its end. Unusable, with its last lines, if it fails."""
+        command = self.start(*arguments)
+        ended = _run(command, None)
+        if ended.returncode:
+            raise Unusable(f"'{arguments[0]}' failed: {ending(ended)}")
+
+    def find(self, timeout_s: float) -> Found:
+        """Ask it. Unusable if it does not answer as a Python interpreter would."""
+        try:
+            ended = _run(self.start(str(_ALONE), "check"), timeout_s)
+        except subprocess.TimeoutExpired:
+            raise Unusable(
+                f"'{self.python}' does not answer within {timeout_s} seconds; "
+                "--backend-config=python,stub-timeout-seconds=N allows more"
+            ) from None
+        try:
+            told: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+            version = ".".join(map(str, told["python"]))
+            found = Found(version, told["executable"], told["base"], told.get("error", ""))
+        except (ValueError, LookupError, TypeError):
+            raise Unusable(
+                f"'{self.python}' does not run as Python {OLDEST} or later: {ending(ended)}"
+            ) from None
+        return found
+
+    def _variables(self) -> dict[str, str]:
+        """The server's environment variables, without what makes another interpreter find its packages."""
+        variables = dict(os.environ)
+        for name in ("PYTHONHOME", "PYTHONEXECUTABLE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"):
+            variables.pop(name, None)
+        if path := variables.pop("PYTHONPATH", ""):
+            kept = [each for each in path.split(os.pathsep) if each and not _is_ours(each)]
+            if kept:
+                variables["PYTHONPATH"] = os.pathsep.join(kept)
+        return variables
+
+
+def checked(interpreter: Interpreter, timeout_s: float) -> Found:
+    """Unusable if models cannot run in it."""
+    found = interpreter.find(timeout_s)
+    if found.problem:
+        raise Unusable(
+            f"its Python {found.version} ('{found.executable}') cannot run models: {found.problem}; "
+            f"they need Python {OLDEST} or later with numpy"
+        )
+    return found
+
+
+def ending(ended: subprocess.CompletedProcess[str]) -> str:
+    """How a program ended, and the last lines that it has printed."""
+    lines = (ended.stdout + ended.stderr).strip().splitlines()[-_MOST_LINES:]
+    status = ended.returncode
+    how = f"signal {-status}" if status < 0 else f"exit status {status}"
+    return "\n".join([how, *lines])
+
+
+def _run(command: Command, timeout_s: float | None) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command.arguments,
+            env=command.variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+        )
+    except OSError as error:
+        raise Unusable(f"'{command.arguments[0]}' cannot be started: {error}") from None
+
+
+def _is_ours(folder: str) -> bool:
+    """Whether the server's own packages come from that folder."""
+    here = os.path.realpath(folder)
+    homes = {_PACKAGE.parent}
+    for name in ("core", "numpy"):
+        if (file := getattr(sys.modules.get(name), "__file__", None)) is not None:
+            homes.add(Path(file).parents[1])
+    return here in {os.path.realpath(home) for home in homes}
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")[:2]))
+
+
+def _before(folder: str, rest: str) -> str:
+    return f"{folder}{os.pathsep}{rest}" if rest else folder

@@ -1,0 +1,105 @@
+"""A requirements.txt becomes a virtual environment: by uv where it is installed, else by venv and pip."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from backend_python.environments import Unusable
+from backend_python.environments.interpreter import Found, Interpreter, ending
+
+logger = logging.getLogger("core")
+
+_OTHERS = ("-r", "--requirement", "-c", "--constraint")
+
+
+def key(file: Path, base: Found) -> str:
+    """Equal for requirements that give equal environments, whichever model they belong to.
+
+    It is of the texts, of what they name on the disk (times and sizes), and of the interpreter.
+    """
+    digest = hashlib.sha256(f"{base.version}\n{base.base}\n".encode())
+    _add(digest, file, set())
+    return digest.hexdigest()[:32]
+
+
+def install(file: Path, base: Interpreter, folder: Path, model: str) -> None:
+    """Make a virtual environment in `folder`, where nothing is. May take minutes.
+
+    Relative paths in the file are relative to its folder. Unusable, with the installer's last lines.
+    """
+    beside = os.path.dirname(
+        sys.executable
+    )  # installed with the server, whose folder may be on no path
+    uv = shutil.which("uv", path=f"{beside}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
+    python = str(folder / "bin" / "python")
+    logger.info("model '%s': installing '%s' with %s", model, file, uv or "pip")
+    start = time.monotonic()
+    if uv:
+        commands = [
+            [uv, "venv", "--quiet", "--python", base.python, str(folder)],
+            [uv, "pip", "install", "--python", python, "-r", str(file)],
+        ]
+    else:
+        commands = [
+            [base.python, "-m", "venv", str(folder)],
+            [python, "-m", "pip", "--disable-pip-version-check", "install", "-r", str(file)],
+        ]
+    for command in commands:
+        _run(command, base, file)
+    logger.info("model '%s': installed '%s' in %.1f s", model, file, time.monotonic() - start)
+
+
+def _run(command: list[str], base: Interpreter, file: Path) -> None:
+    try:
+        ended = subprocess.run(
+            command,
+            cwd=file.parent,
+            env=base.start().variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+    except OSError as error:
+        raise Unusable(f"'{command[0]}' cannot be started: {error}") from None
+    if ended.returncode:
+        ended.stderr = ""
+        raise Unusable(f"'{' '.join(command)}' failed: {ending(ended)}")
+
+
+def _add(digest: hashlib._Hash, file: Path, seen: set[Path]) -> None:
+    """A file of requirements, and those that it names."""
+    if file in seen:
+        return
+    seen.add(file)
+    try:
+        text = file.read_text(errors="surrogateescape")
+    except OSError as error:
+        raise Unusable(f"cannot be read: {error}") from None
+    digest.update(f"{text}\0".encode("utf-8", "surrogateescape"))
+    for line in text.splitlines():
+        words = line.split("#")[0].replace("=", " ", 1 if line.startswith("--") else 0).split()
+        for word in words:
+            named = file.parent / word.removeprefix("file://")
+            if words[0] in _OTHERS and word != words[0] and named.is_file():
+                _add(digest, named, seen)
+            elif os.sep in word or word.startswith("."):
+                _add_place(digest, named)
+
+
+def _add_place(digest: hashlib._Hash, place: Path) -> None:
+    """What lies there: a package, a folder of packages."""
+    try:
+        for each in sorted([place, *place.rglob("*")]):
+            about = each.stat()
+            digest.update(f"{each.resolve()}\n{about.st_mtime_ns}\n{about.st_size}\0".encode())
+    except OSError:
+        return  # it is no path, or the installer says what is wrong with it

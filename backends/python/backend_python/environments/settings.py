@@ -1,0 +1,40 @@
+"""What --backend-config=python,… says about environments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.errors import invalid
+
+CACHE = "environment-cache-directory"
+MOST = "environment-max-byte-size"
+INSTALL = "install-requirements"
+
+_WORDS = {"": False, "false": False, "0": False, "true": True, "1": True}
+
+
+class EnvironmentSettings:
+    """Raises CoreError(INVALID) for values that make no sense.
+
+    cache      the folder to keep environments in; None: a temporary one
+    most       bytes that an archive may hold, unpacked
+    installs   whether a requirements.txt that no parameter names is installed too
+    """
+
+    def __init__(self, given: dict[str, str]):
+        directory = given.get(CACHE, "")
+        if directory and not Path(directory).is_absolute():
+            raise _wrong(CACHE, directory, "an absolute path")
+        self.cache = Path(directory) if directory else None
+        most = given.get(MOST, str(1 << 35))
+        if not (most.isascii() and most.isdigit() and int(most)):
+            raise _wrong(MOST, most, "a positive number")
+        self.most = int(most)
+        word = given.get(INSTALL, "").lower()
+        if word not in _WORDS:
+            raise _wrong(INSTALL, word, "true or false")
+        self.installs = _WORDS[word]
+
+
+def _wrong(name: str, found: str, expected: str) -> Exception:
+    return invalid(f"--backend-config=python,{name}={found}: expected {expected}")
