@@ -200,7 +200,7 @@ class ClassModel:
         if len(names) == 1:
             return {names[0]: answer}
         if isinstance(answer, tuple) and len(answer) == len(names):
-            return {name: values for name, values in zip(names, answer)}  # noqa: B905  Python 3.9
+            return {name: answer[i] for i, name in enumerate(names)}
         raise TritonModelException(
             f"predict returned a {type(answer).__name__} for the outputs {', '.join(names)}; expected a "
             "dict with their names, or a tuple"

@@ -205,6 +205,18 @@ def test_a_vector_stays_a_vector(serve):
     assert server.ask({"x": X[0]})["y"].tolist() == [1]
 
 
+def test_a_tuple_is_the_outputs_in_order(serve):
+    server = serve(
+        "class Model:\n    def predict(self, X):\n        return X + 1, X + 2\n",
+        config_of([("x", "FP32", "-1, 2")], [("a", "FP32", "-1, 2"), ("b", "FP32", "-1, 2")]),
+    )
+
+    answer = server.ask({"x": X})
+
+    np.testing.assert_array_equal(answer["a"], X + 1)
+    np.testing.assert_array_equal(answer["b"], X + 2)
+
+
 @pytest.mark.parametrize(
     "source,text",
     [
