@@ -16,7 +16,7 @@ proto.py messages.py     the message classes, in a descriptor pool of our own
 model_config.proto       their source; compile.py makes model_config.binpb and messages.pyi of it
 """
 
-from core.config.autofill import entries, fill
+from core.config.autofill import SETTINGS, entries, fill
 from core.config.complete import complete
 from core.config.json_form import parse_json, to_json
 from core.config.messages import ModelConfig
@@ -27,6 +27,7 @@ from core.config.text import parse_text
 from core.config.validation import validate, validate_source
 
 __all__ = [
+    "SETTINGS",
     "InputSpec",
     "ModelConfig",
     "OutputSpec",

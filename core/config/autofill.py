@@ -61,6 +61,22 @@ FORMATS = (
     Format("python", "model.py"),
 )
 
+SETTINGS = "model-settings.json"
+
+# What the Python backend serves without a model.py. Triton knows none of them, so they come after all
+# that it knows.
+PYTHON_FILES = (
+    SETTINGS,
+    "model.skops",
+    "model.ubj",
+    "model.json",
+    "model.bst",
+    "model.txt",
+    "model.joblib",
+    "model.pkl",
+    "model.pickle",
+)
+
 
 def entries(version_directory: Path) -> frozenset[str]:
     """Names in a directory as `fill` wants them: folders end with "/". Raises OSError."""
@@ -87,7 +103,10 @@ def fill(config: ModelConfig, model_name: str, version_entries: Collection[str] 
     if (found := _format(config, version_entries)) is not None:
         _write(config, found)
     elif not (config.backend or config.platform or config.default_model_filename):
-        _fill_from_name(config, model_name)
+        if "." not in model_name and any(file in version_entries for file in PYTHON_FILES):
+            _write(config, FORMATS[-1])  # which of them it is, the backend looks for
+        else:
+            _fill_from_name(config, model_name)
 
 
 def _format(config: ModelConfig, version_entries: Collection[str]) -> Format | None:

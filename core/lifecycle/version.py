@@ -71,7 +71,7 @@ class ModelVersion:
     @property
     def path(self) -> Path:
         """The version's folder."""
-        return self.directory / str(self.version)
+        return self.source.path(self.version)
 
     @property
     def content(self) -> str:

@@ -17,6 +17,7 @@ from core.repository.source import (
     ModelSource,
     Repository,
     first_version_entries,
+    is_flat,
     shared_stamp,
     version_stamps,
 )
@@ -187,6 +188,7 @@ class Catalog:
             shared=shared_stamp(listing),
             config_stamp=config_stamp,
             overridden=overridden,
+            flat=is_flat(listing),
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from core.config import ModelConfig
+from core.config import SETTINGS, ModelConfig
 
 Listing = Mapping[str, str]
 """Every entry below a model's folder: relative path with "/" → stamp that changes with the entry.
@@ -83,6 +83,7 @@ class ModelSource:
     shared        stamp of all other files but the configuration (labels, warmup data, …)
     config_stamp  stamp of the configuration file, "" if there is none
     overridden    it came with a load request, so no other source is the same
+    flat          the folder of the model is that of its one version
     """
 
     name: str
@@ -92,6 +93,11 @@ class ModelSource:
     shared: str
     config_stamp: str
     overridden: bool = False
+    flat: bool = False
+
+    def path(self, version: int) -> Path:
+        """A version's folder."""
+        return self.directory.path if self.flat else self.directory.path / str(version)
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -108,8 +114,18 @@ def version_number(folder: str) -> int | None:
     return None
 
 
+def is_flat(listing: Listing) -> bool:
+    """Whether a folder is laid out for MLServer: model-settings.json, and no folders of versions."""
+    folders = (path.partition("/") for path in listing)
+    return SETTINGS in listing and not any(
+        slash and version_number(name) is not None for name, slash, _ in folders
+    )
+
+
 def version_stamps(listing: Listing) -> dict[int, str]:
-    """Stamp of each version's folder, by number."""
+    """Stamp of each version's folder, by number. A flat folder is version 1."""
+    if is_flat(listing):
+        return {1: shared_stamp(listing)}
     entries: dict[int, list[str]] = {}
     for path, stamp in listing.items():
         folder, slash, _ = path.partition("/")
@@ -133,16 +149,20 @@ def shared_stamp(listing: Listing) -> str:
 
 
 def first_version_entries(listing: Listing) -> frozenset[str]:
-    """Names in the version's folder that comes first in the order of text; folders end with "/"."""
+    """Names in the version's folder that comes first in the order of text; folders end with "/".
+
+    A model-settings.json may also lie beside the versions.
+    """
+    beside = frozenset({SETTINGS} & set(listing))
     folders = sorted(
         path
         for path in listing
         if path.endswith("/") and path.count("/") == 1 and version_number(path[:-1]) is not None
     )
     if not folders:
-        return frozenset()
+        return beside
     names = (path.removeprefix(folders[0]) for path in listing if path.startswith(folders[0]))
-    return frozenset(name for name in names if name and "/" not in name[:-1])
+    return beside.union(name for name in names if name and "/" not in name[:-1])
 
 
 def _digest(entries: list[str]) -> str:

@@ -32,7 +32,7 @@ def models():
 def server(models, pytestconfig):
     launcher = Launcher(pytestconfig)
     launcher.kind = "core"
-    names = ["digits", "breast_cancer", "linear", "preprocess"]
+    names = ["digits", "breast_cancer", "linear", "iris", "preprocess"]
     yield launcher.start(names, source=models)
     launcher.stop_all(wait=True)
 
@@ -73,6 +73,17 @@ def test_tritonclient_grpc_gets_photographs_and_digits(server):
     ]
     assert lines[2].startswith("digits: ")
     assert int(lines[2].split()[1]) >= 85
+
+
+def test_a_class_without_a_configuration_tells_irises_apart(server):
+    data = datasets.load_iris()
+    flowers = tritonclient.http.InferInput("X", data.data.shape, "FP64")
+    flowers.set_data_from_numpy(data.data)
+
+    with tritonclient.http.InferenceServerClient(server.http_address) as client:
+        kinds = client.infer("iris", [flowers]).as_numpy("predict").ravel()
+
+    assert (kinds == data.target).mean() > 0.9
 
 
 def test_plain_http_gets_what_the_regression_says(server):

@@ -5,6 +5,7 @@
     api/       what model.py imports as triton_python_backend_utils
     environments/   other interpreters and packages than the server's
     runner.py  loads model.py and calls it; in a child, or in the server's process
+    adapters/  make a TritonPythonModel of what is none: estimators, folders for MLServer, other classes
     compiled.py · plain.py   what is done with every byte: with core.native, and without
     both ends of the channel: protocol.py messages · arena.py shared memory · layout.py tensors in it ·
     strings.py BYTES · PROTOCOL.md explains it

@@ -61,11 +61,29 @@ def load_module(file: str, name: str, version: str = "") -> ModuleType:
     return module
 
 
+def model_class(file: str, module_name: str, version: str = "") -> Any:
+    """The file's TritonPythonModel, or what `adapters` makes of a file without one. Raises what the
+    file raises; AttributeError if no class in it could be served."""
+    from backend_python.adapters.formats import SETTINGS, is_model
+
+    if os.path.basename(file) == SETTINGS or is_model(file):
+        from backend_python.adapters.choice import model_of
+
+        return model_of(file)
+    module = load_module(file, module_name, version)
+    if not hasattr(module, CLASS):
+        from backend_python.adapters import seldon
+
+        if seldon.has_class(module):
+            return seldon.ClassModel(module, file)
+    return getattr(module, CLASS)
+
+
 def complete(
     file: str, module_name: str, version: str, model_name: str, config: str
 ) -> dict[str, Any] | None:
     """What the model's auto_complete_config makes of `config` (JSON); None if it has no such function."""
-    model = getattr(load_module(file, module_name, version), CLASS)
+    model = model_class(file, module_name, version)
     if not hasattr(model, "auto_complete_config"):
         return None
     completed = model.auto_complete_config(ModelConfig(config))
@@ -86,7 +104,7 @@ class ModelRunner:
     def __init__(self, file: str, module_name: str, version: str, decoupled: bool):
         self._file = file
         self._decoupled = decoupled
-        self._model = getattr(load_module(file, module_name, version), CLASS)()
+        self._model = model_class(file, module_name, version)()
         self._execute = getattr(self._model, "execute", None)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loop_runs = False  # on a thread of its own

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from backend_python import protocol
+from backend_python.adapters.formats import SETTINGS
 from backend_python.environments.environment import environments
 from backend_python.runner import CLASS
 from backend_python.server import process
@@ -30,8 +31,11 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     """
     file = file_of(config, path, backend)
     check_file(file, backend)
-    if cannot_complete(file.read_bytes()):
-        return
+    if file.suffix == ".py":
+        if cannot_complete(file.read_bytes()):
+            return
+    elif config.input and config.output and file.name != SETTINGS:
+        return  # a file that is no code adds nothing to that
     environment = open_environment(config, path, backend)
     try:
         origin = template if environment is None else environment.template

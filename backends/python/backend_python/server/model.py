@@ -11,6 +11,7 @@ from typing import Any
 import core
 from backend_python.environments.environment import Environment, environments
 from backend_python.server.control import ModelControl
+from backend_python.server.found import model_file
 from backend_python.server.process import Settings, positive
 from backend_python.server.template import SharedTemplate, template
 from core.backend import Backend
@@ -19,7 +20,6 @@ from core.errors import invalid
 
 logger = logging.getLogger("core")
 
-DEFAULT_FILE = "model.py"
 EXECUTE_TIMEOUT = "EXECUTE_TIMEOUT_SECONDS"
 MODES = ("process", "thread", "inline")
 
@@ -36,6 +36,7 @@ class PythonModel(core.Model):
 
     @property
     def python_file(self) -> Path:
+        """model.py, or what is in its place."""
         return file_of(self.config, self.path, self.backend)
 
     @property
@@ -122,10 +123,10 @@ class PythonModel(core.Model):
 
 
 def file_of(config: ModelConfig, version: Path, backend: Backend) -> Path:
-    """The file with the class: of the version, or of a folder of --backend-directory."""
+    """The model's file: of the version, or with the class in a folder of --backend-directory."""
     if backend.folder is not None:
         return backend.folder / (config.runtime or backend.runtime)
-    return version / (config.default_model_filename or DEFAULT_FILE)
+    return model_file(config, version)
 
 
 def module_of(file: Path, version: Path) -> str:

@@ -1,0 +1,24 @@
+"""Import of a library that a model needs."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from backend_python.api.errors import TritonModelException
+
+
+def needed(module: str, distribution: str, why: str) -> Any:
+    """The imported module. TritonModelException that says what to install if it is not there.
+
+    why   what cannot be done without it, such as "reading 'model.skops'"
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and not (module + ".").startswith(error.name + "."):
+            raise
+        raise TritonModelException(
+            f"{why} needs the package '{module.partition('.')[0]}', which is not installed where the "
+            f"model runs; try: pip install {distribution}"
+        ) from None
