@@ -62,8 +62,10 @@ INLINE_BELOW = 1 << 15  # bytes; more lie in an arena
 MOST_RELEASED = 0xFFFF
 MOST_BYTES = 1 << 28  # of one message; tensors do not travel in messages
 
-# server ⇄ template
-ASKED = 6  # file descriptors of a request: channel, inputs, outputs, output, error, status
+# server ⇄ template, server → worker
+ASKED = 6  # most file descriptors of a request: channel, inputs, outputs, output, error, status
+CHILD = b"f"  # with all of them
+WORKER = b"w"  # control, output, error, status
 FORKED = struct.Struct("<i")  # the process id; with the pidfd beside it
 STATUS = struct.Struct("<i")  # exit status, or the negative number of a signal
 

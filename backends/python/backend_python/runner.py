@@ -184,7 +184,7 @@ class ModelRunner:
         if not self._loop_runs:
             self._loop = self._loop or asyncio.new_event_loop()
             self._loop_runs = True
-            threading.Thread(target=self._loop.run_forever, name="execute", daemon=True).start()
+            threading.Thread(target=_run, args=(self._loop,), name="execute", daemon=True).start()
         assert self._loop is not None
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         future.add_done_callback(lambda done: ended(done.exception()))
@@ -205,6 +205,12 @@ class ModelRunner:
 
             self._loop = asyncio.new_event_loop()
         return self._loop.run_until_complete(coroutine)
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Until `finalize` stops it."""
+    loop.run_forever()
+    loop.close()
 
 
 def checked_readiness(returned: Any) -> bool:

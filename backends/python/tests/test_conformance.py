@@ -118,5 +118,9 @@ class TestProcess(PythonModels):
     pass
 
 
+class TestShared(PythonModels):
+    mode = "shared"
+
+
 class TestThread(PythonModels):
     mode = "thread"

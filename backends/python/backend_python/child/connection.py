@@ -84,6 +84,14 @@ class Connection:
         """End the process soon after the server has gone, also while the model computes."""
         threading.Thread(target=self._watch, name="watch", daemon=True).start()
 
+    def close(self) -> None:
+        """Nothing is sent or received any more, and the threads of this class end. The socket is to
+        stay open as long as somebody may still have it from here."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        self._close()
+        self._held.close()
+
     # sending ---------------------------------------------------------------
 
     def begin(self, batch: int) -> None:
@@ -355,6 +363,7 @@ class Connection:
             self._closed = True
             for box in list(self._awaited):
                 self._wake(box)
+            self._notify()
 
     def _dispatch(self, frame: Frame) -> None:
         if frame.kind == protocol.CANCEL:

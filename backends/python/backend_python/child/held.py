@@ -27,6 +27,7 @@ class Held:
         self._since_ns = 0  # time.monotonic_ns of the first; main thread
         self._count = 0  # of all that have been held
         self._watched = False  # the thread looks after them
+        self._closed = False
         self._wake: threading.Semaphore | None = None  # None before the thread has been started
 
     def may_wait(self, now_ns: int) -> bool:
@@ -51,12 +52,18 @@ class Held:
         self.messages.clear()
         return messages
 
+    def close(self) -> None:
+        """Nothing will be held any more."""
+        self._closed = True
+        if self._wake is not None:
+            self._wake.release()
+
     def _watch(self) -> None:
         """Look from time to time, without a lock: what changes meanwhile is seen the next time."""
         assert self._wake is not None
-        while self._wake.acquire():
+        while self._wake.acquire() and not self._closed:
             quiet = 0
-            while quiet < _QUIET or self._stays_watched():
+            while (quiet < _QUIET and not self._closed) or self._stays_watched():
                 before = self._count
                 time.sleep(_PERIOD_S)
                 quiet = quiet + 1 if self._count == before else 0

@@ -29,28 +29,33 @@ _OOM_SCORE = 100  # a tenth of the machine's memory
 
 
 class Child:
-    """The model and its channel. Main thread, but for what says otherwise."""
+    """The model and its channel. One thread, but for what says otherwise: the main one, or in a worker
+    one for each.
 
-    def __init__(self, channel: int, inputs: int, outputs: int):
-        sock = socket.socket(fileno=channel)
+    printed   file descriptors of what the model prints
+    """
+
+    def __init__(
+        self, sock: socket.socket, inputs: int, outputs: int, printed: tuple[int, int] = (1, 2)
+    ):
         self._in = arena.Receiver(inputs, writable=True)
-        self._connection = Connection(sock, self._in, arena.Sender(outputs))
-        self._host = ChildHost(self._connection)
+        self.connection = self._connection = Connection(sock, self._in, arena.Sender(outputs))
+        self.host = self._host = ChildHost(self._connection)
+        self._printed = printed
         self._runner: runner.ModelRunner | None = None
         self._decoder: messages.RequestDecoder
         self._decoupled = False
         self._name = ""  # of the instance
-        api_host.set_process_host(self._host)
+        self.module = ""  # what the model's file has been imported as
 
     def serve(self) -> None:
         """Answer messages until FINALIZE, or until the server has gone."""
-        self._connection.watch()
         self._connection.send(protocol.READY)
         try:
             while self._handle(self._connection.next_work()):
                 pass
         except Closed:
-            _print_to_nobody()
+            print_to_nobody(*self._printed)
             self._finalize()
 
     def _handle(self, frame: Frame) -> bool:
@@ -80,6 +85,7 @@ class Child:
     def _initialize(self, what: dict[str, Any]) -> dict[str, Any]:
         self._decoupled = what["decoupled"]
         self._host.model_directory = what["directory"]
+        self.module = what["module"]
         self._decoder = messages.RequestDecoder(
             self._host, self._in, what["outputs"], self._decoupled
         )
@@ -172,20 +178,34 @@ def main(channel: int, inputs: int, outputs: int) -> None:
 
     Does not return: it ends the process.
     """
+    begin(channel, inputs, outputs)
+    child = Child(socket.socket(fileno=channel), inputs, outputs)
+    api_host.set_process_host(child.host)
+    child.connection.watch()
+    with contextlib.suppress(Closed):
+        child.serve()
+    end()
+
+
+def begin(*fds: int) -> None:
+    """What a process of models does before all else.
+
+    fds   for this process only, and not for what its models start
+    """
     # What a model's folder holds stays as it is, and what is imported from it is what it holds now.
     sys.dont_write_bytecode = True
     _leave_ending_to_the_server()
     _go_before_the_server()
     draw_own_numbers()
-    for fd in (channel, inputs, outputs):
-        os.set_inheritable(fd, False)  # not for what the model starts
+    for fd in fds:
+        os.set_inheritable(fd, False)
     sys.argv[:] = [""]
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(line_buffering=True)  # what the model prints is seen at once
-    try:
-        Child(channel, inputs, outputs).serve()
-    except Closed:
-        pass
+
+
+def end() -> None:
+    """The last thing that it does. Does not return."""
     # Not sys.exit: threads that a model left running would be waited for.
     atexit._run_exitfuncs()
     sys.stdout.flush()
@@ -193,10 +213,10 @@ def main(channel: int, inputs: int, outputs: int) -> None:
     os._exit(0)
 
 
-def _print_to_nobody() -> None:
+def print_to_nobody(*fds: int) -> None:
     """The server has gone, and with it the reader of what the model prints: it is no error to print."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for fd in (1, 2):
+    for fd in fds:
         os.dup2(nowhere, fd)
     os.close(nowhere)
 

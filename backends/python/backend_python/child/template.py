@@ -13,9 +13,11 @@ import signal
 import socket
 import sys
 import warnings
+from collections.abc import Callable
 
 from backend_python.child import main as child
-from backend_python.protocol import ASKED, FORKED, STATUS
+from backend_python.child import worker
+from backend_python.protocol import ASKED, CHILD, FORKED, STATUS
 
 
 class Template:
@@ -44,21 +46,26 @@ class Template:
         message, fds, _, _ = socket.recv_fds(self._control, 1, ASKED)
         if not message:
             return None
-        channel, inputs, outputs, out, err, status = fds
+        *channels, out, err, status = fds
         with warnings.catch_warnings():  # of those threads
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if not pid:
-            self._become_child(channel, inputs, outputs, (out, err), status)
+            main = child.main if message == CHILD else worker.main
+            self._become(main, channels, (out, err), status)
         pidfd = os.pidfd_open(pid)  # nobody else reaps: it is that process
         self._children[pidfd] = (pid, status)
-        for fd in (channel, inputs, outputs, out, err):
+        for fd in (*channels, out, err):
             os.close(fd)
         socket.send_fds(self._control, [FORKED.pack(pid)], [pidfd])
         return pidfd
 
-    def _become_child(
-        self, channel: int, inputs: int, outputs: int, printed: tuple[int, int], status: int
+    def _become(
+        self,
+        main: Callable[..., None],
+        channels: list[int],
+        printed: tuple[int, int],
+        status: int,
     ) -> None:
         """In the new process: forget the template, and serve. Does not return."""
         try:
@@ -71,7 +78,7 @@ class Template:
                 os.close(pidfd)
                 os.close(other)
             gc.enable()
-            child.main(channel, inputs, outputs)
+            main(*channels)
         except BaseException:
             sys.excepthook(*sys.exc_info())
         finally:

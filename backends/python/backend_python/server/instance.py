@@ -23,7 +23,8 @@ class PythonInstance(core.ModelInstance):
 
     def open(self) -> None:
         """Start the model and let it initialize; CoreError with its own text if it raises."""
-        self._way = Keeper(self) if self.model.mode == "process" else InProcess(self)
+        in_a_child = self.model.mode in ("process", "shared")
+        self._way = Keeper(self) if in_a_child else InProcess(self)
         self._way.open()
 
     def begin(self, batch: Batch, done: Done) -> None:

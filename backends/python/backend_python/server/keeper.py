@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class Keeper:
-    """The model runs in a child; this side only passes messages, on the loop."""
+    """The model runs in a child, or in a worker; this side only passes messages, on the loop."""
 
     def __init__(self, instance: PythonInstance):
         self._instance = instance
@@ -96,11 +96,11 @@ class Keeper:
         instance = self._instance
         model = instance.model
         child = process.start(
-            instance.name, model.settings, model.control(instance.loop), model.template
+            instance.name, model.settings, model.control(instance.loop), model.origin
         )
         question = {
             "file": str(model.python_file),
-            "module": model.module_name,
+            "module": self._module_name(child),
             "directory": str(model.path),
             "outputs": model.outputs + model.states,
             "decoupled": model.decoupled,
@@ -126,6 +126,13 @@ class Keeper:
             raise internal(answer["error"])
         self._tells_readiness = bool(answer.get("tells_readiness"))
         return child
+
+    def _module_name(self, child: Process) -> str:
+        """In a worker, every instance needs a name of its own in sys.modules."""
+        model = self._instance.model
+        if model.mode == "process":
+            return model.module_name
+        return f"python_model_{model.name}_{model.module_name}_{id(child):x}"
 
     def _begin_to_start(self, child: Process) -> None:
         with self._lock:
@@ -251,7 +258,7 @@ class Keeper:
         with self._lock:
             self._closed = True
             if self._starting is not None:
-                self._starting.kill_soon()
+                self._starting.give_up()
         detached: Future[Connection | None] = Future()
         revived: Future[None] = Future()
         self._instance.loop.call_soon_threadsafe(self._detach, detached, revived)

@@ -12,7 +12,8 @@ import core
 from backend_python.environments.environment import Environment, environments
 from backend_python.server.control import ModelControl
 from backend_python.server.found import model_file
-from backend_python.server.process import Settings, positive
+from backend_python.server.process import Origin, Settings, positive
+from backend_python.server.shared import worker
 from backend_python.server.template import SharedTemplate, template
 from core.backend import Backend
 from core.config import ModelConfig
@@ -21,13 +22,15 @@ from core.errors import invalid
 logger = logging.getLogger("core")
 
 EXECUTE_TIMEOUT = "EXECUTE_TIMEOUT_SECONDS"
-MODES = ("process", "thread", "inline")
+WORKER = "SHARED_WORKER"
+DEFAULT_WORKER = "shared"
+MODES = ("process", "shared", "thread", "inline")
 
 
 class PythonModel(core.Model):
     """Checks at load that there is something to run.
 
-    mode       where execute runs: "process", "thread" or "inline"
+    mode       where execute runs: "process", "shared", "thread" or "inline"
     decoupled  whether a request may have any number of answers
     """
 
@@ -79,8 +82,15 @@ class PythonModel(core.Model):
 
     @property
     def template(self) -> SharedTemplate:
-        """What its children are forked from."""
+        """What its children are forked from, or their worker."""
         return template if self._environment is None else self._environment.template
+
+    @cached_property
+    def origin(self) -> Origin:
+        """What its children are forked from, or the worker that they share."""
+        if self.mode == "process":
+            return self.template
+        return worker(self.models, self.template, self.parameter(WORKER) or DEFAULT_WORKER)
 
     @property
     def settings(self) -> Settings:
@@ -104,13 +114,18 @@ class PythonModel(core.Model):
                 f"model '{self.name}': parameter EXECUTION_MODE is '{mode}', "
                 f"expected one of {', '.join(MODES)}"
             )
+        if self.parameter(WORKER) and mode != "shared":
+            raise invalid(
+                f"model '{self.name}': parameter {WORKER} is '{self.parameter(WORKER)}', which needs "
+                f"EXECUTION_MODE shared, found '{mode}'"
+            )
         self.mode = mode
         _ = self.settings, self.execute_timeout_s  # say now what is wrong with them
         environment = open_environment(self.config, self.path, self.backend)
-        if environment is not None and mode != "process":
+        if environment is not None and mode not in ("process", "shared"):
             environments.release(environment)
             raise invalid(
-                f"model '{self.name}': an environment of its own needs EXECUTION_MODE process, "
+                f"model '{self.name}': an environment of its own needs EXECUTION_MODE process or shared, "
                 f"found '{mode}', which runs with the server's packages"
             )
         self._environment = environment

@@ -26,12 +26,15 @@ from backend_python.server.calls import Calls, replied
 from backend_python.server.control import OPERATIONS, ModelControl
 from backend_python.server.errors import unhealthy
 from backend_python.server.printed import Printed
+from backend_python.server.shared import SharedWorker
 from backend_python.server.template import Ended, SharedTemplate, template
 from core.errors import CoreError, Kind, invalid, unavailable
 
 logger = logging.getLogger("core")
 
 LEVELS = {0: logging.INFO, 1: logging.WARNING, 2: logging.ERROR, 3: logging.DEBUG}
+Origin = SharedTemplate | SharedWorker
+
 EXIT_S = 5.0  # from the end of finalize, or from SIGKILL, to the end of the process
 _SEND_BUFFER = 1 << 18
 
@@ -54,6 +57,7 @@ class Process:
     """One child with its channel and its two arenas.
 
     name       of the instance, for the log and for errors
+    origin     what it is forked from, or the worker that takes it in
     sock       the server's end of the channel
     inputs     the arena that requests are written to
     outputs    the arena that answers are read from
@@ -69,10 +73,9 @@ class Process:
         name: str,
         settings: Settings,
         control: ModelControl | None = None,
-        origin: SharedTemplate = template,
+        origin: Origin = template,
     ):
         self.name = name
-        self._origin = origin
         self._settings = settings
         self._control = control
         self._writing = threading.Lock()  # of write_now: a REPLY may come from the loop
@@ -134,20 +137,29 @@ class Process:
         except Died:
             pass
         except TimeoutError:
-            logger.warning("'%s' does not end; it is killed", self.name)
+            logger.warning("'%s' does not end; %s", self.name, self._child.leaving)
         self.kill()
 
     def kill(self) -> None:
-        """End the process at once and close everything. A second call does nothing."""
+        """End the process at once and close everything. A second call does nothing.
+
+        A worker goes on with its other models, and this one ends when it can.
+        """
         if not self._fds:
             return
-        self._child.kill()
+        self._child.leave()
         self._child.wait()
         self.close()
 
     def kill_soon(self) -> None:
-        """End the process; `close` is to follow when pidfd tells its end."""
+        """End the process, a worker with all its models; `close` is to follow when pidfd tells its end."""
         self._child.kill()
+
+    def give_up(self) -> None:
+        """Nobody needs it any more: who waits for an answer gets Died. Any thread."""
+        self._child.leave()
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """The process has ended: reap it and close everything."""
@@ -162,7 +174,6 @@ class Process:
         protocol.close_fds(*self._fds)
         self._child.close()
         self._fds = ()
-        self._origin.drop()
 
     @property
     def ending(self) -> str:
@@ -244,12 +255,12 @@ def start(
     name: str,
     settings: Settings,
     control: ModelControl | None = None,
-    origin: SharedTemplate = template,
+    origin: Origin = template,
 ) -> Process:
     """A child that runs and waits for its first message.
 
     control   for what its model asks about other models; None where it may not
-    origin    what it is forked from: the template of the model's environment
+    origin    what it is forked from, or the worker that takes it in
     """
     try:
         process = Process(name, settings, control, origin)

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from backend_python.protocol import FORKED, STATUS
+from backend_python.protocol import CHILD, FORKED, STATUS
 
 END_S = 5.0  # from the end of the channel to the end of the template
 REPORT_S = 1.0  # from the end of a child to the report of its status
@@ -36,7 +36,10 @@ class Child:
             nobody could tell it
     """
 
+    leaving = "it is killed"
+
     def __init__(self, pid: int, pidfd: int, report: int):
+        self.dropped: Callable[[], None] = lambda: None  # called when it is closed
         self.pid = pid
         self.pidfd = pidfd
         self.status: int | None = None
@@ -46,6 +49,8 @@ class Child:
         """End the process at once; `wait` is to follow."""
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+
+    leave = kill  # nobody needs it any more
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait until the process has ended, and learn its status. TimeoutError."""
@@ -60,6 +65,7 @@ class Child:
         """After `wait`."""
         os.close(self.pidfd)
         os.close(self._report)
+        self.dropped()
 
 
 class Command(NamedTuple):
@@ -95,12 +101,12 @@ class Template:
                 pass_fds=[theirs.fileno()],
             )
 
-    def fork(self, fds: Sequence[int], timeout_s: float) -> Child:
+    def fork(self, fds: Sequence[int], timeout_s: float, what: bytes) -> Child:
         """A child with these file descriptors: channel, inputs, outputs, and its standard output and
-        error. Ended; TimeoutError."""
+        error; or a worker, as PROTOCOL.md says. Ended; TimeoutError."""
         report, status = os.pipe()
         try:
-            socket.send_fds(self._control, [b"f"], [*fds, status])
+            socket.send_fds(self._control, [what], [*fds, status])
             if not _readable(self._control.fileno(), timeout_s):
                 raise TimeoutError
             message, pidfds, _, _ = socket.recv_fds(self._control, FORKED.size, 1)
@@ -157,8 +163,8 @@ class SharedTemplate:
         if template is not None:
             template.close()
 
-    def fork(self, fds: Sequence[int], timeout_s: float) -> Child:
-        """As Template.fork; `drop` is to follow when the child has ended.
+    def fork(self, fds: Sequence[int], timeout_s: float, what: bytes = CHILD) -> Child:
+        """As Template.fork; the child's `close` lets go of the template.
 
         A template that has ended, or hangs, or has other surroundings, is replaced.
         """
@@ -169,15 +175,16 @@ class SharedTemplate:
             if self._template is None:
                 self._template = Template(self._command)
             try:
-                child = self._template.fork(fds, timeout_s)
+                child = self._template.fork(fds, timeout_s, what)
             except Ended:
                 self._template.close()
                 self._template = Template(self._command)
-                child = self._template.fork(fds, timeout_s)
+                child = self._template.fork(fds, timeout_s, what)
             except TimeoutError:
                 self._template.close()
                 self._template = None
                 raise
+            child.dropped = self.drop
             self._holders += 1
             return child
 

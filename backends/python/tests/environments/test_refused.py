@@ -94,7 +94,7 @@ async def test_an_environment_needs_a_process(same, mode, templates, runs_in, re
     message = await refused(runs_in(same) + parameter("EXECUTION_MODE", mode))
 
     assert message == (
-        "model 'm': an environment of its own needs EXECUTION_MODE process, found "
+        "model 'm': an environment of its own needs EXECUTION_MODE process or shared, found "
         f"'{mode}', which runs with the server's packages"
     )
     assert templates() == []

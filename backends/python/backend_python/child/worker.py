@@ -1,0 +1,124 @@
+"""Main loop of a worker: a process that several instances share, EXECUTION_MODE shared.
+
+The main thread takes instances in, over CONTROL; each is a `Child` on a thread of its own. Threads that
+a model starts belong to it, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import os
+import socket
+import sys
+import threading
+import time
+import weakref
+from contextvars import ContextVar, copy_context
+from typing import Any
+
+from backend_python import protocol
+from backend_python.api import host as api_host
+from backend_python.child import main as process
+from backend_python.child.connection import Closed
+
+_FAREWELL_S = 5.0  # what the models get to finalize when the server has vanished
+
+
+def main(control: int) -> None:
+    """Serve instances until the server hangs up. Does not return: it ends the process."""
+    process.begin(control)
+    sys.stdout, sys.stderr = _Printed(0, sys.stdout), _Printed(1, sys.stderr)
+    _let_threads_belong_to_who_starts_them()
+    threads = _serve(socket.socket(fileno=control))
+    process.print_to_nobody(1, 2)
+    last = time.monotonic() + _FAREWELL_S
+    for thread in threads:
+        thread.join(max(0.0, last - time.monotonic()))
+        if thread.is_alive():
+            os._exit(1)
+    process.end()
+
+
+def _serve(control: socket.socket) -> list[threading.Thread]:
+    """Take instances in until the server hangs up; the threads of those that are still there."""
+    threads: list[threading.Thread] = []
+    while True:
+        message, fds, _, _ = socket.recv_fds(control, 1, protocol.ASKED)
+        threads = [thread for thread in threads if thread.is_alive()]
+        if not message:
+            return threads
+        thread = threading.Thread(target=_run, args=tuple(fds), name="model", daemon=True)
+        thread.start()
+        threads.append(thread)
+
+
+def _run(channel: int, inputs: int, outputs: int, out: int, err: int, ended: int) -> None:
+    """One instance, from its first message to its last. `ended` is closed when nothing of it is left."""
+    for fd in (channel, inputs, outputs, out, err, ended):
+        os.set_inheritable(fd, False)
+    try:
+        with _stream(out) as output, _stream(err) as error:
+            _streams.set((output, error))
+            _serve_one(socket.socket(fileno=channel), inputs, outputs, (out, err))
+    except BaseException:  # ours, not the model's: better no worker than one without this instance
+        sys.excepthook(*sys.exc_info())
+        os._exit(1)
+    gc.collect()  # a model often lies in a circle, and memory is what a worker is for
+    os.close(ended)
+
+
+def _serve_one(sock: socket.socket, inputs: int, outputs: int, printed: tuple[int, int]) -> None:
+    child = process.Child(sock, inputs, outputs, printed)
+    # A thread that the model has left behind may still send: nothing it knows may be another's by then.
+    weakref.finalize(child.connection, _close, sock, inputs, outputs)
+    try:
+        with api_host.running(child.host), contextlib.suppress(Closed):
+            child.serve()
+    finally:
+        child.connection.close()
+        sys.modules.pop(child.module, None)
+
+
+def _close(sock: socket.socket, inputs: int, outputs: int) -> None:
+    sock.close()
+    protocol.close_fds(inputs, outputs)
+
+
+def _stream(fd: int) -> io.TextIOWrapper:
+    """What a model prints is seen at once, line by line."""
+    return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace")
+
+
+_streams: ContextVar[tuple[Any, Any]] = ContextVar("streams")  # of the instance on this thread
+
+
+class _Printed:
+    """Standard output (0) or error (1): of the instance whose thread prints, else of the worker."""
+
+    def __init__(self, number: int, own: Any):
+        self._number = number
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:
+        streams = _streams.get(None)
+        return getattr(self._own if streams is None else streams[self._number], name)
+
+
+def _let_threads_belong_to_who_starts_them() -> None:
+    """A thread runs in the context of the one that starts it, so that it finds the host and the streams
+    of its model."""
+    start = threading.Thread.start
+
+    def start_in_context(thread: threading.Thread) -> None:
+        context, run = copy_context(), thread.run
+
+        def run_in_context() -> None:
+            del thread.run  # no circle is left of it
+            context.run(run)
+
+        thread.run = run_in_context  # type: ignore[method-assign]
+        start(thread)
+
+    threading.Thread.start = start_in_context  # type: ignore[method-assign, assignment]

@@ -1,0 +1,187 @@
+"""Workers: processes that instances share, EXECUTION_MODE shared. Any thread.
+
+SharedWorker stands in the place of a template, Tenant in that of a forked child.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import threading
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakValueDictionary
+
+from backend_python.protocol import WORKER
+from backend_python.server.printed import Printed
+from backend_python.server.template import Child, Ended, SharedTemplate
+
+END_S = 5.0  # from the end of the last instance to the end of the worker
+
+
+class Tenant:
+    """The place of one instance in a worker; of the form of `template.Child`.
+
+    pid     of the worker
+    pidfd   readable when the worker has ended
+    """
+
+    leaving = "its thread is left to end by itself"
+
+    def __init__(self, worker: Worker, pidfd: int, ended: int):
+        self.pid = worker.pid
+        self.pidfd = pidfd
+        self._worker = worker
+        self._ended = ended  # a pipe, which the worker closes when nothing of the instance is left
+        self._left = False
+
+    @property
+    def status(self) -> int | None:
+        """The worker's, after its end."""
+        return self._worker.status()
+
+    def kill(self) -> None:
+        """End the worker at once, with all its instances."""
+        self._worker.kill()
+
+    def leave(self) -> None:
+        """Nobody needs the instance any more. If it still does something, the worker goes on and the
+        instance ends behind that."""
+        self._left = True
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Wait until the instance has ended, or the worker; not for one that is left. TimeoutError."""
+        if not self._left and not _readable(timeout_s, self._ended, self.pidfd):
+            raise TimeoutError
+
+    def close(self) -> None:
+        """After `wait` or `leave`. The worker ends with its last instance."""
+        behind = not _readable(0, self._ended, self.pidfd)
+        os.close(self.pidfd)
+        os.close(self._ended)
+        self._worker.release(behind=behind)
+
+
+class Worker:
+    """One worker process."""
+
+    def __init__(self, name: str, template: SharedTemplate, timeout_s: float):
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._printed = Printed(name)
+        try:
+            with theirs:
+                fds = (theirs.fileno(), *self._printed.fds)
+                self._child: Child = template.fork(fds, timeout_s, WORKER)
+        except BaseException:
+            self._printed.abandon()
+            self._control.close()
+            raise
+        self._printed.begin()
+        self.pid = self._child.pid
+        self._lock = threading.Lock()  # guards what follows, and the end of the child
+        self._tenants = 0
+        self._over = False  # nobody comes any more: it has been killed, or the last has gone
+        self._behind = False  # an instance that is gone still runs
+
+    def admit(self, fds: Sequence[int]) -> Tenant:
+        """A new instance with these file descriptors: channel, inputs, outputs, and its standard output
+        and error. Ended if the worker has."""
+        with self._lock:
+            if self._over or (self._tenants and _readable(0, self._child.pidfd)):
+                raise Ended
+            self._tenants += 1
+            pidfd = os.dup(self._child.pidfd)
+        ended, theirs = os.pipe()
+        tenant = Tenant(self, pidfd, ended)
+        try:
+            socket.send_fds(self._control, [b"i"], [*fds, theirs])
+        except OSError:
+            tenant.close()
+            raise Ended from None
+        finally:
+            os.close(theirs)
+        return tenant
+
+    def release(self, *, behind: bool) -> None:
+        """An instance has gone; `behind` if it still runs."""
+        with self._lock:
+            self._behind |= behind
+            self._tenants -= 1
+            if self._tenants:
+                return
+            self._over = True
+        self._close()
+
+    def kill(self) -> None:
+        """End it at once, while there is an instance."""
+        with self._lock:
+            self._over = True
+            self._child.kill()
+
+    def status(self) -> int | None:
+        """How it has ended, as template.Child tells it, while there is an instance."""
+        with self._lock, contextlib.suppress(TimeoutError):
+            self._child.wait(0)
+        return self._child.status
+
+    def _close(self) -> None:
+        """The last instance has gone: nobody else knows the worker."""
+        self._control.close()
+        if self._behind:
+            self._child.kill()
+        try:
+            self._child.wait(END_S)
+        except TimeoutError:
+            self._child.kill()
+            self._child.wait()
+        self._printed.close()
+        self._child.close()
+
+
+class SharedWorker:
+    """The worker of models that share one: it starts with the first instance, ends with the last, and is
+    replaced when it has died.
+
+    name   in the log, of what belongs to no instance
+    """
+
+    def __init__(self, name: str, template: SharedTemplate):
+        self._name = name
+        self._template = template
+        self._lock = threading.Lock()
+        self._worker: Worker | None = None
+
+    def fork(self, fds: Sequence[int], timeout_s: float) -> Tenant:
+        """A place for an instance, as Worker.admit. Ended; TimeoutError."""
+        with self._lock:
+            if self._worker is not None:
+                with contextlib.suppress(Ended):
+                    return self._worker.admit(fds)
+            self._worker = Worker(self._name, self._template, timeout_s)
+            return self._worker.admit(fds)
+
+
+_workers: WeakValueDictionary[tuple[int, int, str], SharedWorker] = WeakValueDictionary()
+_finding = threading.Lock()
+
+
+def worker(server: Any, template: SharedTemplate, name: str) -> SharedWorker:
+    """The worker of that name, of the models of one server and one environment.
+
+    Who has it holds server and template, so their numbers are nobody else's meanwhile.
+    """
+    with _finding:
+        found = _workers.get((id(server), id(template), name))
+        if found is None:
+            found = _workers[id(server), id(template), name] = SharedWorker(name, template)
+        return found
+
+
+def _readable(timeout_s: float | None, *fds: int) -> bool:
+    """Whether one of them is; waits for it."""
+    poll = select.poll()
+    for fd in fds:
+        poll.register(fd, select.POLLIN)
+    return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
