@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
-from backend_python.protocol import WORKER
+from backend_python import protocol
 from backend_python.server.printed import Printed
 from backend_python.server.template import Child, Ended, SharedTemplate
 
@@ -58,10 +58,8 @@ class Tenant:
 
     def close(self) -> None:
         """After `wait` or `leave`. The worker ends with its last instance."""
-        behind = not _readable(0, self._ended, self.pidfd)
         os.close(self.pidfd)
-        os.close(self._ended)
-        self._worker.release(behind=behind)
+        self._worker.release(self._ended)
 
 
 class Worker:
@@ -73,7 +71,7 @@ class Worker:
         try:
             with theirs:
                 fds = (theirs.fileno(), *self._printed.fds)
-                self._child: Child = template.fork(fds, timeout_s, WORKER)
+                self._child: Child = template.fork(fds, timeout_s, protocol.WORKER)
         except BaseException:
             self._printed.abandon()
             self._control.close()
@@ -83,7 +81,7 @@ class Worker:
         self._lock = threading.Lock()  # guards what follows, and the end of the child
         self._tenants = 0
         self._over = False  # nobody comes any more: it has been killed, or the last has gone
-        self._behind = False  # an instance that is gone still runs
+        self._behind: set[int] = set()  # of instances that have been left: the pipes of their ends
 
     def admit(self, fds: Sequence[int]) -> Tenant:
         """A new instance with these file descriptors: channel, inputs, outputs, and its standard output
@@ -104,10 +102,16 @@ class Worker:
             os.close(theirs)
         return tenant
 
-    def release(self, *, behind: bool) -> None:
-        """An instance has gone; `behind` if it still runs."""
+    def release(self, ended: int) -> None:
+        """An instance has gone, or has been left.
+
+        ended   the pipe that tells the end of it; closed here
+        """
         with self._lock:
-            self._behind |= behind
+            self._behind.add(ended)
+            for each in [each for each in self._behind if _readable(0, each)]:
+                self._behind.discard(each)
+                os.close(each)
             self._tenants -= 1
             if self._tenants:
                 return
@@ -129,8 +133,9 @@ class Worker:
     def _close(self) -> None:
         """The last instance has gone: nobody else knows the worker."""
         self._control.close()
-        if self._behind:
+        if self._behind:  # nobody waits for what they still do
             self._child.kill()
+            protocol.close_fds(*self._behind)
         try:
             self._child.wait(END_S)
         except TimeoutError:
