@@ -1,7 +1,7 @@
 """Python models: Triton's `model.py`, unchanged, each instance in a process of its own.
 
     server/    the server's side: what core calls
-    child/     the process of one instance, and the template that it is forked from
+    child/     the process of one instance, or of several, and the template that it is forked from
     api/       what model.py imports as triton_python_backend_utils
     environments/   other interpreters and packages than the server's
     runner.py  loads model.py and calls it; in a child, or in the server's process

@@ -18,7 +18,7 @@ from core.request import InferenceRequest
 from core.server import Server
 from core.tensor import Tensor
 
-MODES = ["process", "thread"]
+MODES = ["process", "shared", "thread"]
 EVERY_MODE = [*MODES, "inline"]
 
 BASIS = """
@@ -735,3 +735,22 @@ async def test_nonsense_in_a_call_ends_the_child_alone(serve, message):
         await models.ask("caller", 1)
 
     assert await models.ask("caller", 0) == [0]
+
+
+async def test_models_of_one_worker_call_each_other(serve, children):
+    sync = """
+def execute(self, requests):
+    return [respond(y_of(call("awaits", x_of(request)).exec()) + 1) for request in requests]
+"""
+    awaits = """
+async def execute(self, requests):
+    answers = [await call("double", x_of(request)).async_exec() for request in requests]
+    return [respond(y_of(answer)) for answer in answers]
+"""
+    shared = {"mode": "shared"}
+    models = await serve(double=(DOUBLE, shared), awaits=(awaits, shared), sync=(sync, shared))
+
+    answers = await asyncio.gather(*(models.ask("sync", x) for x in range(8)))
+
+    assert answers == [[2.0 * x + 1] for x in range(8)]
+    assert len(children()) == 1

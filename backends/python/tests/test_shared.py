@@ -147,6 +147,28 @@ async def test_a_model_that_is_unloaded_finalizes_and_the_others_go_on(serve, fo
     )
 
 
+async def test_a_model_that_is_unloaded_while_it_executes_ends_behind_that(serve, folder):
+    a = await serve(SAYS, mode=SHARED, name="a", datatype="BYTES")
+    b = await serve(SAYS, mode=SHARED, name="b", datatype="BYTES")
+    process = await said(b, "os.getpid()")
+    waits = (
+        f"[open({str(folder / 'begun')!r}, 'w').close()] + [time.sleep(0.01) for _ in iter("
+        f"lambda: os.path.exists({str(folder / 'end')!r}), True)]"
+    )
+    asking = asyncio.create_task(said(a, waits))
+    await until((folder / "begun").exists)
+
+    await a.chain.close()
+
+    with pytest.raises(CoreError, match="is not healthy"):
+        await asking
+    assert await said(b, "threading.active_count()") == "3"
+    (folder / "end").touch()
+    while await said(b, "threading.active_count()") != "2":
+        await asyncio.sleep(0.01)
+    assert await said(b, "os.getpid()") == process
+
+
 async def test_a_model_whose_initialize_fails_leaves_the_others_alone(serve, children):
     a = await serve(PID, mode=SHARED, name="a")
 
