@@ -59,9 +59,12 @@ def _run(channel: int, inputs: int, outputs: int, out: int, err: int, ended: int
     for fd in (channel, inputs, outputs, out, err, ended):
         os.set_inheritable(fd, False)
     try:
-        with _stream(out) as output, _stream(err) as error:
-            _streams.set((output, error))
-            _serve_one(socket.socket(fileno=channel), inputs, outputs, (out, err))
+        streams = _stream(out), _stream(err)
+        _streams.set(streams)
+        _serve_one(socket.socket(fileno=channel), inputs, outputs, (out, err))
+        for stream in streams:
+            with contextlib.suppress(OSError):  # nobody reads any more what is still in it
+                stream.close()
     except BaseException:  # ours, not the model's: better no worker than one without this instance
         sys.excepthook(*sys.exc_info())
         os._exit(1)
