@@ -326,8 +326,17 @@ async def test_programs_and_forks_of_a_model_get_ordinary_signals(serve):
     assert await model.y(1) == [-signal.SIGTERM, -signal.SIGTERM]
 
 
-@pytest.mark.parametrize("work", ["pass", "time.sleep(1000)", "[0 for _ in iter(int, 1)]"])
-def test_a_server_that_is_killed_leaves_no_child_and_no_template(tmp_path, folder, work):
+@pytest.mark.parametrize(
+    "work,mode",
+    [
+        ("pass", "process"),
+        ("time.sleep(1000)", "process"),
+        ("[0 for _ in iter(int, 1)]", "process"),
+        ("pass", "shared"),
+        ("[0 for _ in iter(int, 1)]", "shared"),
+    ],
+)
+def test_a_server_that_is_killed_leaves_no_child_and_no_template(folder, work, mode):
     tests = Path(__file__).parent
     script = f"""
 import asyncio, pathlib, sys
@@ -345,7 +354,8 @@ async def main():
 def execute(self, requests):
     {work}
 '''))
-    model = support.loaded_model(folder, support.x_and_y())
+    mode = 'parameters {{ key: "EXECUTION_MODE" value {{ string_value: "{mode}" }} }}'
+    model = support.loaded_model(folder, support.x_and_y() + mode)
     signature = configuration.signature_of(model.config, folder, 1)
     chain = await open_chain(model, signature, loop=asyncio.get_running_loop())
     support.Served(model, chain).ask({{"x": np.ones(1, np.float32)}})
