@@ -209,3 +209,22 @@ async def test_auto_complete_config_runs_in_the_environment(write, same, tmp_pat
     backend.complete(config, version, backend)
 
     assert config.input[0].name == same.name
+
+
+async def test_models_share_a_worker_with_those_of_their_environment(
+    serve, same, runs_in, children
+):
+    pid = """
+    def execute(self, requests):
+        return [pb_utils.InferenceResponse([pb_utils.Tensor(
+            "y", np.array([os.getpid()], np.float32))]) for _ in requests]
+"""
+    models = [
+        await serve(pid, more, mode="shared", name=name)
+        for name, more in (("a", runs_in(same)), ("b", ""), ("c", runs_in(same)))
+    ]
+
+    a, b, c = [(await model.y(1))[0] for model in models]
+
+    assert a == c != b
+    assert len(children()) == 2
