@@ -169,6 +169,25 @@ async def test_a_model_that_is_unloaded_while_it_executes_ends_behind_that(serve
     assert await said(b, "os.getpid()") == process
 
 
+async def test_a_model_that_has_forked_ends_before_its_forks(serve, children, caplog):
+    forks = """
+    def initialize(self, args):
+        self.read, write = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            os.close(write)
+            os.read(self.read, 1)  # until the worker has ended
+            os._exit(0)
+"""
+    a = await serve(SAYS + forks, mode=SHARED, name="a", datatype="BYTES")
+    b = await serve(SAYS, mode=SHARED, name="b", datatype="BYTES")
+
+    await a.chain.close()
+
+    assert await said(b, "os.getpid()") == str(children()[0])
+    assert "does not end" not in caplog.text
+
+
 async def test_a_model_whose_initialize_fails_leaves_the_others_alone(serve, children):
     a = await serve(PID, mode=SHARED, name="a")
 
@@ -196,6 +215,7 @@ async def test_loading_and_unloading_leaves_no_descriptor_and_no_thread(serve, c
         """Descriptors of worker and server, once no thread of the other model is left."""
         while await said(stays, "threading.active_count()") != "2":
             await asyncio.sleep(0.01)
+        await said(stays, "__import__('gc').collect()")
         theirs = await said(stays, "len(os.listdir('/proc/self/fd'))")
         return theirs, len(os.listdir("/proc/self/fd"))
 

@@ -55,6 +55,7 @@ class Held:
     def close(self) -> None:
         """Nothing will be held any more."""
         self._closed = True
+        self._flush = self.messages.clear  # no circle with who has made this is left
         if self._wake is not None:
             self._wake.release()
 

@@ -50,12 +50,19 @@ def _serve(control: socket.socket) -> list[threading.Thread]:
         if not message:
             return threads
         thread = threading.Thread(target=_run, args=tuple(fds), name="model", daemon=True)
-        thread.start()
-        threads.append(thread)
+        try:
+            thread.start()
+        except (
+            RuntimeError
+        ):  # there are too many: the others go on, and the server says it has ended
+            protocol.close_fds(*fds)
+            sys.excepthook(*sys.exc_info())
+        else:
+            threads.append(thread)
 
 
 def _run(channel: int, inputs: int, outputs: int, out: int, err: int, ended: int) -> None:
-    """One instance, from its first message to its last. `ended` is closed when nothing of it is left."""
+    """One instance, from its first message to its last. `ended` tells when nothing of it is left."""
     for fd in (channel, inputs, outputs, out, err, ended):
         os.set_inheritable(fd, False)
     try:
@@ -69,6 +76,10 @@ def _run(channel: int, inputs: int, outputs: int, out: int, err: int, ended: int
         sys.excepthook(*sys.exc_info())
         os._exit(1)
     gc.collect()  # a model often lies in a circle, and memory is what a worker is for
+    with contextlib.suppress(BrokenPipeError):  # nobody wants to know
+        os.write(
+            ended, b"."
+        )  # its end alone would not do: what the model has forked may hold it, too
     os.close(ended)
 
 

@@ -34,7 +34,7 @@ class Tenant:
         self.pid = worker.pid
         self.pidfd = pidfd
         self._worker = worker
-        self._ended = ended  # a pipe, which the worker closes when nothing of the instance is left
+        self._ended = ended  # a pipe: readable when nothing of the instance is left
         self._left = False
 
     @property
