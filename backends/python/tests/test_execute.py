@@ -364,8 +364,8 @@ async def test_times_of_execute_are_those_of_the_model(serve, mode):
     await model.y(1)
 
     found = model.statistics
-    assert 0.49e9 < found.compute_infer.ns < 2e9
-    assert found.compute_input.ns + found.compute_output.ns < 0.4e9
+    assert found.compute_infer.ns > 0.49e9
+    assert found.compute_input.ns + found.compute_output.ns < found.compute_infer.ns
     assert (found.execution_count, found.inference_count, found.success.count) == (1, 1, 1)
 
 
