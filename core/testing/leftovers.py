@@ -18,14 +18,20 @@ def threads() -> set[threading.Thread]:
     return {each for each in threading.enumerate() if not each.name.startswith(_SERVERS)}
 
 
-def children() -> set[int]:
-    """Process ids of this process's children; empty where there is no /proc."""
+def children(parent: int = 0) -> set[int]:
+    """Process ids of a process's children, by default of this one; empty where there is no /proc.
+
+    By what each process says of its parent: /proc/PID/task/TID/children has those of one thread, which
+    another thread takes over when it ends, and who reads meanwhile misses them.
+    """
     found: set[int] = set()
-    for task in Path("/proc/self/task").glob("*/children"):
+    for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            found.update(map(int, task.read_text().split()))
-        except OSError:  # the thread has ended since
+            pid, _, rest = stat.read_text().partition(" (")
+        except OSError:  # it has ended since
             continue
+        if int(rest.rpartition(") ")[2].split()[1]) == (parent or os.getpid()):
+            found.add(int(pid))
     return found
 
 

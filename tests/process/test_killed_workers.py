@@ -23,6 +23,8 @@ import tritonclient.grpc.service_pb2 as pb
 from conformance.model import Model
 from conformance.protocol import wait_until
 
+from core.testing.leftovers import children
+
 SECONDS = float(os.environ.get("KILL_TEST_SECONDS", "6"))
 PER_SECOND = 200
 CLIENTS = 3  # of each kind
@@ -195,14 +197,6 @@ def pid_of(server, model):
     tensor = {"name": "X", "datatype": "INT32", "shape": [1], "data": [1]}
     answer = server.infer(model, {"inputs": [tensor]}).json
     return answer["outputs"][1]["data"][0]
-
-
-def children(pid):
-    found = []
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):
-            found += map(int, (task / "children").read_text().split())
-    return found
 
 
 def workers(server):

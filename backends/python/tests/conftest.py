@@ -1,7 +1,6 @@
 """Models of a few lines, opened behind the real pipeline."""
 
 import asyncio
-import contextlib
 import os
 import textwrap
 from pathlib import Path
@@ -15,6 +14,7 @@ from core import config as configuration
 from core.pipeline import open_chain
 from core.request import InferenceRequest
 from core.tensor import Tensor
+from core.testing import leftovers
 
 IMPORTS = """
 import json, os, signal, subprocess, sys, threading, time
@@ -60,27 +60,19 @@ class Served:
 
 def children(parent=None):
     """Process ids of the models' children of this process, zombies included."""
-    return [pid for template in templates(parent) for pid in _children_of(template)]
+    return [pid for template in templates(parent) for pid in sorted(leftovers.children(template))]
 
 
 def templates(parent=None):
     """Process ids of the processes that this one's children are forked from."""
     return [
         pid
-        for pid in _children_of(parent or os.getpid())
+        for pid in sorted(leftovers.children(parent or os.getpid()))
         if any(each in Path(f"/proc/{pid}/cmdline").read_bytes() for each in _TEMPLATES)
     ]
 
 
 _TEMPLATES = (b"backend_python.child.template", b"/child/alone.py")
-
-
-def _children_of(parent):
-    found = []
-    for task in Path(f"/proc/{parent}/task").iterdir():
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
-            found += map(int, (task / "children").read_text().split())
-    return found
 
 
 @pytest.fixture(name="children")

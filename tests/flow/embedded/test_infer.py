@@ -186,6 +186,15 @@ def test_a_timeout_without_time_is_refused(server, x, seconds):
         server.infer("m", {"x": x}, timeout=seconds)
 
 
+@pytest.fixture
+def interruptible():
+    """SIGINT is KeyboardInterrupt; a shell that starts the tests in the background has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_the_waiting_and_cancels_the_request(server, endless, x):
     main = threading.main_thread().ident
 

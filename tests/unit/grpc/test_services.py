@@ -42,9 +42,12 @@ class DescribedServer:
             raise self.state
         return self.state
 
-    live = ready = _state
+    live = _state
 
-    def model_ready(self, name, version=-1):
+    async def check(self):
+        return self._state()
+
+    async def check_model(self, name, version=-1):
         self.told.append((name, version))
         return self._state()
 
