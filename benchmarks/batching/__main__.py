@@ -87,6 +87,7 @@ class Finding:
     """Of one case; times in µs.
 
     batch, possible     the mean batch, and that of the ideal batcher
+    waited              batches whose instance waited for them: those that can be late
     over_p50 … late_p99   the overshoot of the delay, and of the loop's own timers
     """
 
@@ -94,6 +95,7 @@ class Finding:
     executions: int
     batch: float
     possible: float
+    waited: int
     over_p50: float
     over_p99: float
     late_p50: float
@@ -114,6 +116,7 @@ def find(case: Case, record: dict[str, Any]) -> Finding:
         len(executions),
         mean_batch(executions),
         sum(len(each.arrivals) for each in executions) / len(sizes) if sizes else 0.0,
+        len(over),
         *(percentile(values, p) / 1e3 for values in (over, late) for p in (50, 99)),
     )
 
@@ -155,8 +158,8 @@ def measure(case: Case, load: Wrk, seconds: float, core: int) -> Finding:
 
 HEAD = (
     f"{'max batch':>9} {'delay µs':>9} {'instances':>9} {'busy ms':>8} {'think ms':>8} {'batches':>8} "
-    f"{'mean':>6} {'possible':>8} {'of it':>6}   {'later than the delay: p50':>25} {'p99 µs':>7}   "
-    f"{'timers late: p50':>16} {'p99 µs':>7}"
+    f"{'mean':>6} {'possible':>8} {'of it':>6}   {'waited':>6} {'later than the delay: p50':>25} "
+    f"{'p99 µs':>7}   {'timers late: p50':>16} {'p99 µs':>7}"
 )
 
 
@@ -165,7 +168,7 @@ def line(found: Finding) -> str:
     return (
         f"{case.most:9} {case.delay_us:9,} {case.instances:9} {case.busy_ms:8} {case.think_ms:8} "
         f"{found.executions:8,} {found.batch:6.1f} {found.possible:8.1f} {found.efficiency:6.0%}   "
-        f"{found.over_p50:25,.0f} {found.over_p99:7,.0f}   "
+        f"{found.waited:6,} {found.over_p50:25,.0f} {found.over_p99:7,.0f}   "
         f"{found.late_p50:16,.0f} {found.late_p99:7,.0f}"
     )
 
