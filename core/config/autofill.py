@@ -63,8 +63,8 @@ FORMATS = (
 
 SETTINGS = "model-settings.json"
 
-# What the Python backend serves without a model.py. Triton knows none of them, so they come after all
-# that it knows.
+# What the Python backend serves without a model.py, in the order in which it looks for it: first what says
+# most, what needs no trust before pickles. Triton knows none of them, so they come after all that it knows.
 PYTHON_FILES = (
     SETTINGS,
     "model.skops",

@@ -61,7 +61,8 @@ class Running:
 
     def _find_backend(self, name: str) -> Backend:
         """Worker thread."""
-        return self._functions.get(name) or plugins.backend(name)
+        directory = self._options.backend_directory
+        return self._functions.get(name) or plugins.backend(name, directory)
 
     async def bind(self, bound: Bound) -> None:
         """Load a function as a model, in place of what was bound to its name.

@@ -4,29 +4,13 @@ import asyncio
 
 import numpy as np
 import pytest
+from flow.instance_groups import events, group, groups
 
 import core
 from core.errors import CoreError, Kind
 from core.pipeline.instances.limit import GLOBAL, RateLimiter
 from core.request import InferenceRequest
 from core.tensor import Tensor
-
-
-def events(chain, kind):
-    """Names of the instances that noted this, in order; forgets all notes."""
-    found = sorted(name for event, name in chain.recorder.batches if event == kind)
-    chain.recorder.batches.clear()
-    return found
-
-
-def group(count, name="g", more=""):
-    return (
-        f'{{ name: "{name}" count: {count} {"" if "kind" in more else "kind: KIND_CPU"} {more} }}'
-    )
-
-
-def groups(*found):
-    return f"instance_group [ {', '.join(found)} ]"
 
 
 def ask(chain, value=1.0):

@@ -5,6 +5,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from flow.instance_groups import events, group, groups
 
 from core.errors import CoreError
 from core.pipeline.instances.limit import GLOBAL, RateLimiter
@@ -21,23 +22,6 @@ STATE = (
     'state [ { input_name: "in" output_name: "out" data_type: TYPE_FP32 dims: [ 1 ] initial_state '
     '{ name: "zero" data_type: TYPE_FP32 dims: [ 1 ] zero_data: true } } ]'
 )
-
-
-def events(chain, kind):
-    """Names of the instances that noted this, in order; forgets all notes."""
-    found = sorted(name for event, name in chain.recorder.batches if event == kind)
-    chain.recorder.batches.clear()
-    return found
-
-
-def group(count, name="g", more=""):
-    return (
-        f'{{ name: "{name}" count: {count} {"" if "kind" in more else "kind: KIND_CPU"} {more} }}'
-    )
-
-
-def groups(*found):
-    return f"instance_group [ {', '.join(found)} ]"
 
 
 def ask(chain, value=1.0, sequence=0, flags=0):

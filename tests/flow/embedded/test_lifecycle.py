@@ -231,3 +231,22 @@ def test_the_server_tells_what_it_is(server):
     assert server.statistics() == []
     with pytest.raises(core.CoreError, match="'m' is not found"):
         server.config("m")
+
+
+def test_backends_are_found_in_their_folder_too(tmp_path):
+    folder = tmp_path / "backends" / "parabola"
+    folder.mkdir(parents=True)
+    (folder / "model.py").write_text("")  # no class: whoever finds the folder says so
+    config = 'backend: "parabola" input [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ] '
+    config += 'output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]'
+    write(tmp_path / "models", "m", config)
+
+    def reason(**options):
+        options = {"model_repository": tmp_path / "models", "exit_on_error": False, **options}
+        with core.Server(**options) as server:
+            (entry,) = server.index()
+            return entry["reason"]
+
+    assert "no backend named 'parabola'" in reason()
+    found = reason(backend_directory=str(tmp_path / "backends"))
+    assert "TritonPythonModel" in found and "no backend named" not in found

@@ -8,19 +8,6 @@ PICKLES = (".joblib", ".pickle", ".pkl")
 SKOPS = ".skops"
 BOOSTERS = (".ubj", ".json", ".bst", ".txt")
 
-# In the order in which a folder is searched: first what says most, what needs no trust before pickles.
-FILES = (
-    SETTINGS,
-    "model.skops",
-    "model.ubj",
-    "model.json",
-    "model.bst",
-    "model.txt",
-    "model.joblib",
-    "model.pkl",
-    "model.pickle",
-)
-
 CLASS_PARAMETER = "MODEL_CLASS"
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backend_python.adapters.formats import CLASS_PARAMETER, FILES, SETTINGS
+from backend_python.adapters.formats import CLASS_PARAMETER, SETTINGS
 from core.config import ModelConfig
+from core.config.autofill import PYTHON_FILES
 from core.errors import invalid
 
 DEFAULT_FILE = "model.py"
@@ -29,7 +30,11 @@ def model_file(config: ModelConfig, version: Path) -> Path:
             config.name, config.parameters[CLASS_PARAMETER].string_value
         )
     # What speaks of all versions goes before the files of this one.
-    places = [version / SETTINGS, version.parent / SETTINGS, *(version / each for each in FILES)]
+    places = [
+        version / SETTINGS,
+        version.parent / SETTINGS,
+        *(version / each for each in PYTHON_FILES),
+    ]
     return next((place for place in places if place.is_file()), file)
 
 

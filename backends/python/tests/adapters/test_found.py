@@ -1,11 +1,11 @@
 """Which file of a folder is the model, and that model.py always is."""
 
 import pytest
-from backend_python.adapters.formats import FILES
+from backend_python.adapters.formats import SETTINGS, is_model
 from backend_python.server.found import model_file
 
 from core import CoreError, config
-from core.config import autofill
+from core.config.autofill import PYTHON_FILES
 
 
 def file_in(folder, text=""):
@@ -26,12 +26,12 @@ def folder(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", PYTHON_FILES)
 def test_model_py_goes_before_everything_else(folder, name):
     assert file_in(folder("1/model.py", f"1/{name}", "model-settings.json")) == "1/model.py"
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", PYTHON_FILES)
 def test_without_it_there_is_one_name_for_each_format(folder, name):
     assert file_in(folder(f"1/{name}")) == f"1/{name}"
 
@@ -67,5 +67,5 @@ def test_an_empty_folder_lacks_model_py(folder):
     assert file_in(folder()) == "1/model.py"
 
 
-def test_the_names_that_the_backend_knows_are_those_that_need_no_configuration():
-    assert autofill.PYTHON_FILES == FILES
+def test_whatever_needs_no_configuration_is_read_by_an_adapter():
+    assert PYTHON_FILES[0] == SETTINGS and all(map(is_model, PYTHON_FILES[1:]))
