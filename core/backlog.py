@@ -89,9 +89,8 @@ class Backlog:
 
     def close(self) -> None:
         """Nobody sends to the client any more."""
-        self._give_up = (
-            _nothing  # who is told often holds this one: a circle, and the requests in it
-        )
+        # Who is told often holds this one: a circle, and the requests in it.
+        self._give_up = _nothing
         self._free()
         self._requests.clear()
 

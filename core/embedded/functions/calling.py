@@ -175,9 +175,8 @@ class Caller:
         """Another form of the same: a tensor of another library, numbers of Python, text."""
         if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
             try:
-                value = np.asarray(
-                    value, dtype.numpy
-                )  # numbers of Python have no width of their own
+                # Numbers of Python have no width of their own.
+                value = np.asarray(value, dtype.numpy)
             except (TypeError, ValueError) as error:
                 raise self._wrong(f"gave output '{name}' as {value!r}: {error}") from None
         tensor = Tensor.of(name, value, BF16 if dtype is BF16 else None)

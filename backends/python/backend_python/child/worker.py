@@ -52,9 +52,7 @@ def _serve(control: socket.socket) -> list[threading.Thread]:
         thread = threading.Thread(target=_run, args=tuple(fds), name="model", daemon=True)
         try:
             thread.start()
-        except (
-            RuntimeError
-        ):  # there are too many: the others go on, and the server says it has ended
+        except RuntimeError:  # too many threads: the others go on, and the server says it has ended
             protocol.close_fds(*fds)
             sys.excepthook(*sys.exc_info())
         else:
@@ -77,9 +75,8 @@ def _run(channel: int, inputs: int, outputs: int, out: int, err: int, ended: int
         os._exit(1)
     gc.collect()  # a model often lies in a circle, and memory is what a worker is for
     with contextlib.suppress(BrokenPipeError):  # nobody wants to know
-        os.write(
-            ended, b"."
-        )  # its end alone would not do: what the model has forked may hold it, too
+        # The end of the pipe alone would not do: what the model has forked may hold it, too.
+        os.write(ended, b".")
     os.close(ended)
 
 

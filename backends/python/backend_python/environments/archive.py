@@ -28,7 +28,7 @@ _OPENERS: dict[bytes, Callable[..., Any]] = {
 }
 _MOST_ENTRIES = 2_000_000
 _LONGEST = (
-    1024  # bytes of a name: a path that the system would not follow is not checked by following it
+    1024  # bytes of a name: a path that the system does not follow is not checked by following it
 )
 
 

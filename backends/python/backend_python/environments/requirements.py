@@ -34,9 +34,7 @@ def install(file: Path, base: Interpreter, folder: Path, model: str) -> None:
 
     Relative paths in the file are relative to its folder. Unusable, with the installer's last lines.
     """
-    beside = os.path.dirname(
-        sys.executable
-    )  # installed with the server, whose folder may be on no path
+    beside = os.path.dirname(sys.executable)  # where it lies if it is installed with the server
     uv = shutil.which("uv", path=f"{beside}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
     python = str(folder / "bin" / "python")
     logger.info("model '%s': installing '%s' with %s", model, file, uv or "pip")

@@ -77,9 +77,7 @@ class Connection:
         self.alive = True
         self.detached = False
         self.worked = False  # whether it has executed anything
-        self.was_busy = (
-            False  # whether the child executed or computed something when it was detached
-        )
+        self.was_busy = False  # when it was detached: the child executed or computed something
         self.readiness = Readiness(process.name, self._send, lambda: self.executing() is not None)
         self.ended: Future[None] = Future()  # of a child that has been ended, not of a detached one
         self._nested = NestedCalls(
@@ -227,23 +225,23 @@ class Connection:
             self._executed(frame)
         elif kind == protocol.RESPOND:
             self._respond(frame)
-        elif frame.kind == protocol.FAILED:
+        elif kind == protocol.FAILED:
             self._failed(frame)
-        elif frame.kind == protocol.LOG:
+        elif kind == protocol.LOG:
             self.process.log(frame)
-        elif frame.kind == protocol.CALL:
+        elif kind == protocol.CALL:
             self.process.answer(frame)
-        elif frame.kind == protocol.INFER:
+        elif kind == protocol.INFER:
             self._nested.begin(frame)
             self._release()
-        elif frame.kind == protocol.STOP:
+        elif kind == protocol.STOP:
             self._nested.stop(frame)
-        elif frame.kind == protocol.TOLD:
+        elif kind == protocol.TOLD:
             self.readiness.told(frame)
-        elif frame.kind == protocol.RELEASED:
+        elif kind == protocol.RELEASED:
             pass  # the regions have been freed already
         else:
-            raise ProtocolError(f"message of kind {frame.kind}")
+            raise ProtocolError(f"message of kind {kind}")
 
     def _executed(self, frame: Frame) -> None:
         """The answers of a batch, or of a decoupled model only that execute has returned."""

@@ -65,7 +65,6 @@ class Process:
     write      sends a message; the connection's while it has the channel
     unsent     what the connection could not send before it gave the channel back
     pidfd      readable when the process has ended, also if something else still holds the channel
-    origin     what it is forked from
     """
 
     def __init__(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import socket
 import threading
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from backend_python import protocol
 from backend_python.server.printed import Printed
-from backend_python.server.template import Child, Ended, SharedTemplate
+from backend_python.server.template import Child, Ended, SharedTemplate, readable
 
 END_S = 5.0  # from the end of the last instance to the end of the worker
 
@@ -53,7 +52,7 @@ class Tenant:
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait until the instance has ended, or the worker; not for one that is left. TimeoutError."""
-        if not self._left and not _readable(timeout_s, self._ended, self.pidfd):
+        if not self._left and not readable(timeout_s, self._ended, self.pidfd):
             raise TimeoutError
 
     def close(self) -> None:
@@ -87,7 +86,7 @@ class Worker:
         """A new instance with these file descriptors: channel, inputs, outputs, and its standard output
         and error. Ended if the worker has."""
         with self._lock:
-            if self._over or (self._tenants and _readable(0, self._child.pidfd)):
+            if self._over or (self._tenants and readable(0, self._child.pidfd)):
                 raise Ended
             self._tenants += 1
             pidfd = os.dup(self._child.pidfd)
@@ -109,7 +108,7 @@ class Worker:
         """
         with self._lock:
             self._behind.add(ended)
-            for each in [each for each in self._behind if _readable(0, each)]:
+            for each in [each for each in self._behind if readable(0, each)]:
                 self._behind.discard(each)
                 os.close(each)
             self._tenants -= 1
@@ -182,11 +181,3 @@ def worker(server: Any, template: SharedTemplate, name: str) -> SharedWorker:
         if found is None:
             found = _workers[id(server), id(template), name] = SharedWorker(name, template)
         return found
-
-
-def _readable(timeout_s: float | None, *fds: int) -> bool:
-    """Whether one of them is; waits for it."""
-    poll = select.poll()
-    for fd in fds:
-        poll.register(fd, select.POLLIN)
-    return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))

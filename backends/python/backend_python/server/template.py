@@ -54,9 +54,9 @@ class Child:
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait until the process has ended, and learn its status. TimeoutError."""
-        if not _readable(self.pidfd, timeout_s):
+        if not readable(timeout_s, self.pidfd):
             raise TimeoutError
-        if self.status is None and _readable(self._report, REPORT_S):
+        if self.status is None and readable(REPORT_S, self._report):
             told = os.read(self._report, STATUS.size)
             if len(told) == STATUS.size:
                 (self.status,) = STATUS.unpack(told)
@@ -107,7 +107,7 @@ class Template:
         report, status = os.pipe()
         try:
             socket.send_fds(self._control, [what], [*fds, status])
-            if not _readable(self._control.fileno(), timeout_s):
+            if not readable(timeout_s, self._control.fileno()):
                 raise TimeoutError
             message, pidfds, _, _ = socket.recv_fds(self._control, FORKED.size, 1)
             if not message:
@@ -198,7 +198,9 @@ def surroundings() -> tuple[dict[str, str], int, int]:
     return dict(os.environ), here.st_dev, here.st_ino
 
 
-def _readable(fd: int, timeout_s: float | None) -> bool:
+def readable(timeout_s: float | None, *fds: int) -> bool:
+    """Whether one of them is; waits for it."""
     poll = select.poll()
-    poll.register(fd, select.POLLIN)
+    for fd in fds:
+        poll.register(fd, select.POLLIN)
     return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
