@@ -1,0 +1,136 @@
+"""A configuration that the model file contradicts is refused, with both sides of the matter.
+
+complete ─► … ─► [check] ─► fitting.  The texts begin as Triton's do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from backend_openvino.tensors import Port, Ports
+from core import dtypes
+from core.config import ModelConfig
+from core.dtypes import DataType
+from core.errors import CoreError, invalid, unsupported
+
+
+def check(config: ModelConfig, ports: Ports, *, reshapes: bool) -> None:
+    """Compare every input and output of the configuration with the file.
+
+    reshapes   whether dims of inputs may differ from the file's, which are changed then
+    Raises CoreError(INVALID) for a name, number of inputs or shape that does not fit, and
+    CoreError(UNSUPPORTED) for a tensor that the protocol cannot carry.
+    """
+    if config.batch_input or config.batch_output:
+        raise unsupported(
+            f"model '{config.name}': batch_input and batch_output are not for OpenVINO models; "
+            "remove them from config.pbtxt"
+        )
+    expected = {io.name for io in config.input} | tensors_of_the_server(config)[0]
+    for name in expected:
+        _check_name(name, ports.inputs, "input")
+    given = {ports.inputs[name].index for name in expected}
+    if len(given) != len(ports.input_list):
+        missing = [port.names[0] for port in ports.input_list if port.index not in given]
+        raise invalid(
+            f"unable to load model '{config.name}', configuration expects {len(given)} inputs, "
+            f"model provides {len(ports.input_list)}; config.pbtxt lacks {', '.join(missing)}"
+        )
+    for io in config.input:
+        _check_tensor(config, io, ports.inputs[io.name], exact=False, shape=not reshapes)
+    for output in config.output:
+        _check_name(output.name, ports.outputs, "output")
+        _check_tensor(config, output, ports.outputs[output.name], exact=True, shape=not reshapes)
+    for state in config.sequence_batching.state:
+        _check_name(state.output_name, ports.outputs, "output")
+        for name, port in (
+            (state.input_name, ports.inputs[state.input_name]),
+            (state.output_name, ports.outputs[state.output_name]),
+        ):
+            _check_type_of_state(config.name, name, dtypes.BY_NUMBER[state.data_type], port)
+
+
+def tensors_of_the_server(config: ModelConfig) -> tuple[set[str], set[str]]:
+    """Inputs of the model that no client sends, and outputs that none gets: controls and states."""
+    sequence = config.sequence_batching
+    inputs = {control.name for control in sequence.control_input}
+    inputs |= {state.input_name for state in sequence.state}
+    return inputs, {state.output_name for state in sequence.state}
+
+
+def unservable(model: str, port: Port) -> CoreError:
+    """The refusal of a tensor whose type the protocol does not have."""
+    return unsupported(
+        f"model '{model}': '{port.names[0]}' is of type {port.type}, which cannot be sent to clients; "
+        f"convert it to one of {', '.join(d.name for d in dtypes.ALL)}"
+    )
+
+
+def _check_name(name: str, ports: Mapping[str, Port], kind: str) -> None:
+    if name not in ports:
+        raise invalid(
+            f"unexpected inference {kind} '{name}', allowed {kind}s are: {', '.join(sorted(ports))}"
+        )
+
+
+def _check_type_of_state(model: str, name: str, asked: DataType, port: Port) -> None:
+    """No client sees it, so nothing converts it."""
+    if asked is not port.dtype:
+        raise invalid(
+            f"unable to load model '{model}', configuration expects datatype {asked.config_name} for "
+            f"state '{name}', model provides {port.dtype.config_name if port.dtype else port.type}"
+        )
+
+
+def _check_tensor(config: ModelConfig, io: Any, port: Port, *, exact: bool, shape: bool) -> None:
+    if port.dtype is None:
+        raise unservable(config.name, port)
+    asked = dtypes.BY_NUMBER[io.data_type]
+    if asked is not port.dtype and dtypes.BYTES in (asked, port.dtype):
+        raise invalid(
+            f"unable to load model '{config.name}', configuration expects datatype "
+            f"{asked.config_name} for '{io.name}', model provides {port.dtype.config_name}"
+        )
+    dims = tuple(io.reshape.shape) if io.HasField("reshape") else tuple(io.dims)
+    if port.dims is None or not shape:
+        return
+    if not port.dims:
+        _check_scalar(config, io.name, dims)
+        return
+    found = port.dims[1:] if config.max_batch_size else port.dims
+    fits = len(dims) == len(found) and all(
+        a == b or (a == -1 and not exact) or b == -1 for a, b in zip(dims, found, strict=True)
+    )
+    if not fits:
+        raise _shapes_differ(config, io.name, port.dims, dims)
+
+
+def _shapes_differ(
+    config: ModelConfig, name: str, found: tuple[int, ...], dims: tuple[int, ...]
+) -> CoreError:
+    whole = (-1, *dims) if config.max_batch_size else dims
+    explanation = f"shape {_shape(whole)}"
+    if config.max_batch_size:
+        explanation = (
+            "an initial batch dimension because max_batch_size > 0 followed by the explicit tensor "
+            f"shape, making complete shape {_shape(whole)}"
+        )
+    return invalid(
+        f"model '{config.name}', tensor '{name}': the model expects {len(found)} dimensions "
+        f"(shape {_shape(found)}) but the model configuration specifies {len(whole)} dimensions "
+        f"({explanation})"
+    )
+
+
+def _check_scalar(config: ModelConfig, name: str, dims: tuple[int, ...]) -> None:
+    if any(dim != 1 for dim in dims) or config.max_batch_size:
+        raise invalid(
+            f"model '{config.name}': tensor '{name}' of the model is a scalar, which is one element to "
+            f"clients: dims [1] and max_batch_size 0; config.pbtxt has dims {_shape(dims)} and "
+            f"max_batch_size {config.max_batch_size}"
+        )
+
+
+def _shape(dims: Iterable[int]) -> str:
+    return "[" + ",".join(map(str, dims)) + "]"

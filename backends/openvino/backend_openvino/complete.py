@@ -1,0 +1,116 @@
+"""What the model file knows, written into a configuration.
+
+config.pbtxt ─► fill ─► [complete] ─► normalise ─► validate.  The rules are those of Triton's OpenVINO
+backend, but a dimension that the file fixes is written as it is, also beside one that it leaves open.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import openvino as ov
+
+from backend_openvino.check import tensors_of_the_server, unservable
+from backend_openvino.reading import model_file, read_model
+from backend_openvino.settings import settings_of
+from backend_openvino.tensors import Port, Ports, ports_of
+from core.backend import Backend
+from core.config import ModelConfig
+from core.errors import invalid
+
+logger = logging.getLogger("core")
+
+MAX_BATCH_SIZE = "default-max-batch-size"
+_DEFAULT_MAX_BATCH_SIZE = 4
+
+
+def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
+    """Fill in inputs, outputs, max_batch_size and dynamic_batching, in place.
+
+    path   the version's folder
+    Does nothing if every input and output is described: what a person wrote in full is meant.
+    Raises CoreError if the file cannot be read.
+    """
+    tensors: list[Any] = [*config.input, *config.output]
+    if config.input and config.output and all(io.data_type and io.dims for io in tensors):
+        return
+    runtime = ov.Core()
+    if extension := settings_of(config).extension:
+        add_extension(runtime, extension, config.name)
+    ports = ports_of(read_model(runtime, model_file(config, path), config.name))
+    _complete_batching(config, ports, backend)
+    reserved_inputs, reserved_outputs = tensors_of_the_server(config)
+    _complete_tensors(config, config.input, ports.input_list, "input", reserved_inputs)
+    _complete_tensors(config, config.output, ports.output_list, "output", reserved_outputs)
+
+
+def add_extension(runtime: Any, path: str, model: str) -> None:
+    """Load a library of custom operators. Raises CoreError(INVALID) with the reason."""
+    try:
+        runtime.add_extension(path)
+    except Exception as error:
+        raise invalid(
+            f"model '{model}': the library of parameter 'CPU_EXTENSION_PATH', '{path}', cannot be "
+            f"loaded: {str(error).strip().splitlines()[-1]}; give an absolute path"
+        ) from error
+
+
+def default_max_batch_size(backend: Backend) -> int:
+    """What --backend-config says, or 4; 1 at least. Raises CoreError(INVALID) if it is no number."""
+    text = backend.config.get(MAX_BATCH_SIZE, str(_DEFAULT_MAX_BATCH_SIZE))
+    try:
+        return max(1, int(text))
+    except ValueError:
+        raise invalid(
+            f"--backend-config=openvino,{MAX_BATCH_SIZE}={text}: it must be a whole number"
+        ) from None
+
+
+def _complete_batching(config: ModelConfig, ports: Ports, backend: Backend) -> None:
+    """Only a layout says that a first dimension is the batch: an open one may be anything."""
+    if not all(port.has_batch for port in (*ports.input_list, *ports.output_list)):
+        if config.max_batch_size:
+            logger.warning(
+                "model layout for model %s does not support batching while non-zero max_batch_size is "
+                "specified",
+                config.name,
+            )
+        return
+    if not config.max_batch_size:
+        config.max_batch_size = default_max_batch_size(backend)
+        logger.warning(
+            "autofilled max_batch_size to %d for model '%s' since batching is supported but no "
+            "max_batch_size is specified in model configuration. Must specify max_batch_size to "
+            "utilize autofill with a larger max batch size",
+            config.max_batch_size,
+            config.name,
+        )
+    if config.max_batch_size > 1 and config.WhichOneof("scheduling_choice") is None:
+        config.dynamic_batching.SetInParent()
+
+
+def _complete_tensors(
+    config: ModelConfig, entries: Any, ports: tuple[Port, ...], kind: str, reserved: Iterable[str]
+) -> None:
+    """Add every tensor of the file to an empty list; complete the entries of another."""
+    if not entries:
+        for port in ports:
+            if not set(port.names) & set(reserved):
+                entries.add(name=port.names[0])
+    by_name = {name: port for port in ports for name in port.names}
+    for entry in entries:
+        if (found := by_name.get(entry.name)) is None:
+            continue  # `check` refuses it, with the names that there are
+        if found.dtype is None:
+            raise unservable(config.name, found)
+        entry.data_type = entry.data_type or found.dtype.number
+        if not entry.dims:
+            if found.dims is None:
+                raise invalid(
+                    f"model '{config.name}': the file leaves open how many dimensions {kind} "
+                    f"'{entry.name}' has; write its dims into config.pbtxt"
+                )
+            entry.dims.extend(found.dims[1 if config.max_batch_size else 0 :] or (1,))

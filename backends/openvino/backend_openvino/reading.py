@@ -1,0 +1,79 @@
+"""A model from a file, and what to do when it cannot be read.
+
+folder of a version ─► [reading] ─► openvino.Model.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import openvino as ov
+
+from core.config import ModelConfig
+from core.errors import CoreError, internal, unavailable
+
+FILENAME = "model.xml"
+
+_LFS_POINTER = b"version https://git-lfs"
+
+
+def model_file(config: ModelConfig, directory: Path) -> Path:
+    """The file of a version (or the folder, of a SavedModel): `default_model_filename`, or model.xml.
+
+    Raises CoreError(UNAVAILABLE) with what is there instead.
+    """
+    path = directory / (config.default_model_filename or FILENAME)
+    if path.exists():
+        return path
+    there = sorted(each.name for each in path.parent.iterdir()) if path.parent.is_dir() else []
+    raise unavailable(
+        f"unable to find '{path}' for model '{config.name}' (its folder has "
+        f"{', '.join(there) or 'nothing'}); put the model there, or name its file with "
+        "default_model_filename in config.pbtxt"
+    )
+
+
+def read_model(core: Any, path: Path, model: str) -> Any:
+    """An openvino.Model. May take long: reads the file, weights are mapped.
+
+    Raises CoreError with the file, the reason and what to do.
+    """
+    if path.is_file() and path.read_bytes()[: len(_LFS_POINTER)] == _LFS_POINTER:
+        raise _unreadable(
+            path, model, "the file is only a pointer of Git LFS; fetch the model with: git lfs pull"
+        )
+    if path.suffix == ".xml" and path.stat().st_size == 0:
+        raise _unreadable(path, model, "it is empty; export or copy the file again")
+    try:
+        return core.read_model(str(path))
+    except Exception as error:
+        raise _unreadable(path, model, f"{_advice(path)} ({ov_text(error)})") from error
+
+
+def ov_text(error: BaseException) -> str:
+    """The last line of an error of OpenVINO, which is the one that says what is wrong."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    telling = [
+        line for line in lines if line and not line.startswith(("Exception from", "Check '"))
+    ]
+    return " ".join(telling) or type(error).__name__
+
+
+def version() -> str:
+    """Of OpenVINO, without its build number: "2026.4.1"."""
+    return str(ov.get_version()).split("-", 1)[0]
+
+
+def _unreadable(path: Path, model: str, reason: str) -> CoreError:
+    return internal(f"model '{model}': cannot load '{path}': {reason}")
+
+
+def _advice(path: Path) -> str:
+    weights = path.with_suffix(".bin")
+    if path.suffix == ".xml" and not weights.exists():
+        return (
+            f"its weights '{weights.name}' are not beside it; copy both files that "
+            "openvino.save_model wrote"
+        )
+    return f"OpenVINO {version()} cannot read it; export or copy the model again"

@@ -1,0 +1,82 @@
+"""What config.pbtxt asks of OpenVINO.
+
+ModelConfig ─► [settings] ─► backend.  Names and values are those of Triton's OpenVINO backend.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.config import ModelConfig
+from core.errors import CoreError, invalid
+
+_HINTS = ("LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT")
+_NUMBERS = ("INFERENCE_NUM_THREADS", "COMPILATION_NUM_THREADS")
+_OWN_STREAMS = ("AUTO", "NUMA")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one model's `parameters` say.
+
+    device           an OpenVINO device: "CPU", "GPU", "AUTO", "HETERO:GPU,CPU", …
+    extension        a library of custom operators, "" for none
+    fixed_batch      batches are made of exactly max_batch_size rows, the model is not asked for others
+    pads             smaller ones are filled up with zeros
+    reshapes         the dims of the configuration take the place of the file's
+    properties       of the compiled model: name → value, as OpenVINO takes them
+    """
+
+    device: str = "CPU"
+    extension: str = ""
+    fixed_batch: bool = False
+    pads: bool = False
+    reshapes: bool = False
+    properties: dict[str, Any] = field(default_factory=dict)
+
+
+def settings_of(config: ModelConfig) -> Settings:
+    """Read the parameters of a model. Raises CoreError(INVALID) for a value that cannot be."""
+    values = {name: entry.string_value for name, entry in config.parameters.items()}
+    return Settings(
+        device=values.get("TARGET_DEVICE", "").upper() or "CPU",
+        extension=values.get("CPU_EXTENSION_PATH", ""),
+        fixed_batch=_yes(values, "SKIP_OV_DYNAMIC_BATCHSIZE"),
+        pads=_yes(values, "ENABLE_BATCH_PADDING"),
+        reshapes=_yes(values, "RESHAPE_IO_LAYERS"),
+        properties=_properties(values, config.name),
+    )
+
+
+def _yes(values: dict[str, str], name: str) -> bool:
+    return values.get(name, "").lower() == "yes"
+
+
+def _properties(values: dict[str, str], model: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in _NUMBERS:
+        if text := values.get(name):
+            if not (text.isascii() and text.isdigit()):
+                raise _wrong(model, name, "a non-negative number", text)
+            found[name] = int(text)
+    if text := values.get("HINT_BF16"):
+        if text.upper() != "YES":
+            raise _wrong(model, "HINT_BF16", "YES", text)
+        found["INFERENCE_PRECISION_HINT"] = "bf16"
+    if text := values.get("NUM_STREAMS"):
+        if text.upper() not in _OWN_STREAMS and not (text.isascii() and text.isdigit()):
+            raise _wrong(model, "NUM_STREAMS", "either AUTO/NUMA/<int_value>", text)
+        found["NUM_STREAMS"] = text.upper()
+    if text := values.get("PERFORMANCE_HINT"):
+        if text.upper() not in _HINTS:
+            raise _wrong(model, "PERFORMANCE_HINT", "/".join(_HINTS), text)
+        found["PERFORMANCE_HINT"] = text.upper()
+    return found
+
+
+def _wrong(model: str, name: str, expected: str, found: str) -> CoreError:
+    return invalid(
+        f"model '{model}': expected the parameter '{name}' to be {expected}, got {found}; change it "
+        "in config.pbtxt"
+    )

@@ -1,0 +1,110 @@
+"""Small OpenVINO models, made here, and a server for them."""
+
+from contextlib import ExitStack
+
+import numpy as np
+import openvino as ov
+import openvino.opset13 as op
+import pytest
+from backend_openvino import backend
+
+from core.testing.served import Served
+
+
+def model_of(function, *, layout="", **inputs):
+    """An openvino.Model. function(**nodes) gives {name: node}; inputs: name → (type, dims)."""
+    parameters = {name: op.parameter(list(dims), kind) for name, (kind, dims) in inputs.items()}
+    for name, node in parameters.items():
+        node.output(0).set_names({name})
+        if layout:
+            node.layout = ov.Layout(layout)
+    results = []
+    for name, node in function(**parameters).items():
+        result = op.result(node)
+        result.output(0).set_names({name})
+        if layout:
+            result.layout = ov.Layout(layout)
+        results.append(result)
+    return ov.Model(results, list(parameters.values()), "small")
+
+
+def doubled(kind=ov.Type.f32, dims=(-1, 3), **more):
+    """y = x + x."""
+    return model_of(lambda x: {"y": op.add(x, x)}, x=(kind, dims), **more)
+
+
+def same(kind=ov.Type.f32, dims=(-1, 3), **more):
+    """y = x, for every datatype. (A graph without an operator would have one tensor, and one name.)"""
+    as_it_is = np.zeros(len(dims), np.int64)
+    return model_of(lambda x: {"y": op.reshape(x, as_it_is, True)}, x=(kind, dims), **more)
+
+
+@pytest.fixture(name="model_of")
+def model_of_fixture():
+    return model_of
+
+
+@pytest.fixture(name="doubled")
+def doubled_fixture():
+    return doubled
+
+
+@pytest.fixture(name="same")
+def same_fixture():
+    return same
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """serve(model, config="", settings=None, **options): a model of the name m, loaded.
+
+    model      an openvino.Model, or a function that fills the version's folder
+    config     text of config.pbtxt; none is written without it
+    settings   of --backend-config
+    options    of the server
+    """
+    with ExitStack() as running:
+
+        def start(model, config="", settings=None, **options):
+            folder = tmp_path / "models" / "m" / "1"
+            folder.mkdir(parents=True)
+            if isinstance(model, ov.Model):
+                ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
+            else:
+                model(folder)
+            if config:
+                (folder.parent / "config.pbtxt").write_text(config)
+            served = running.enter_context(
+                Served(
+                    backend,
+                    tmp_path / "models",
+                    backend_config={"openvino": settings or {}},
+                    **options,
+                )
+            )
+            served.load("m")
+            return Asked(served)
+
+        yield start
+
+
+class Asked:
+    """The served model m."""
+
+    def __init__(self, served):
+        self.served = served
+
+    def __call__(self, outputs=(), **inputs):
+        return self.served.ask(inputs, outputs, "m")
+
+    def together(self, *many):
+        return self.served.together(many, (), "m")
+
+    @property
+    def config(self):
+        return self.served.config("m")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)

@@ -1,0 +1,123 @@
+"""Every datatype, shape and way of batching gives what OpenVINO gives when it is called directly."""
+
+import numpy as np
+import openvino as ov
+import openvino.opset13 as op
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core import dtypes
+from core.errors import CoreError
+from core.request import InferenceRequest
+from core.tensor import Tensor
+
+KINDS = [
+    (ov.Type.boolean, np.bool_),
+    (ov.Type.u8, np.uint8),
+    (ov.Type.u16, np.uint16),
+    (ov.Type.u32, np.uint32),
+    (ov.Type.u64, np.uint64),
+    (ov.Type.i8, np.int8),
+    (ov.Type.i16, np.int16),
+    (ov.Type.i32, np.int32),
+    (ov.Type.i64, np.int64),
+    (ov.Type.f16, np.float16),
+    (ov.Type.f32, np.float32),
+    (ov.Type.f64, np.float64),
+]
+
+
+@pytest.mark.parametrize(("kind", "numpy"), KINDS)
+def test_a_datatype_comes_and_goes_as_it_is(serve, same, kind, numpy):
+    x = np.array([[0, 1, 2], [1, 0, 3]]).astype(numpy)
+
+    y = serve(same(kind), 'backend: "openvino" max_batch_size: 4')(x=x)["y"]
+
+    assert y.dtype == x.dtype
+    assert y.tolist() == x.tolist()
+
+
+def test_bf16_comes_and_goes_as_bit_patterns(serve, same):
+    model = serve(same(ov.Type.bf16), 'backend: "openvino" max_batch_size: 4')
+    bits = np.array([[0x3F80, 0x4000, 0xC040]], np.uint16)
+    answer = []
+
+    async def act(server):
+        tensor = Tensor("x", dtypes.BF16, bits.shape, raw=bits.tobytes())
+        answer.append(await server.infer(InferenceRequest("m", {"x": tensor})))
+
+    model.served.while_asking([], act)
+
+    found = answer[0].output("y")
+    assert found.dtype is dtypes.BF16
+    assert found.array.tolist() == bits.tolist()
+
+
+def test_text_may_hold_any_bytes_but_a_nul_at_its_end(serve, same):
+    model = serve(same(ov.Type.string), 'backend: "openvino" max_batch_size: 4')
+    text = np.array([[b"", b"\xff\x00\xfe", "ä€".encode()]], object)
+
+    assert model(x=text)["y"].tolist() == text.tolist()
+    with pytest.raises(CoreError, match="input 'x': an element ends in a NUL byte"):
+        model(x=np.array([[b"a\0", b"", b""]], object))
+
+
+def test_a_scalar_is_one_element_to_clients(serve, model_of):
+    scalar = model_of(lambda x: {"y": op.add(x, x)}, x=(ov.Type.f32, ()))
+
+    model = serve(scalar)
+
+    assert list(model.config.input[0].dims) == [1]
+    assert model(x=np.array([3], np.float32))["y"].tolist() == [6]
+
+
+def test_the_datatype_of_the_configuration_may_be_another(serve, doubled):
+    model = serve(
+        doubled(ov.Type.i64),
+        """
+        backend: "openvino" max_batch_size: 4
+        input { name: "x" data_type: TYPE_INT32 dims: 3 }
+        output { name: "y" data_type: TYPE_FP32 dims: 3 }
+        """,
+    )
+
+    y = model(x=np.array([[1, 2, 3]], np.int32))["y"]
+
+    assert y.dtype == np.float32
+    assert y.tolist() == [[2, 4, 6]]
+
+
+def test_only_outputs_that_are_wanted_are_given(serve, model_of):
+    both = model_of(lambda x: {"y": op.add(x, x), "z": op.multiply(x, x)}, x=(ov.Type.f32, (-1, 3)))
+
+    answer = serve(both)(outputs=["z"], x=np.full((1, 3), 3, np.float32))
+
+    assert {name: array.tolist() for name, array in answer.items()} == {"z": [[9, 9, 9]]}
+
+
+@settings(
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(rows=st.lists(st.integers(1, 5), min_size=1, max_size=6), seed=st.integers(0, 2**31))
+def test_answers_are_those_of_openvino_itself(network, rows, seed):
+    model, direct = network
+    rng = np.random.default_rng(seed)
+    many = [{"x": rng.standard_normal((n, 3), np.float32)} for n in rows]
+
+    answers = model.together(*many)
+
+    for inputs, answer in zip(many, answers, strict=True):
+        assert np.allclose(answer["y"], direct(inputs["x"])[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.fixture
+def network(serve, model_of):
+    """A small network, served and compiled by hand."""
+    weights = np.random.default_rng(3).standard_normal((3, 4)).astype(np.float32)
+    made = model_of(
+        lambda x: {"y": op.softmax(op.tanh(op.matmul(x, op.constant(weights), False, False)), 1)},
+        x=(ov.Type.f32, (-1, 3)),
+    )
+    served = serve(made.clone(), 'backend: "openvino" max_batch_size: 16 dynamic_batching {}')
+    return served, ov.Core().compile_model(made, "CPU")
