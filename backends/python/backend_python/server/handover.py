@@ -50,6 +50,8 @@ class Handover:
         theirs._timeout = request.timeout_us
         if request.outputs:
             theirs._outputs = frozenset([o.name for o in request.outputs] + self._states)
+        if request.trace is not None:
+            theirs._trace = request.trace.carrier()
         if request.has_parameters:
             theirs._parameters = json.dumps(request.parameters)
 

@@ -79,7 +79,7 @@ def _fields(request: InferenceRequest, states: list[str]) -> list[Any]:
         request.timeout_us,
         json.dumps(request.parameters) if request.has_parameters else "",
         [output.name for output in request.outputs] + states if request.outputs else None,
-        None,
+        None if request.trace is None else request.trace.carrier(),
     ]
 
 
