@@ -1,4 +1,6 @@
-"""Options of the command line that some of the tests read."""
+"""Options of the command line that some of the tests read, and what tests of several folders ask."""
+
+import pytest
 
 
 def pytest_addoption(parser):
@@ -29,3 +31,14 @@ def pytest_addoption(parser):
     group.addoption(
         "--keep-logs", default=None, help="folder that receives the log of every server"
     )
+
+
+@pytest.fixture
+def collector(monkeypatch):
+    """A collector of OpenTelemetry that listens while the test runs."""
+    from collector import Collector  # other tests do not need its packages
+
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    found = Collector().start()
+    yield found
+    found.close()

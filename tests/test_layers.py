@@ -46,6 +46,7 @@ OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson"}
 TOOLS = {
     "core.config.compile": {"grpc_tools"},
     "core.caches.redis": {"redis"},
+    "core.telemetry.tracing.otlp": {"opentelemetry"},
     "core.testing": {"pytest"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc"}

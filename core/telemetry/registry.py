@@ -34,9 +34,8 @@ class Metric:
         self.users = 0  # how often the family gave it out; under the registry's lock
         self._lock = threading.Lock()
         self._value = 0.0  # of a histogram: the sum of what was observed
-        self._counts = [0] * (
-            len(self.buckets) + 1
-        )  # observations of each bucket, the last is +Inf
+        # Observations of each bucket; the last is +Inf.
+        self._counts = [0] * (len(self.buckets) + 1)
 
     def increment(self, value: float) -> None:
         """Add to a counter or gauge. Raises CoreError(INVALID) for a counter that would fall."""

@@ -202,12 +202,17 @@ def response_of(answer: Answer, request: web.BaseRequest) -> web.Response:
 
 
 async def send_traced(answer: Answer, trace: Trace, request: web.BaseRequest) -> web.StreamResponse:
-    """Send a whole answer here and not behind the handler, so that the trace learns when."""
+    """Send an answer here and not behind the handler, so that the trace learns when: from its first
+    byte to its last."""
     trace.stamp("HTTP_SEND_START")
     try:
-        response = response_of(answer, request)
-        await response.prepare(request)
-        await response.write_eof()
+        if answer.more is not None:
+            response = await send(answer, answer.more, request)
+        else:
+            whole = response_of(answer, request)
+            await whole.prepare(request)
+            await whole.write_eof()
+            response = whole
         trace.stamp("HTTP_SEND_END")
     finally:
         trace.release()

@@ -168,6 +168,23 @@ async def test_level_tensors_has_inputs_and_outputs(serve, traces):
     ]
 
 
+async def test_level_tensors_has_the_outputs_of_an_answer_from_the_cache(serve, traces):
+    chain = await serve(Double, "response_cache { enable: true }", cache=LocalCache(10_000))
+    found = traces("TENSORS")
+    await found.ask(chain, 1)
+
+    await found.ask(chain, 1)
+
+    told = [entry["activity"] for entry in await found.entries() if "activity" in entry]
+    assert told == [
+        "TENSOR_QUEUE_INPUT",
+        "TENSOR_BACKEND_INPUT",
+        "TENSOR_BACKEND_OUTPUT",
+        "TENSOR_QUEUE_INPUT",
+        "TENSOR_BACKEND_OUTPUT",
+    ]
+
+
 async def test_a_request_made_by_a_traced_one_is_its_child(serve, traces):
     found, chain = traces(), await serve(Double)
     replies = []

@@ -1,7 +1,11 @@
 """Traces: when a request was where, of a sample of all requests.
 
-Server.infer ─► [Tracer] ─► Trace ─► TraceFiles.  The pipeline and the frontends add their times to
-`request.trace`, which is None for a request that is not traced.
+                                  ┌─► TraceFiles
+Server.infer ─► [Tracer] ─► Trace ┤
+                                  └─► spans_of ─► SpanExporter ─► Collector
+
+The pipeline and the frontends add their times to `request.trace`, which is None for a request that is not
+traced.
 """
 
 from core.telemetry.tracing.settings import TraceSettings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.telemetry.tracing.settings import TraceSettings
+from core.telemetry.tracing.settings import OPENTELEMETRY, TraceSettings
 from core.telemetry.tracing.trace import Trace
 from core.telemetry.tracing.writer import TraceFiles
 
@@ -10,15 +10,16 @@ from core.telemetry.tracing.writer import TraceFiles
 class Sampler:
     """One set of settings in effect: the server's, or a model's own. Loop thread only.
 
-    remaining   traces that are still to begin, -1 for no bound
+    remaining   traces that are still to begin, -1 for no bound; a request that brings the context of
+                its client is traced beside them
 
     Traces leave at once where one file takes all. They wait here for a numbered file that holds
     `log_frequency` of them, or all that `count` allows.
     """
 
-    def __init__(self, settings: TraceSettings, files: TraceFiles):
+    def __init__(self, settings: TraceSettings, files: TraceFiles, remaining: int | None = None):
         self.settings = settings
-        self.remaining = settings.count
+        self.remaining = settings.count if remaining is None else remaining
         self._files = files
         self._seen = 0
         self._open = 0  # traces that have begun and not left
@@ -28,19 +29,33 @@ class Sampler:
     @property
     def active(self) -> bool:
         """Whether a request may still be traced."""
-        return self.settings.may_trace and self.remaining != 0
+        settings = self.settings
+        return settings.may_trace and (
+            settings.mode == OPENTELEMETRY or (settings.rate != 0 and self.remaining != 0)
+        )
 
-    def take(self) -> bool:
-        """Whether this request is traced: one of `rate`, the last of each."""
-        if not self.active:
+    def take(self, forced: bool = False) -> bool:
+        """Whether this request is traced: one of `rate`, the last of each.
+
+        forced   it brings the context of its client: it is, unless nothing is traced
+        """
+        if not self.settings.may_trace:
+            return False
+        if not (self._is_next(forced) or forced):
+            return False
+        self._open += 1
+        return True
+
+    def _is_next(self, forced: bool) -> bool:
+        rate = self.settings.rate
+        if not rate or not (self.remaining or forced):
             return False
         self._seen += 1
-        if self._seen < self.settings.rate:
+        if self._seen < rate:
             return False
         self._seen = 0
         if self.remaining > 0:
             self.remaining -= 1
-        self._open += 1
         return True
 
     def left(self, trace: Trace) -> None:

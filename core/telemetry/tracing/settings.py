@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from core.errors import invalid, unsupported
 from core.options import Options
+from core.telemetry.tracing.export_settings import ExportSettings
 
 logger = logging.getLogger("core")
 
@@ -24,16 +25,9 @@ TRITON = "triton"
 OPENTELEMETRY = "opentelemetry"
 
 _LEVELS = (TIMESTAMPS, TENSORS)
-_OLD_LEVELS = ("min", "max")  # of the command line; both are TIMESTAMPS
+_OLD_LEVELS = ("min", "max", "true", "on")  # of the command line; both are TIMESTAMPS
 _LARGEST_RATE = 2**32 - 1
 _LARGEST_COUNT = 2**31 - 1
-_OPENTELEMETRY_DEFAULTS = {
-    "url": "http://localhost:4318/v1/traces",
-    "resource": "service.name=triton-inference-server",
-    "bsp_max_queue_size": "2048",
-    "bsp_schedule_delay": "5000",
-    "bsp_max_export_batch_size": "512",
-}
 
 
 @dataclass(frozen=True)
@@ -41,12 +35,12 @@ class TraceSettings:
     """The settings of the server, or of a model.
 
     level           of TIMESTAMPS and TENSORS, in this order; empty for OFF
-    rate            one of so many requests is traced
+    rate            one of so many requests is traced; 0 for those alone that bring a context
     count           so many are traced, -1 for no bound
     log_frequency   traces in one file, each in a file with a number behind its name; 0 for one file
     file            path of the trace file, "" for no traces; only the command line can say it
-    mode            TRITON, or OPENTELEMETRY, in which there are no traces
-    mode_options    what is shown of mode OPENTELEMETRY
+    mode            TRITON, or OPENTELEMETRY, in which traces become spans and no file
+    export          where spans go, in mode OPENTELEMETRY
     """
 
     level: tuple[str, ...] = ()
@@ -55,7 +49,7 @@ class TraceSettings:
     log_frequency: int = 0
     file: str = ""
     mode: str = TRITON
-    mode_options: dict[str, str] = field(default_factory=dict)
+    export: ExportSettings | None = None
 
     @classmethod
     def of(cls, options: Options) -> TraceSettings:
@@ -66,7 +60,7 @@ class TraceSettings:
             if key == "level":
                 levels |= {TIMESTAMPS if value.lower() in _OLD_LEVELS else value.upper()}
             elif key == "mode":
-                found["mode"] = value
+                found["mode"] = value.lower()
             elif key in ("rate", "count"):
                 found[key] = _PARSERS[f"trace_{key}"](f"trace_{key}", value)
             else:
@@ -80,25 +74,40 @@ class TraceSettings:
             else:
                 _no_effect(f"{TRITON},{key}")
         if found.get("mode") == OPENTELEMETRY:
-            given = dict(options.trace_config.get(OPENTELEMETRY, []))
-            found["mode_options"] = {**_OPENTELEMETRY_DEFAULTS, **given}
+            export = ExportSettings.of(options.trace_config.get(OPENTELEMETRY, []))
+            found["export"] = export
+            for key in export.unknown:
+                _no_effect(f"{OPENTELEMETRY},{key}")
         return cls(**found)
 
     @property
     def may_trace(self) -> bool:
-        """Whether a request can be traced with them."""
-        return bool(self.level and self.count and self.file and self.mode == TRITON)
+        """Whether a request can be traced with them, as far as they know."""
+        return bool(self.level and (self.file or self.mode != TRITON))
 
-    def as_dict(self) -> dict[str, Any]:
-        """By their names in the protocol; trace_level is a list, the others are text."""
+    def check(self) -> None:
+        """Raises CoreError(INVALID) for settings that clients may not make."""
+        reason = ""
+        if self.level and not self.rate:
+            reason = "sample rate must be non-zero"
+        elif self.level and not self.may_trace:
+            reason = "trace file name is not given"
+        if reason:
+            raise invalid(f"Attempting to set invalid trace setting :{reason}")
+
+    def as_dict(self, remaining: int | None = None) -> dict[str, Any]:
+        """By their names in the protocol; trace_level is a list, the others are text.
+
+        remaining   what is left of `count`, None for all
+        """
         shown: dict[str, Any] = {
             "trace_level": list(self.level) or [OFF],
             "trace_rate": str(self.rate),
-            "trace_count": str(self.count),
+            "trace_count": str(self.count if remaining is None else remaining),
         }
         if self.mode == TRITON:
             shown |= {"log_frequency": str(self.log_frequency), "trace_file": self.file}
-        return {**shown, "trace_mode": self.mode, **self.mode_options}
+        return {**shown, "trace_mode": self.mode, **(self.export.shown if self.export else {})}
 
 
 def parsed(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,12 +138,6 @@ def _level(key: str, value: Any) -> tuple[str, ...]:
     if OFF in value and len(value) > 1:
         raise invalid(f"Expect only one trace level '{OFF}' is specified")
     return _ordered(value)
-
-
-def _sampling_rate(key: str, value: Any) -> int:
-    if not (number := _rate(key, value)):
-        raise invalid("Attempting to set invalid trace setting :sample rate must be non-zero")
-    return number
 
 
 def _rate(key: str, value: Any) -> int:
@@ -175,7 +178,7 @@ def _no_effect(setting: str) -> None:
 
 _PARSERS: dict[str, Callable[[str, Any], Any]] = {
     "trace_level": _level,
-    "trace_rate": _sampling_rate,
+    "trace_rate": _rate,
     "trace_count": _count,
     "log_frequency": _rate,
 }

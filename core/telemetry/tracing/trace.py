@@ -11,6 +11,10 @@ from typing import Any
 import numpy as np
 
 from core import dtypes
+from core.errors import CoreError
+from core.response import InferenceResponse
+from core.telemetry.tracing import context as contexts
+from core.telemetry.tracing.context import SpanContext
 from core.telemetry.tracing.settings import TENSORS, TIMESTAMPS
 from core.tensor import Tensor
 
@@ -43,34 +47,49 @@ _ORDER = {
         )
     )
 }
+_BACKEND_OUTPUT = "TENSOR_BACKEND_OUTPUT"
+_OF_A_BACKEND = _ORDER["COMPUTE_INPUT_END"]  # where a name stands that is not in the list
 
 
 class Trace:
     """The trace of one request. Loop thread only, but for `entries` after it has left.
 
-    id            of its own, from 1 on
-    request_id    the client's name for the request, "" for none
-    level         of TIMESTAMPS and TENSORS: what is kept
-    left          told when nobody holds the trace any more; not for a child
-    parent        the trace of the request that made this one
+    id              of its own, from 1 on
+    request_id      the client's name for the request, "" for none
+    level           of TIMESTAMPS and TENSORS: what is kept
+    left            told when nobody holds the trace any more; not for a child
+    parent          the trace of the request that made this one
+    root            the span of the whole request, None for a trace without spans, and in a child
+    remote          the span of the client, the root's parent; None if it told none
+    context         the span of the model; None for a trace without spans
+    parent_context  that span's parent
+    error           what the request failed with, "" for no failure
+    began_ns        when it was made
 
     A trace and its children, at any depth, leave together: the first of them keeps all.
     """
 
     __slots__ = (
-        "_children",
         "_clock_ns",
         "_events",
+        "_executed",
         "_first",
         "_gone",
         "_holders",
         "_left",
         "_level",
+        "began_ns",
+        "children",
+        "context",
+        "error",
         "id",
         "model_name",
         "model_version",
+        "parent_context",
         "parent_id",
+        "remote",
         "request_id",
+        "root",
     )
 
     def __init__(
@@ -94,13 +113,35 @@ class Trace:
         self._left = left
         self._clock_ns = clock_ns
         self._events: list[tuple[int, str, Tensor | None]] = []
-        self._children: list[Trace] = []
+        self.children: list[Trace] = []  # at any depth, of the first of them
+        self._executed = False  # whether outputs of an execution are kept
+        self.began_ns = clock_ns()
+        self.error = ""
+        self.root: SpanContext | None = None
+        self.remote: SpanContext | None = None
+        self.context: SpanContext | None = None
+        self.parent_context: SpanContext | None = None
         self._first: Trace = self if parent is None else parent._first
         self._holders = 0
         self._gone = False
         if parent is not None:
-            self._first._children.append(self)
+            self._first.children.append(self)
+            if parent.context is not None:
+                self.parent_context = parent.context
+                self.context = parent.context.child()
         self.hold()
+
+    def begin_spans(self, remote: SpanContext | None) -> None:
+        """Let the trace become spans, below the one of the client if it told one. Before all else."""
+        self.remote = remote
+        self.root = contexts.first() if remote is None else remote.child()
+        if TIMESTAMPS in self._level:
+            self.parent_context = self.root
+            self.context = self.root.child()
+
+    def carrier(self) -> str | None:
+        """The context that a model may pass on: JSON with traceparent and, perhaps, tracestate."""
+        return None if self.context is None else self.context.carrier()
 
     def child(self, id: int, model_name: str, model_version: int, request_id: str) -> Trace:
         """The trace of a request that this one's request makes."""
@@ -133,6 +174,8 @@ class Trace:
         """
         if TENSORS not in self._level:
             return
+        if activity == _BACKEND_OUTPUT:
+            self._executed = True
         at_ns = at_ns or self._clock_ns()
         for tensor in tensors:
             # An object of its own: the writer's thread must not share one with the pipeline's.
@@ -156,6 +199,16 @@ class Trace:
             # Not at once: who gets a request back that is answered already may still want to hold.
             asyncio.get_running_loop().call_soon(first._leave)
 
+    def answered(self, item: InferenceResponse | CoreError) -> None:
+        """A response is there for who has asked."""
+        if isinstance(item, CoreError):
+            self.error = item.message
+        elif not self._executed:  # an ensemble's, or one that was kept
+            self.tensors(_BACKEND_OUTPUT, item.outputs)
+            self._executed = False
+        if self._first is self:  # what other models get has no time of its own
+            self.stamp("INFER_RESPONSE_COMPLETE")
+
     def end(self) -> None:
         """The request has got its last answer."""
         self.stamp("REQUEST_END")
@@ -168,7 +221,14 @@ class Trace:
 
     def entries(self) -> list[dict[str, Any]]:
         """The objects of the trace file for this trace and its children, each in order of time."""
-        return [entry for trace in (self, *self._children) for entry in trace._own_entries()]
+        return [entry for trace in (self, *self.children) for entry in trace._own_entries()]
+
+    def stamps(self) -> list[tuple[int, str]]:
+        """Times and their names, in order."""
+        return [(ns, name) for ns, name, tensor in self._sorted() if tensor is None]
+
+    def _sorted(self) -> list[tuple[int, str, Tensor | None]]:
+        return sorted(self._events, key=lambda e: (e[0], _ORDER.get(e[1], _OF_A_BACKEND)))
 
     def _own_entries(self) -> list[dict[str, Any]]:
         head: dict[str, Any] = {
@@ -181,7 +241,7 @@ class Trace:
         if self.parent_id:
             head["parent_id"] = self.parent_id
         entries = [head]
-        for ns, name, tensor in sorted(self._events, key=lambda e: (e[0], _ORDER.get(e[1], 0))):
+        for ns, name, tensor in self._sorted():
             if tensor is None:
                 entries.append({"id": self.id, "timestamps": [{"name": name, "ns": ns}]})
             else:

@@ -1,7 +1,7 @@
 """Tracer: the trace settings of a server in effect.
 
 Server.infer ─► [Tracer] ─► the chain of a model version.  A traced request gets its trace here and
-loses it with its last answer; all others only pass.
+loses it with its last answer; all others only pass. Traces leave for files, or as spans.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,8 +19,19 @@ from core.errors import CoreError
 from core.options import Options
 from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply
+from core.telemetry.tracing import context as contexts
+from core.telemetry.tracing.context import SpanContext
+from core.telemetry.tracing.exporter import SpanExporter
+from core.telemetry.tracing.otlp import Collector
 from core.telemetry.tracing.sampler import Sampler
-from core.telemetry.tracing.settings import OPENTELEMETRY, TraceSettings, parsed
+from core.telemetry.tracing.settings import (
+    OPENTELEMETRY,
+    TENSORS,
+    TIMESTAMPS,
+    TraceSettings,
+    parsed,
+)
+from core.telemetry.tracing.spans import spans_of
 from core.telemetry.tracing.trace import Trace
 from core.telemetry.tracing.writer import TraceFiles
 
@@ -32,10 +43,14 @@ Handler = Callable[[InferenceRequest], Reply]
 class Tracer:
     """Loop thread only.
 
-    on   whether a request may be traced, or is being: all that is looked at for each request while
-         there are no traces
+    on             whether a request may be traced, or is being: all that is looked at for each request
+                   while there are no traces
+    takes_context  whether the context of a client makes a request traced: what `context` is for
 
-    suffix   what the paths of trace files get behind them
+    suffix     what the paths of trace files get behind them
+    exporter   where spans go, in mode opentelemetry; None for the collector of the options
+
+    Raises CoreError(INVALID) for settings that cannot be, and for mode opentelemetry without its packages.
     """
 
     def __init__(
@@ -44,6 +59,7 @@ class Tracer:
         clock_ns: Callable[[], int] = time.monotonic_ns,
         *,
         suffix: str = "",
+        exporter: SpanExporter | None = None,
     ):
         self._clock_ns = clock_ns
         self._ids = itertools.count(1)
@@ -51,23 +67,27 @@ class Tracer:
         self._start = TraceSettings.of(options)  # of the command line
         self._changes: dict[str, Any] = {}  # of the server's settings, by clients
         self._model_changes: dict[str, dict[str, Any]] = {}
+        if exporter is None and self._start.export is not None:
+            exporter = SpanExporter(self._start.export, Collector(self._start.export))
+        self._exporter = exporter
+        self.takes_context = exporter is not None
         self._sampler = Sampler(self._start, self._files)
         self._model_samplers: dict[str, Sampler] = {}  # of models with settings of their own
         self._open = 0  # traces that have begun and not left
         self.on = self._sampler.active
-        if self._start.mode == OPENTELEMETRY:
-            logger.warning(
-                "--trace-config=mode=%s has no effect: only mode triton writes traces",
-                OPENTELEMETRY,
-            )
-        elif self._start.level and not self._start.file:
-            self._warn_no_file()
+        if self._start.level and not self._start.may_trace:
+            logger.warning("no trace is written: there is no --trace-config=triton,file=<path>")
+        self._warn_of_tensors(self._start)
 
     # settings -----------------------------------------------------------
 
     def settings(self, model: str = "") -> dict[str, Any]:
-        """Those of the server, or those that hold for a model, by their names in the protocol."""
-        return self._model_samplers.get(model, self._sampler).settings.as_dict()
+        """Those of the server, or those that hold for a model, by their names in the protocol.
+
+        trace_count is how many are still to be traced.
+        """
+        sampler = self._model_samplers.get(model, self._sampler)
+        return sampler.settings.as_dict(sampler.remaining)
 
     def change(self, changes: Mapping[str, Any], model: str = "") -> dict[str, Any]:
         """Change settings of the server, or of a model; returns all that hold then.
@@ -76,33 +96,37 @@ class Tracer:
         Raises CoreError for a change that cannot be; then nothing is changed.
         """
         fields = parsed(changes)
-        own = self._model_changes.setdefault(model, {}) if model else self._changes
+        own = dict(self._model_changes.get(model, {}) if model else self._changes)
         for name, value in fields.items():
             if value is None:
                 own.pop(name, None)
             else:
                 own[name] = value
-        if model and not own:
-            del self._model_changes[model]
-        self._apply(set(fields), model)
-        if fields.get("level") and self._start.mode != OPENTELEMETRY and not self._start.file:
-            self._warn_no_file()
+        of_server = replace(self._start, **(self._changes if model else own))
+        if not model:
+            of_server.check()
+            self._changes = own
+        elif own:
+            replace(of_server, **own).check()
+            self._model_changes[model] = own
+        else:
+            self._model_changes.pop(model, None)
+        if "level" in fields:
+            self._warn_of_tensors(replace(of_server, **own))
+        self._apply(of_server, set(fields), model)
         return self.settings(model)
 
-    def _apply(self, changed: set[str], model: str) -> None:
+    def _apply(self, settings: TraceSettings, changed: set[str], model: str) -> None:
         """Let what has been changed hold: a sampler for the server, and for each model of its own."""
-        settings = replace(self._start, **self._changes)
         if not model:
-            self._sampler = self._sampler_for(settings, self._sampler, changed)
+            self._sampler = self._sampler_for(settings, self._sampler, changed, self._changes)
         samplers = {}
         for name, own in self._model_changes.items():
             before = self._model_samplers.get(name)
             just = changed if model in ("", name) else set()
-            if not model:
-                just = just - set(
-                    own
-                )  # what a model has of its own did not change with the server's
-            samplers[name] = self._sampler_for(replace(settings, **own), before, just)
+            if not model:  # what a model has of its own did not change with the server's
+                just = just - set(own)
+            samplers[name] = self._sampler_for(replace(settings, **own), before, just, own)
         for name, sampler in self._model_samplers.items():
             if name not in samplers:
                 sampler.retire()
@@ -110,39 +134,65 @@ class Tracer:
         self._look()
 
     def _sampler_for(
-        self, settings: TraceSettings, before: Sampler | None, changed: set[str]
+        self,
+        settings: TraceSettings,
+        before: Sampler | None,
+        changed: set[str],
+        own: Mapping[str, Any],
     ) -> Sampler:
-        """The one before if nothing was said about it, else another, which counts from the start."""
+        """The one before if nothing was said about it, else another, which counts from the start; but a
+        count that clients have set, in `own`, goes on when they change something else."""
+        remaining: int | None = None
         if before is not None:
             if not changed and settings == before.settings:
                 return before
             before.retire()
-        return Sampler(settings, self._files)
+            if "count" in own and "count" not in changed:
+                remaining = before.remaining
+        return Sampler(settings, self._files, remaining)
+
+    def _warn_of_tensors(self, settings: TraceSettings) -> None:
+        if TENSORS in settings.level and settings.mode == OPENTELEMETRY:
+            logger.warning("Tensor level tracing is not supported by the mode: %s", OPENTELEMETRY)
 
     def _look(self) -> None:
         samplers = (self._sampler, *self._model_samplers.values())
         self.on = self._open > 0 or any(sampler.active for sampler in samplers)
 
     def _left(self, sampler: Sampler, trace: Trace) -> None:
-        sampler.left(trace)
+        if self._exporter is None:
+            sampler.left(trace)
+        else:
+            # The offset of now: the clock of the wall may have been set since the server began.
+            self._exporter.add(spans_of(trace, time.time_ns() - self._clock_ns()))
         self._open -= 1
         if not self._open:
             self._look()
 
-    def _warn_no_file(self) -> None:
-        logger.warning("no trace is written: there is no --trace-config=triton,file=<path>")
-
     # requests --------------------------------------------------------------
 
+    def context(self, traceparent: str | None, tracestates: Iterable[str]) -> SpanContext | None:
+        """What the headers of a client say, as `request.trace` of a request that goes to `infer`; None for
+        nothing, and for what is no context.
+
+        tracestates   every header of that name
+        """
+        if not self.takes_context or traceparent is None:
+            return None
+        return contexts.parsed(traceparent, ",".join(tracestates))
+
     def infer(self, request: InferenceRequest, name: str, version: int, handler: Handler) -> Reply:
-        """handler(request), traced if it is its turn, or if the request brings a trace.
+        """handler(request), traced if it is its turn, or if the request brings a trace or a context.
 
         name, version   of the model
         """
+        remote: SpanContext | None = None
         if request.trace is not None:
-            return self.step(request, name, version, handler)
+            if not isinstance(request.trace, SpanContext):
+                return self.step(request, name, version, handler)
+            remote, request.trace = request.trace, None
         sampler = self._model_samplers.get(name, self._sampler)
-        if not sampler.take():
+        if not sampler.take(remote is not None):
             return handler(request)
         self._open += 1
         trace = Trace(
@@ -150,11 +200,18 @@ class Tracer:
             name,
             version,
             request.id,
-            sampler.settings.level,
+            self._level_of(sampler.settings),
             left=partial(self._left, sampler),
             clock_ns=self._clock_ns,
         )
+        if self._exporter is not None:
+            trace.begin_spans(remote)
         return _traced(trace, request, handler)
+
+    def _level_of(self, settings: TraceSettings) -> tuple[str, ...]:
+        """What a trace keeps: spans have no tensors."""
+        kept = (TIMESTAMPS,) if TIMESTAMPS in settings.level else ()
+        return settings.level if self._exporter is None else kept
 
     def step(self, request: InferenceRequest, name: str, version: int, handler: Handler) -> Reply:
         """The same for a request that came from a traced one, whose trace it brings."""
@@ -162,11 +219,13 @@ class Tracer:
         return _traced(parent.child(next(self._ids), name, version, request.id), request, handler)
 
     async def close(self) -> None:
-        """Write what is complete. A second call does nothing."""
+        """Write or send what is complete; sending takes a bounded time. A second call does nothing."""
         await asyncio.sleep(0)  # traces that ended in this turn of the loop leave in the next
         for sampler in (self._sampler, *self._model_samplers.values()):
             sampler.retire()
         await self._files.close()
+        if self._exporter is not None:
+            await self._exporter.close()
 
 
 def _traced(trace: Trace, request: InferenceRequest, handler: Handler) -> Reply:
@@ -175,7 +234,8 @@ def _traced(trace: Trace, request: InferenceRequest, handler: Handler) -> Reply:
     trace.tensors("TENSOR_QUEUE_INPUT", request.inputs.values(), request.shared)
     try:
         inner = handler(request)
-    except CoreError:
+    except CoreError as error:
+        trace.error = error.message
         trace.end()
         raise
     trace.stamp("QUEUE_START", request.arrival_ns)
@@ -183,7 +243,7 @@ def _traced(trace: Trace, request: InferenceRequest, handler: Handler) -> Reply:
 
     def arrived(item: InferenceResponse | CoreError | None, final: bool) -> None:
         if item is not None:
-            trace.stamp("INFER_RESPONSE_COMPLETE")
+            trace.answered(item)
         if final:
             trace.end()
         outer.send(item, final)

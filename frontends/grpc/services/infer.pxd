@@ -18,8 +18,8 @@ cdef class InferService:
 
     @cython.locals(answer=Answer, reply=Reply)
     cpdef begin(self, data, Call call, done)
-    @cython.locals(request=InferenceRequest, start_ns=cython.longlong, door=Door, signature=Signature,
-                   reply=Reply)
+    @cython.locals(request=InferenceRequest, start_ns=cython.longlong, read_ns=cython.longlong,
+                   door=Door, signature=Signature, reply=Reply)
     cdef Answer _ask(self, data, Call call, done)
 
 

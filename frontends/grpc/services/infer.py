@@ -15,6 +15,7 @@ from frontends.grpc.method import Done, Message
 from frontends.grpc.native.infer_codec import response as encoded
 from frontends.grpc.protocol import render
 from frontends.grpc.services.inbound import Inbound
+from frontends.grpc.services.traced import bring_context, received
 from frontends.grpc.status import unforeseen
 
 PATH = "/inference.GRPCInferenceService/ModelInfer"
@@ -72,12 +73,19 @@ class InferService:
                 "ModelInfer RPC doesn't support models with decoupled transaction policy"
             )
         request = self._inbound.request(asked, signature, call)
-        read_ns = time.monotonic_ns() if start_ns else 0
-        reply = self._server.ask(door, request) if start_ns else door.ask(request)
-        if request.trace is None:
+        if not start_ns:
+            return Answer(door.ask(request), self._intake, done)
+        bring_context(self._tracing, call, request)
+        read_ns = time.monotonic_ns()
+        try:
+            reply = self._server.ask(door, request)
+        except CoreError:
+            received(request, start_ns, read_ns)
+            raise
+        trace = received(request, start_ns, read_ns)
+        if trace is None:
             return Answer(reply, self._intake, done)
-        request.trace.span("GRPC_WAITREAD", start_ns, read_ns)
-        return TracedAnswer(reply, self._intake, done, request.trace)
+        return TracedAnswer(reply, self._intake, done, trace)
 
 
 class Settling:
@@ -178,6 +186,8 @@ class TracedAnswer(Answer):
 
     def _pass(self, outcome: Message | CoreError) -> None:
         waiting = self._done is not None
+        if waiting and isinstance(outcome, CoreError):
+            self._trace.span("GRPC_SEND", 0, 0)
         Answer._pass(self, outcome)
         if waiting:
             self._trace.release()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from frontends.grpc.intake import Intake
 from frontends.grpc.protocol import render
 from frontends.grpc.protocol.parse import wants_empty_final
 from frontends.grpc.services.inbound import Asked, Inbound
+from frontends.grpc.services.traced import Sending, bring_context, received
 
 logger = logging.getLogger("core")
 
@@ -127,6 +129,8 @@ class InferStream:
 
     def _accept(self, data: bytes) -> None:
         service, decoupled = self._service, False
+        tracing = service.server.tracing
+        start_ns = time.monotonic_ns() if tracing.on else 0
         asked = service.inbound.read(data)
         try:
             service.intake.enter()
@@ -134,7 +138,14 @@ class InferStream:
                 door = service.inbound.door(asked)
                 decoupled = door.signature.decoupled
                 request = service.inbound.request(asked, door.signature, self._call)
-                reply = service.server.ask(door, request)
+                if start_ns:
+                    bring_context(tracing, self._call, request)
+                read_ns = time.monotonic_ns()
+                try:
+                    reply = service.server.ask(door, request)
+                finally:
+                    if start_ns:
+                        received(request, start_ns, read_ns)
             except BaseException:
                 service.intake.leave()
                 raise
@@ -169,7 +180,8 @@ class InferStream:
                 item = render.stream_end(*named)
             self._emit(turn, item, final)
 
-        reply.listen(arrive)
+        trace = reply.request.trace
+        reply.listen(arrive if trace is None else Sending(trace, arrive))
 
     def _rendered(
         self,

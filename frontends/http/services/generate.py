@@ -6,7 +6,7 @@ call ─► codec.generate.read ─► Server.infer ─► Reply ─► codec.ge
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
 
 import orjson
@@ -20,6 +20,7 @@ from frontends.http.codec import generate as codec
 from frontends.http.codec.json_text import read_json
 from frontends.http.errors import error_answer, refusal, status_of, unexpected
 from frontends.http.message import JSON_HEADERS, Answer, Call
+from frontends.http.services.traced import bring_context, received
 
 logger = logging.getLogger("core")
 
@@ -38,7 +39,12 @@ async def generate(server: Server, call: Call) -> Answer:
     When the waiting is cancelled, because the client has gone, the request is cancelled too; so it is
     after an error, or a second answer, since nobody waits for more.
     """
-    async with aclosing(aiter(_asked(server, call))) as answers:
+    reply = _asked(server, call)
+    return await _traced(reply, _only_answer(reply))
+
+
+async def _only_answer(reply: Reply) -> Answer:
+    async with aclosing(aiter(reply)) as answers:
         first = await anext(answers, None)
         if isinstance(first, CoreError):
             raise first
@@ -52,12 +58,34 @@ async def generate_stream(server: Server, call: Call) -> Answer:
 
     Once the client has gone the request is cancelled.
     """
-    answers = aiter(_asked(server, call))
+    reply = _asked(server, call)
+    return await _traced(reply, _event_stream(reply))
+
+
+async def _event_stream(reply: Reply) -> Answer:
+    answers = aiter(reply)
     first = await anext(answers, None)
     if first is None:
         return Answer(200, _EVENT_HEADERS)
     status, event = _event(first)
     return Answer(status, _EVENT_HEADERS, event, _Events(answers))
+
+
+async def _traced(reply: Reply, answering: Awaitable[Answer]) -> Answer:
+    """The answer, with the trace of its request if that has one."""
+    trace = reply.request.trace
+    if trace is None:
+        return await answering
+    trace.hold()
+    try:
+        answer = await answering
+    except CoreError as error:
+        answer = error_answer(error)
+    except BaseException:
+        trace.release()
+        raise
+    answer.trace = trace
+    return answer
 
 
 async def messages(server: Server, call: Call) -> AsyncGenerator[bytes, None]:
@@ -109,7 +137,11 @@ def _asked(server: Server, call: Call) -> Reply:
     most_bytes = server.options.http_max_input_size
     request = codec.read(model, version, signature, call.body, most_bytes)
     request.deadline_ns = call.deadline_ns
-    return ask_in_time(server.infer, request)
+    bring_context(server, call, request)
+    try:
+        return ask_in_time(server.infer, request)
+    finally:
+        received(request, call)
 
 
 class _Events:

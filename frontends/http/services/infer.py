@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from core.deadline import ask_in_time
-from core.errors import unsupported
+from core.errors import CoreError, unsupported
 from core.response import Reply
 from core.server import Server
 from core.telemetry.tracing import Trace
@@ -17,8 +17,9 @@ from frontends.http.codec import compression
 from frontends.http.codec.parameters import add_headers
 from frontends.http.codec.parse import OutputForm, parse
 from frontends.http.codec.render import render
-from frontends.http.errors import refusal
+from frontends.http.errors import error_answer, refusal
 from frontends.http.message import Answer, Call
+from frontends.http.services.traced import bring_context, received
 
 
 async def infer(server: Server, call: Call) -> Answer:
@@ -46,9 +47,15 @@ async def infer(server: Server, call: Call) -> Answer:
         forwarded = _compiled(pattern)
         add_headers((item for item in call.headers.items() if forwarded(item[0])), request)
     request.deadline_ns = call.deadline_ns
-    reply = ask_in_time(server.infer, request)
-    if request.trace is not None:
-        return await _traced(request.trace, reply, form, call)
+    bring_context(server, call, request)
+    try:
+        reply = ask_in_time(server.infer, request)
+    except CoreError:
+        received(request, call)
+        raise
+    trace = received(request, call)
+    if trace is not None:
+        return await _traced(trace, reply, form, call)
     return await _answered(reply, form, call)
 
 
@@ -68,10 +75,10 @@ async def _answered(reply: Reply, form: OutputForm, call: Call) -> Answer:
 
 async def _traced(trace: Trace, reply: Reply, form: OutputForm, call: Call) -> Answer:
     trace.hold()
-    if call.received is not None:
-        trace.span("HTTP_RECV", *call.received)
     try:
         answer = await _answered(reply, form, call)
+    except CoreError as error:
+        answer = error_answer(error)
     except BaseException:
         trace.release()
         raise

@@ -58,7 +58,7 @@ def test_no_more_than_count_are_taken(sampler):
     assert two.remaining == 0 and not two.active
 
 
-@pytest.mark.parametrize("off", [{"count": 0}, {"mode": "opentelemetry"}])
+@pytest.mark.parametrize("off", [{"count": 0}, {"rate": 0}])
 def test_settings_under_which_nothing_is_taken(sampler, off):
     assert not sampler(**{"rate": 1, **off}).take()
 

@@ -49,6 +49,8 @@ def test_the_command_line_is_the_beginning():
         ("timestamps", ("TIMESTAMPS",)),
         ("min", ("TIMESTAMPS",)),
         ("MAX", ("TIMESTAMPS",)),
+        ("true", ("TIMESTAMPS",)),
+        ("false", ()),
     ],
 )
 def test_levels_of_the_command_line_have_any_case_and_old_names(level, found):
@@ -70,19 +72,41 @@ def test_an_unknown_setting_of_the_command_line_is_said_to_have_no_effect(caplog
     assert "--trace-config=speed has no effect" in caplog.text
 
 
-def test_mode_opentelemetry_shows_its_own_settings_and_traces_nothing():
+def test_mode_opentelemetry_shows_its_own_settings_and_needs_no_file(caplog):
     settings = of(
         "--trace-config=mode=opentelemetry",
         "--trace-config=level=TIMESTAMPS",
         "--trace-config=triton,file=/tmp/t",
         "--trace-config=opentelemetry,url=http://collector",
+        "--trace-config=opentelemetry,speed=9",
     )
     shown = settings.as_dict()
 
-    assert not settings.may_trace
+    assert settings.may_trace
+    assert "--trace-config=opentelemetry,speed has no effect" in caplog.text
     assert (shown["trace_mode"], shown["url"]) == ("opentelemetry", "http://collector")
     assert shown["bsp_max_queue_size"] == "2048"
     assert not {"log_frequency", "trace_file"} & set(shown)
+
+
+def test_a_rate_of_zero_is_for_the_command_line():
+    settings = of("--trace-config=rate=0", "--trace-config=level=TIMESTAMPS")
+
+    assert settings.rate == 0
+    with pytest.raises(CoreError) as caught:
+        settings.check()
+    assert caught.value.message == (
+        "Attempting to set invalid trace setting :sample rate must be non-zero"
+    )
+
+
+def test_clients_may_make_no_settings_without_a_file():
+    with pytest.raises(CoreError) as caught:
+        TraceSettings(level=("TENSORS",)).check()
+    assert caught.value.message == (
+        "Attempting to set invalid trace setting :trace file name is not given"
+    )
+    TraceSettings(rate=0).check()  # what is off may be anything
 
 
 def test_changes_become_values():
@@ -115,10 +139,6 @@ def test_an_unknown_level_beside_others_is_left_out():
     [
         ({"trace_rate": "many"}, "Unable to parse 'trace_rate', got: many"),
         ({"trace_rate": "-1"}, "Unable to parse 'trace_rate', value is out of range [ 0, "),
-        (
-            {"trace_rate": "0"},
-            "Attempting to set invalid trace setting :sample rate must be non-zero",
-        ),
         ({"trace_rate": 3}, "expect a string for 'trace_rate'"),
         ({"trace_rate": {}}, "expect a string for 'trace_rate'"),
         ({"trace_count": "-5x"}, "Unable to parse 'trace_count', got: -5x"),

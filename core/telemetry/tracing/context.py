@@ -1,0 +1,88 @@
+"""SpanContext: where a span stands among the traces of all services, as W3C Trace Context tells it.
+
+traceparent, tracestate ─► [parsed] ─► SpanContext ─► [carrier] ─► JSON for models.  Pure values.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from typing import NamedTuple
+
+_TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+# One member of a tracestate: key=value, where a key may name a tenant before an @.
+_MEMBER = re.compile(
+    r"(?:[a-z][a-z0-9_\-*/]{0,255}|[a-z0-9][a-z0-9_\-*/]{0,240}@[a-z][a-z0-9_\-*/]{0,13})"
+    r"=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
+)
+_MOST_MEMBERS = 32
+
+_random = random.SystemRandom()  # after a fork too, and between workers, ids differ
+
+
+class SpanContext(NamedTuple):
+    """A span of this server, or the one of a client that a request came with.
+
+    trace_id   128 bits, not zero; the same for all spans that one cause has
+    span_id    64 bits, not zero
+    state      what other tracing systems tell each other, "" for nothing; passed on as it came
+    """
+
+    trace_id: int
+    span_id: int
+    state: str = ""
+
+    def child(self) -> SpanContext:
+        """Another span of the same trace."""
+        return SpanContext(self.trace_id, _other_than_zero(64), self.state)
+
+    @property
+    def traceparent(self) -> str:
+        """The header that tells it. It says that the trace is sampled, as every one here is."""
+        return f"00-{self.trace_id:032x}-{self.span_id:016x}-01"
+
+    def carrier(self) -> str:
+        """What a propagator of OpenTelemetry extracts a context from, as a JSON object."""
+        told = {"traceparent": self.traceparent}
+        if self.state:
+            told["tracestate"] = self.state
+        return json.dumps(told, separators=(",", ":"))
+
+
+def first() -> SpanContext:
+    """The first span of a trace of its own."""
+    return SpanContext(_other_than_zero(128), _other_than_zero(64))
+
+
+def parsed(traceparent: str, tracestate: str = "") -> SpanContext | None:
+    """The context in the headers of a request; None for a traceparent that is none.
+
+    A tracestate that is none is left out, and so it is without a traceparent.
+    """
+    found = _TRACEPARENT.fullmatch(traceparent.strip())
+    if found is None:
+        return None
+    version, trace_id, span_id, _, more = found.groups()
+    # Versions to come may have more behind the flags; this one has not.
+    if version == "ff" or (version == "00" and more is not None):
+        return None
+    if not int(trace_id, 16) or not int(span_id, 16):
+        return None
+    return SpanContext(int(trace_id, 16), int(span_id, 16), _state(tracestate))
+
+
+def _state(text: str) -> str:
+    """The members of a tracestate, "" if one of them is none."""
+    members = [member.strip(" \t") for member in text.split(",")]
+    members = [member for member in members if member]
+    keys = {member.partition("=")[0] for member in members}
+    if len(members) > _MOST_MEMBERS or len(keys) < len(members):
+        return ""
+    return ",".join(members) if all(map(_MEMBER.fullmatch, members)) else ""
+
+
+def _other_than_zero(bits: int) -> int:
+    while not (found := _random.getrandbits(bits)):
+        pass
+    return found

@@ -1,0 +1,86 @@
+"""W3C Trace Context: what a client's headers say, and what models pass on."""
+
+import json
+
+import pytest
+
+from core.telemetry.tracing.context import SpanContext, first, parsed
+
+TRACE = 0x0AF7651916CD43DD8448EB211C12666C
+SPAN = 0xB7AD6B7169203331
+PARENT = f"00-{TRACE:032x}-{SPAN:016x}-01"
+
+
+def test_a_traceparent_names_a_trace_and_a_span():
+    assert parsed(PARENT) == SpanContext(TRACE, SPAN)
+
+
+@pytest.mark.parametrize("flags", ["00", "01", "03", "ff"])
+def test_flags_change_nothing(flags):
+    assert parsed(PARENT[:-2] + flags) == SpanContext(TRACE, SPAN)
+
+
+def test_a_version_to_come_may_have_more_behind_its_flags():
+    assert parsed("cc" + PARENT[2:] + "-what-comes") == SpanContext(TRACE, SPAN)
+    assert parsed("00" + PARENT[2:] + "-what-comes") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "00",
+        PARENT.upper(),
+        PARENT[:-1],
+        PARENT + "0",
+        "ff" + PARENT[2:],
+        f"00-{0:032x}-{SPAN:016x}-01",
+        f"00-{TRACE:032x}-{0:016x}-01",
+        PARENT.replace("-", "_"),
+        PARENT[:-2] + "0x",
+    ],
+)
+def test_what_is_no_traceparent_tells_nothing(text):
+    assert parsed(text, "a=b") is None
+
+
+@pytest.mark.parametrize(
+    "text,state",
+    [
+        ("a=b,c=d", "a=b,c=d"),
+        (" a=b ,\t, c=d", "a=b,c=d"),
+        ("tenant@system=1,a-b/c*_=2", "tenant@system=1,a-b/c*_=2"),
+        ("", ""),
+        ("a=b,a=c", ""),
+        ("a", ""),
+        ("A=b", ""),
+        ("a=b=c", ""),
+        (",".join(f"k{i}=v" for i in range(33)), ""),
+        (",".join(f"k{i}=v" for i in range(32)), ",".join(f"k{i}=v" for i in range(32))),
+    ],
+)
+def test_a_tracestate_is_passed_on_if_it_is_one(text, state):
+    assert parsed(PARENT, text) == SpanContext(TRACE, SPAN, state)
+
+
+def test_a_child_is_another_span_of_the_same_trace():
+    parent = SpanContext(TRACE, SPAN, "a=b")
+
+    child = parent.child()
+
+    assert (child.trace_id, child.state) == (TRACE, "a=b")
+    assert child.span_id not in (0, SPAN)
+
+
+def test_a_carrier_is_what_the_next_server_reads():
+    context = SpanContext(TRACE, SPAN, "a=b")
+
+    told = json.loads(context.carrier())
+
+    assert told == {"traceparent": PARENT, "tracestate": "a=b"}
+    assert parsed(**told) == context
+    assert json.loads(SpanContext(TRACE, SPAN).carrier()) == {"traceparent": PARENT}
+
+
+def test_traces_that_nobody_began_differ():
+    assert first() != first()
