@@ -119,13 +119,15 @@ class Server:
         Returns the number of model versions that still had requests in flight after `timeout_s`.
         """
         self.state = State.EXITING
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + timeout_s
         try:
             return await self._manager.stop(timeout_s)
         finally:
             self.shared_memory.close()
             if self.cache is not None:
                 await self.cache.close()
-            await self.tracing.close()
+            await self.tracing.close(end_s - loop.time())
 
     # health ------------------------------------------------------------
 

@@ -224,7 +224,7 @@ class Options:
         "Setting of the metrics, such as counter_latencies=false.")
 
     trace_config: dict[str, list[tuple[str, str]]] = _tracing(TRACE, {},
-        "Setting of tracing: of a mode, or without one of all. Only mode triton writes traces.")
+        "Setting of tracing: of mode triton or opentelemetry, or without a mode of both.")
 
     backend_directory: str = _backend(STRING, "/opt/tritonserver/backends",
         "Folder with a folder for each backend that is a model.py; packages go first.")

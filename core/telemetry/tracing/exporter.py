@@ -51,8 +51,7 @@ class SpanExporter:
         self._closed = False
         self._dropped = 0  # since the queue was full
         self._under_way = 0  # spans of a batch that is being sent
-        # The exporter's thread only:
-        self._lost = 0  # spans since the collector failed
+        self._lost = 0  # spans since the collector failed; the exporter's thread writes it
 
     def add(self, spans: list[Span]) -> None:
         """Send them some time: those of one request, if there is room for all of them."""
@@ -69,8 +68,9 @@ class SpanExporter:
                 )
             self._dropped += len(spans)
             return
-        if self._dropped and not queue:
-            logger.info("spans are sent again; %d were dropped", self._dropped)
+        # A collector that fails empties the queue too: that is not over before it takes what it gets.
+        if self._dropped and not queue and not self._lost:
+            logger.info("the queue of spans has room again; %d were dropped", self._dropped)
             self._dropped = 0
         queue.extend(spans[:most])
         if self._thread is None:

@@ -7,6 +7,7 @@ mode opentelemetry asks for it: `pip install core[opentelemetry]`.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -43,7 +44,8 @@ class Collector:
             ) from error
         self._trace = trace
         self._sdk: ModuleType = sdk
-        self._resource = Resource.create(dict(settings.resource))
+        # Workers have one configuration and yet are several.
+        self._resource = Resource.create({"process.pid": os.getpid(), **settings.resource})
         self._scope = InstrumentationScope(SCOPE, core.__version__)
         self._sampled = trace.TraceFlags(trace.TraceFlags.SAMPLED)
         self._success = SpanExportResult.SUCCESS

@@ -21,7 +21,7 @@ from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import context as contexts
 from core.telemetry.tracing.context import SpanContext
-from core.telemetry.tracing.exporter import SpanExporter
+from core.telemetry.tracing.exporter import FLUSH_S, SpanExporter
 from core.telemetry.tracing.otlp import Collector
 from core.telemetry.tracing.sampler import Sampler
 from core.telemetry.tracing.settings import (
@@ -36,6 +36,8 @@ from core.telemetry.tracing.trace import Trace
 from core.telemetry.tracing.writer import TraceFiles
 
 logger = logging.getLogger("core")
+
+_LEAST_FLUSH_S = 1.0
 
 Handler = Callable[[InferenceRequest], Reply]
 
@@ -218,14 +220,17 @@ class Tracer:
         parent: Trace = request.trace
         return _traced(parent.child(next(self._ids), name, version, request.id), request, handler)
 
-    async def close(self) -> None:
-        """Write or send what is complete; sending takes a bounded time. A second call does nothing."""
+    async def close(self, timeout_s: float = FLUSH_S) -> None:
+        """Write or send what is complete. A second call does nothing.
+
+        timeout_s   for sending, which takes no more than FLUSH_S in any case, and has a second in any case
+        """
         await asyncio.sleep(0)  # traces that ended in this turn of the loop leave in the next
         for sampler in (self._sampler, *self._model_samplers.values()):
             sampler.retire()
         await self._files.close()
         if self._exporter is not None:
-            await self._exporter.close()
+            await self._exporter.close(min(FLUSH_S, max(_LEAST_FLUSH_S, timeout_s)))
 
 
 def _traced(trace: Trace, request: InferenceRequest, handler: Handler) -> Reply:

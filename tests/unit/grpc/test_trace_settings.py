@@ -15,7 +15,7 @@ class TracingServer:
     """Keeps settings as the real server does, and knows every model."""
 
     def __init__(self):
-        self.tracer = Tracer(Options.defaults())
+        self.tracer = Tracer(Options.defaults(trace_config={"triton": [("file", "/tmp/t")]}))
         self.management = Management(self)
 
     def change_trace_settings(self, changes, model=""):
@@ -45,7 +45,7 @@ async def test_every_setting_is_a_list(ask):
         "trace_rate": ["1000"],
         "trace_count": ["-1"],
         "log_frequency": ["0"],
-        "trace_file": [""],
+        "trace_file": ["/tmp/t"],
         "trace_mode": ["triton"],
     }
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ class ScriptedServer:
 
     def __init__(self):
         self.options = Options.defaults()
+        self.tracing = SimpleNamespace(on=False)
         self.reply = None
 
     def signature(self, name, version=-1):

@@ -16,7 +16,7 @@ class TracingServer:
     """Keeps settings as the real server does, and knows every model."""
 
     def __init__(self):
-        self.tracer = Tracer(Options.defaults())
+        self.tracer = Tracer(Options.defaults(trace_config={"triton": [("file", "/tmp/t")]}))
         self.management = Management(self)
 
     def trace_settings(self, model=""):
@@ -48,7 +48,7 @@ async def test_settings_are_read(ask):
         "trace_rate": "1000",
         "trace_count": "-1",
         "log_frequency": "0",
-        "trace_file": "",
+        "trace_file": "/tmp/t",
         "trace_mode": "triton",
     }
 

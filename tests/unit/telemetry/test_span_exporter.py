@@ -110,6 +110,43 @@ async def test_a_full_queue_takes_no_more_and_says_so_once(exporter, caplog):
     assert caplog.text.count("queue is full - dropping span") == 1
 
 
+async def test_a_queue_that_has_room_again_says_what_was_dropped(exporter, caplog):
+    found, destination = exporter(queue_size=2, batch_size=2)
+    destination.gate.clear()
+    with caplog.at_level(logging.INFO, "core"):
+        found.add(spans("a", "b"))
+        await asyncio.to_thread(destination.asked.wait, 60)
+        for _ in range(3):
+            found.add(spans("c", "d"))
+        destination.gate.set()
+        while found._queue:
+            await asyncio.sleep(0)
+        found.add(spans("e", "f"))
+        found.add([])
+
+    assert caplog.text.count("the queue of spans has room again; 4 were dropped") == 1
+
+
+async def test_a_queue_that_a_failing_collector_empties_is_told_no_more(exporter, caplog):
+    found, destination = exporter(queue_size=2, batch_size=2)
+    destination.failure = "away"
+    with caplog.at_level(logging.INFO, "core"):
+        for _ in range(3):
+            destination.gate.clear()
+            destination.asked.clear()
+            found.add(spans("a", "b"))
+            await asyncio.to_thread(destination.asked.wait, 60)
+            found.add(spans("c", "d"))
+            found.add(spans("e", "f"))
+            lost = found._lost
+            destination.gate.set()
+            while found._lost < lost + 4:
+                await asyncio.sleep(0)
+
+    assert caplog.text.count("queue is full") == 1
+    assert "room again" not in caplog.text
+
+
 async def test_a_request_that_never_fits_is_cut(exporter):
     found, destination = exporter(queue_size=2, batch_size=2)
 

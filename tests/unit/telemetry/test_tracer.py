@@ -34,13 +34,13 @@ class Exported:
 
     def __init__(self):
         self.spans = []
-        self.closed = False
+        self.closed = None
 
     def add(self, spans):
         self.spans += spans
 
-    async def close(self):
-        self.closed = True
+    async def close(self, timeout_s):
+        self.closed = timeout_s
 
 
 @pytest.fixture
@@ -322,12 +322,13 @@ async def test_spans_keep_no_tensors(otel):
     assert [(span.name, span.events) for span in exported.spans] == [("InferRequest", [])]
 
 
-async def test_the_end_closes_the_exporter(otel):
+@pytest.mark.parametrize("given_s,found_s", [(-3, 1), (2, 2), (30, 5)])
+async def test_the_last_spans_get_a_bounded_time(otel, given_s, found_s):
     found, exported = otel(*ON)
 
-    await found.close()
+    await found.close(given_s)
 
-    assert exported.closed
+    assert exported.closed == found_s
 
 
 def test_without_its_packages_the_mode_is_refused(tracer, monkeypatch):

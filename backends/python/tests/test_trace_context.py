@@ -1,0 +1,113 @@
+"""Models and the spans of their requests: the context that they are told, and calls below it."""
+
+import json
+
+import numpy as np
+import pytest
+from backend_python import backend
+
+from core.options import Options
+from core.request import InferenceRequest
+from core.server import Server
+from core.telemetry.tracing.context import parsed
+from core.tensor import Tensor
+
+EVERY_MODE = ["process", "shared", "thread", "inline"]
+
+# Tells its context, and that of a model which it asks with its trace, and without.
+MODEL = """
+import json
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+def told(response):
+    assert not response.has_error(), response.error().message()
+    return json.loads(pb_utils.get_output_tensor_by_name(response, "y").as_numpy()[0])
+
+
+class TritonPythonModel:
+    async def execute(self, requests):
+        responses = []
+        for request in requests:
+            x = pb_utils.get_input_tensor_by_name(request, "x")
+            found = [request.trace().get_context()]
+            if x.as_numpy()[0] == b"ask":
+                for more in ({"trace": request.trace()}, {}):
+                    asked = pb_utils.InferenceRequest(
+                        model_name="asked", requested_output_names=["y"],
+                        inputs=[pb_utils.Tensor("x", np.array([b""], object))], **more,
+                    )
+                    found += told(await asked.async_exec())
+            y = np.array([json.dumps(found).encode()], object)
+            responses.append(pb_utils.InferenceResponse([pb_utils.Tensor("y", y)]))
+        return responses
+"""
+CONFIG = """
+backend: "python"
+input [ { name: "x" data_type: TYPE_STRING dims: [ 1 ] } ]
+output [ { name: "y" data_type: TYPE_STRING dims: [ 1 ] } ]
+instance_group [ { kind: KIND_CPU } ]
+parameters { key: "EXECUTION_MODE" value { string_value: "%s" } }
+"""
+
+
+class Kept:
+    """A destination of spans that keeps them."""
+
+    where = "nowhere"
+
+    def __init__(self):
+        self.spans = []
+
+    def send(self, spans):
+        self.spans += spans
+
+    def stop(self):
+        pass
+
+
+@pytest.fixture
+def kept(monkeypatch):
+    found = Kept()
+    monkeypatch.setattr("core.telemetry.tracing.tracer.Collector", lambda settings: found)
+    return found
+
+
+async def contexts(folder, mode, what, trace_config):
+    """What a model tells that runs in `mode`."""
+    for name in ("asking", "asked"):
+        (folder / name / "1").mkdir(parents=True)
+        (folder / name / "config.pbtxt").write_text(CONFIG % mode)
+        (folder / name / "1" / "model.py").write_text(MODEL)
+    options = Options.defaults(model_repository=[str(folder)], trace_config=trace_config)
+    server = Server(options, find_backend=lambda name: backend)
+    await server.start()
+    try:
+        x = Tensor.of("x", np.array([what], object))
+        response = await server.infer(InferenceRequest("asking", {"x": x}))
+        return json.loads(response.output("y").array[0])
+    finally:
+        assert await server.stop(30) == 0
+
+
+@pytest.mark.parametrize("mode", EVERY_MODE)
+async def test_a_model_is_told_the_context_of_its_span(tmp_path, kept, mode):
+    config = {"": [("mode", "opentelemetry"), ("rate", "1"), ("level", "TIMESTAMPS")]}
+
+    own, asked, without = await contexts(tmp_path, mode, "ask", config)
+
+    spans = {span.name: span for span in kept.spans}
+    assert parsed(**json.loads(own)) == spans["asking"].context
+    assert parsed(**json.loads(asked)) == spans["asked"].context
+    assert spans["asked"].parent == spans["asking"].context
+    assert without is None
+    assert [span.name for span in kept.spans].count("asked") == 1
+
+
+@pytest.mark.parametrize("mode", ["process", "thread"])
+async def test_in_mode_triton_there_is_no_context(tmp_path, mode):
+    file = tmp_path / "trace"
+    config = {"": [("rate", "1"), ("level", "TIMESTAMPS")], "triton": [("file", str(file))]}
+
+    assert await contexts(tmp_path / "models", mode, "", config) == [None]
