@@ -3,6 +3,10 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.trace import INVALID_SPAN, get_current_span
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from core.telemetry.tracing.context import SpanContext, first, parsed
 
@@ -61,6 +65,36 @@ def test_what_is_no_traceparent_tells_nothing(text):
 )
 def test_a_tracestate_is_passed_on_if_it_is_one(text, state):
     assert parsed(PARENT, text) == SpanContext(TRACE, SPAN, state)
+
+
+_DIGITS = st.sampled_from("0123456789abcdef")
+
+
+def _field(size):
+    """Mostly so many digits; sometimes zeros, or what is near."""
+    near = st.text("0123456789abcdefABg", min_size=size - 1, max_size=size + 1)
+    right = st.text(_DIGITS, min_size=size, max_size=size)
+    return st.one_of(right, right, right, st.just("0" * size), near)
+
+
+@given(
+    st.one_of(st.just("00"), _field(2)),
+    _field(32),
+    _field(16),
+    _field(2),
+    st.sampled_from(["", "", "-", "-x", "x", " ", "\t"]),
+)
+def test_it_is_a_context_exactly_where_opentelemetry_finds_one(version, trace, span, flags, more):
+    text = f"{version}-{trace}-{span}-{flags}{more}"
+    theirs = get_current_span(TraceContextTextMapPropagator().extract({"traceparent": text}))
+
+    found = parsed(text)
+
+    if theirs is INVALID_SPAN or not theirs.get_span_context().is_valid:
+        assert found is None
+    else:
+        context = theirs.get_span_context()
+        assert found == SpanContext(context.trace_id, context.span_id)
 
 
 def test_a_child_is_another_span_of_the_same_trace():
