@@ -26,13 +26,16 @@ _AT_THE_FRONTEND = ("HTTP_", "GRPC_", "INFER_RESPONSE_COMPLETE")
 _POINTS = frozenset(("QUEUE_START", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START"))
 _NAMES = {"COMPUTE": _COMPUTE}
 
+# A model may answer a million times; collectors refuse messages of more than some megabytes.
+MOST_EVENTS = 1000
+
 Stamp = tuple[int, str]  # ns, name
 
 
 class Span(NamedTuple):
     """One span; times are time.time_ns().
 
-    events       name and time, in order
+    events       name and time, in order; of more than MOST_EVENTS the first and the last
     attributes   by name
     error        what the request failed with, "" for no failure
     from_client  whether the parent is no span of this server
@@ -64,13 +67,16 @@ class Opened:
 
     def closed(self, end_ns: int) -> Span:
         """What it was, with its end."""
+        events = self.events
+        if len(events) > MOST_EVENTS:
+            events = [*events[: MOST_EVENTS - 1], events[-1]]
         return Span(
             self.name,
             self.context,
             self.parent,
             self.start_ns,
             end_ns,
-            self.events,
+            events,
             self.attributes,
             self.error,
             self.from_client,

@@ -1,7 +1,7 @@
 """Spans: what a trace and its children become."""
 
 from core.telemetry.tracing.context import SpanContext
-from core.telemetry.tracing.spans import spans_of
+from core.telemetry.tracing.spans import MOST_EVENTS, spans_of
 from core.telemetry.tracing.trace import Trace
 
 TIMES = ("TIMESTAMPS",)
@@ -164,6 +164,17 @@ def test_what_has_no_end_ends_with_its_model():
     spans = named(spans_of(found, 0))
 
     assert spans["compute"].end_ns == spans["m"].end_ns == 103
+
+
+def test_of_very_many_events_the_first_and_the_last_are_told():
+    found = served(trace())
+    stamp(found, *["INFER_RESPONSE_COMPLETE"] * 2 * MOST_EVENTS, "HTTP_SEND_END", at_ns=1000)
+
+    root = named(spans_of(found, 0))["InferRequest"]
+
+    assert len(root.events) == MOST_EVENTS
+    assert root.events[-1] == ("HTTP_SEND_END", 1000 + 2 * MOST_EVENTS)
+    assert root.end_ns == 1000 + 2 * MOST_EVENTS
 
 
 def test_without_times_there_is_the_request_alone():
