@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from core.errors import CoreError, Fatal, Kind
     from core.hookspecs import hookimpl
     from core.host_policy import HostPolicy
-    from core.request import InferenceRequest, RequestedOutput
+    from core.request import DeviceOutput, InferenceRequest, RequestedOutput
     from core.response import InferenceResponse, Reply
     from core.tensor import Tensor
 
@@ -26,6 +26,7 @@ __all__ = [
     "Batch",
     "CoreError",
     "Device",
+    "DeviceOutput",
     "Fatal",
     "HostPolicy",
     "InferenceRequest",
@@ -48,7 +49,7 @@ _HOMES = {
     "errors": ("CoreError", "Fatal", "Kind"),
     "hookspecs": ("hookimpl",),
     "host_policy": ("HostPolicy",),
-    "request": ("InferenceRequest", "RequestedOutput"),
+    "request": ("DeviceOutput", "InferenceRequest", "RequestedOutput"),
     "response": ("InferenceResponse", "Reply"),
     "tensor": ("Tensor",),
 }

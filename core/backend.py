@@ -125,6 +125,9 @@ class ModelInstance:
     ahead       how many batches may be begun before the first of them is done, with placement
                 "callback": more than one for an instance that takes short executions in groups. It
                 executes them in order, one at a time. May change at any time; loop thread.
+    memory      "host": `batch["x"]` and answers to it are numpy (the default); "device": inputs that another
+                model has made on a device come as they are, see docs/device-tensors.md. Set on the class,
+                or by open()
     """
 
     model: Model
@@ -138,6 +141,7 @@ class ModelInstance:
     changed: Callable[[], None] = staticmethod(_nobody_asks)
     placement: str = "thread"
     ahead: int = 1
+    memory: str = "host"
 
     def open(self) -> None:
         """Make buffers, streams, sessions. On a worker thread; an exception fails the load."""
@@ -148,11 +152,22 @@ class ModelInstance:
         Returns {output name: array with the rows of all requests}; core splits it by rows. Or answers
         with batch.respond(i, …) / batch.fail(i, …) for each request, and returns None.
         Arrays that were given as answers are core's: large ones are sent without a copy, some time
-        after this returns, so they must not be written to again.
+        after this returns, so they must not be written to again. They may be on a device (anything with
+        `__dlpack__`), whatever `memory` says; what computes them there must have ended by then.
         An exception fails the requests that have no answer yet; core.Fatal also takes the instance
         out of service.
         """
         raise NotImplementedError(f"{type(self).__name__} has neither execute nor stream")
+
+    def gather(self, name: str, arrays: list[Any]) -> Any:
+        """Put input `name` of several requests together; with memory "device", where at least one of them
+        is on a device.
+
+        arrays   in the order of the requests: numpy, or what the producers gave, on any device. They differ
+                 in their first dimension only; those of a ragged input have one dimension
+        Returns one array, or NotImplemented: then `batch[name]` is a numpy array of all. Thread of execute.
+        """
+        return NotImplemented
 
     def begin(self, batch: Batch, done: Callable[[BaseException | None], None]) -> None:
         """Start to answer `batch`; with placement "callback", in the place of execute. Loop thread.

@@ -37,6 +37,20 @@ class RequestedOutput:
         return f"RequestedOutput({self.name!r}, class_count={self.class_count})"
 
 
+class DeviceOutput(RequestedOutput):
+    """One output that may stay on the device where the model made it. All others come in host memory.
+
+    host   whether it is wanted in host memory too: then the copy is made before it is handed over
+    """
+
+    def __init__(self, name: str, host: bool = False):
+        super().__init__(name)
+        self.host = host
+
+    def __repr__(self) -> str:
+        return f"DeviceOutput({self.name!r}, host={self.host})"
+
+
 class InferenceRequest:
     """One request to one model. Written by the frontend, then only on the loop thread.
 

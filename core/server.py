@@ -201,6 +201,10 @@ class Server:
         """Inputs and outputs, for parsing a request. Raises CoreError for an unknown model."""
         return self._manager.doors.find(name, version).signature
 
+    def takes_device(self, name: str, version: int = NEWEST) -> bool:
+        """Whether a model takes inputs that are on a device as they are. Raises as `signature`."""
+        return self._manager.resolve(name, version).chain.takes_device
+
     def content(self, name: str, version: int = NEWEST) -> str:
         """What tells a version from others that had its name and number. Raises as `signature`."""
         return self._manager.resolve(name, version).content

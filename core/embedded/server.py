@@ -41,7 +41,8 @@ class How(TypedDict, total=False):
 
     version           of the model, by default the newest
     id                the caller's own name for the request
-    outputs           those that are wanted, as names or core.RequestedOutput; by default all
+    outputs           those that are wanted, as names or core.RequestedOutput; by default all. Those given
+                      as core.DeviceOutput may stay on a device
     parameters        for the model: name → bool | int | float | str
     correlation_id    sequence that the request belongs to
     sequence_start, sequence_end   whether it is the first, the last of its sequence
@@ -172,8 +173,8 @@ class Server(Managing):
     ) -> Response:
         """Ask a model and wait for its one answer.
 
-        inputs    name → numpy array, anything with __dlpack__ on the host, list of str or bytes. With
-                  rows first where the model batches. Not copied: they must not change until the answer
+        inputs    name → numpy array, anything with __dlpack__ (on a device too), list of str or bytes.
+                  With rows first where the model batches. Not copied: they must not change until the answer
         timeout   seconds after which nobody waits: Timeout is raised and the request is cancelled
         how       as in How
         Raises CoreError as the model or the server gives it. KeyboardInterrupt cancels the request.

@@ -23,10 +23,10 @@ from core.request import (
     parse_version,
 )
 from core.response import InferenceResponse
-from core.tensor import Tensor, made_tensor
+from core.tensor import Tensor, is_on_device, made_tensor
 
 Inputs = Mapping[str, Any]
-"""name → numpy array, anything with `__dlpack__` on the host, a list of str or bytes, a core.Tensor."""
+"""name → numpy array, anything with `__dlpack__`, a list of str or bytes, a core.Tensor."""
 
 
 def request_of(
@@ -77,6 +77,8 @@ def tensor_of(name: str, value: Any) -> Tensor:
             return value if value.name == name else value.renamed(name)
         if isinstance(value, list | tuple):
             return Tensor.of(name, _texts(name, value))
+        if is_on_device(value):
+            return Tensor.of(name, value)
         value = value.view(np.ndarray) if isinstance(value, np.ndarray) else _exported(name, value)
     dtype = dtypes.of_numpy(value.dtype)
     if dtype is None or dtype is dtypes.BYTES:
@@ -130,8 +132,9 @@ def _refuse_others(name: str, array: np.ndarray) -> None:
             )
 
 
-class Response(Mapping[str, np.ndarray]):
-    """One answer: name of an output → numpy array. One thread at a time.
+class Response(Mapping[str, Any]):
+    """One answer: name of an output → numpy array; one that was asked for as core.DeviceOutput, and that
+    the model made on a device, is what the model gave. One thread at a time.
 
     The arrays are the model's own, or rows of what it gave for a whole batch. They stay valid; one
     that a model has passed on from its input is the caller's memory, and read-only. BYTES are arrays
@@ -145,8 +148,9 @@ class Response(Mapping[str, np.ndarray]):
     def __init__(self, answer: InferenceResponse):
         self._answer = answer
 
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self.tensor(name).array
+    def __getitem__(self, name: str) -> Any:
+        tensor = self.tensor(name)
+        return tensor.array if type(tensor) is Tensor else tensor.value
 
     def __iter__(self) -> Iterator[str]:
         return (tensor.name for tensor in self._answer.outputs)

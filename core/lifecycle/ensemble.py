@@ -34,6 +34,7 @@ async def open_ensemble(
     check_steps(signature, steps, models)
     for step, model in zip(steps, models, strict=True):
         step.optional = frozenset(spec.name for spec in model.inputs.values() if spec.optional)
+        step.takes_device = server.takes_device(step.model, step.version)
     ranks = ranks_of(signature, steps, models)
     decoupled = any(model.decoupled for model in models)
     config.model_transaction_policy.decoupled = decoupled

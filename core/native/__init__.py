@@ -5,6 +5,7 @@ try:
         alarm,
         arrays,
         clock,
+        dlpack,
         frames,
         gather,
         strings,

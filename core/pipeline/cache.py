@@ -15,7 +15,7 @@ from core.caches import Cache
 from core.config import Signature
 from core.errors import CoreError, cancelled
 from core.pipeline.intake import Handler
-from core.request import InferenceRequest
+from core.request import DeviceOutput, InferenceRequest, RequestedOutput
 from core.response import InferenceResponse, Reply
 from core.telemetry.statistics import Statistics
 from core.tensor import Tensor
@@ -87,6 +87,9 @@ class Cached:
             if request.trace is not None:
                 request.trace.span("CACHE_HIT_LOOKUP", lookup.start_ns, lookup.start_ns + lookup_ns)
             return self._hit(request, lookup.outputs, lookup_ns)
+        if any(isinstance(output, DeviceOutput) for output in request.outputs):
+            # The cache needs host memory: the copy is made by who answers, not on the loop.
+            request.outputs = tuple(map(_also_on_host, request.outputs))
         inner = self._inner(request)
         outer = Reply(request)
 
@@ -135,6 +138,12 @@ class _Lookup:
         self.answered = True
         if self.reply is not None:
             self._cached.proceed_later(self, self.reply)
+
+
+def _also_on_host(output: RequestedOutput) -> RequestedOutput:
+    if isinstance(output, DeviceOutput):
+        return DeviceOutput(output.name, host=True)
+    return output
 
 
 def cache_key(request: InferenceRequest, signature: Signature, content: str = "") -> bytes:

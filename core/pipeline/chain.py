@@ -127,6 +127,11 @@ class Chain:
         """Whether an instance can serve."""
         return self._pool.ready
 
+    @property
+    def takes_device(self) -> bool:
+        """Whether an instance takes arrays on devices as they are."""
+        return self._pool.takes_device
+
     async def check(self) -> bool:
         """The same, after the instances have been asked."""
         return await self._pool.check()

@@ -16,8 +16,8 @@ from core.errors import internal
 from core.native.arrays import has_dtype
 from core.pipeline.answers.classification import classify
 from core.pipeline.answers.placement import place
-from core.request import InferenceRequest, RequestedOutput
-from core.tensor import Tensor, made_tensor
+from core.request import DeviceOutput, InferenceRequest, RequestedOutput
+from core.tensor import DeviceTensor, Tensor, made_tensor
 
 
 def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
@@ -40,6 +40,9 @@ def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
             tensors = found[0]
             tensors.append(whole)
             continue
+        if type(whole) is not Tensor:
+            _split_on_device(whole, requests, found)
+            continue
         array = whole.array
         rest = whole.shape[1:]
         row = 0
@@ -52,6 +55,17 @@ def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
             tensors.append(made_tensor(name, whole.dtype, shape, None, part))
             row = end
     return found
+
+
+def _split_on_device(
+    whole: Tensor, requests: list[InferenceRequest], found: list[list[Tensor]]
+) -> None:
+    """Give each request its rows, on the device."""
+    assert isinstance(whole, DeviceTensor)
+    row = 0
+    for request, tensors in zip(requests, found, strict=True):
+        tensors.append(whole.rows(row, request.rows))
+        row += request.rows
 
 
 def _whole(name: str, value: Any, signature: Signature) -> Tensor:
@@ -81,9 +95,11 @@ def wanted_tensors(
 ) -> list[Tensor]:
     """The tensors of one request as its client sees them: wanted ones, reshaped, classified.
 
-    Those that the client wants in its own memory are also there. Raises CoreError(INTERNAL) for an
-    output that the configuration does not have or that is larger than its memory, and
-    CoreError(INVALID) if the client wants classes of a tensor that has none.
+    Those that the client wants in its own memory are also there. What is on a device is copied to host
+    memory here, on the thread of who answers, unless the request lets it stay.
+    Raises CoreError(INTERNAL) for an output that the configuration does not have, that is larger than its
+    memory or that cannot be copied, and CoreError(INVALID) if the client wants classes of a tensor that
+    has none.
     """
     if not request.outputs and _plain(tensors, signature):
         return tensors
@@ -91,6 +107,7 @@ def wanted_tensors(
     for tensor in tensors:
         spec = _spec(signature, tensor.name)
         class_count, memory = 0, None
+        wanted = None
         if request.outputs:
             wanted = _wanted(request, tensor.name)
             if wanted is None:
@@ -103,6 +120,8 @@ def wanted_tensors(
         # A client that has gone may use its memory for something else by now.
         if memory is not None and not request.cancelled:
             place(tensor, memory)
+        if type(tensor) is not Tensor:
+            tensor = _handed_over(tensor, wanted)
         found.append(tensor)
     return found
 
@@ -111,9 +130,19 @@ def _plain(tensors: list[Tensor], signature: Signature) -> bool:
     """Whether a client that wants everything sees these tensors as they are."""
     for tensor in tensors:
         spec = _spec(signature, tensor.name)
-        if spec.reshape is not None:
+        if spec.reshape is not None or type(tensor) is not Tensor:
             return False
     return True
+
+
+def _handed_over(tensor: Tensor, wanted: RequestedOutput | None) -> Tensor:
+    """A tensor on a device, for who gets the answer. Raises CoreError(INTERNAL) if it cannot be copied."""
+    assert isinstance(tensor, DeviceTensor)
+    if not isinstance(wanted, DeviceOutput):
+        return tensor.on_host()
+    if wanted.host:
+        tensor.memory.host(tensor.name)
+    return tensor
 
 
 def _wanted(request: InferenceRequest, name: str) -> RequestedOutput | None:

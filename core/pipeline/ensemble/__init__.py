@@ -2,6 +2,7 @@
 
 steps.py   what its configuration says
 chain.py   the way through it, as the rest of the server sees it
+devices.py which tensors may stay on a device
 slots.py   how many requests to a step run at a time
 run.py     one request on its way through the steps
 """

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from core.caches import Cache
 from core.config import ModelConfig, Signature
 from core.errors import CoreError, Kind
 from core.pipeline.admit import Admission
 from core.pipeline.cache import Cached
+from core.pipeline.ensemble.devices import outputs_asked
 from core.pipeline.ensemble.run import Infer, Plan, Run
 from core.pipeline.ensemble.steps import Step, needed_steps
 from core.pipeline.intake import Door, Handler, Intake
-from core.request import InferenceRequest
+from core.request import InferenceRequest, RequestedOutput
 from core.response import Reply
 from core.telemetry.statistics import Statistics
 
@@ -58,7 +59,7 @@ class EnsembleChain:
         self._ready = ready
         self._check = check
         self._intake = Intake(loop)
-        self._plan = self._planned(list(signature.outputs))
+        self._plan = self._planned([RequestedOutput(name) for name in signature.outputs])
         inner: Handler = self._run
         if cache is not None and config.response_cache.enable:
             ended = self._intake.ended
@@ -78,6 +79,11 @@ class EnsembleChain:
     @property
     def ready(self) -> bool:
         return self._ready()
+
+    @property
+    def takes_device(self) -> bool:
+        """Whether a step takes arrays on devices as they are."""
+        return any(step.takes_device for step in self.steps)
 
     async def check(self) -> bool:
         return await self._check()
@@ -104,9 +110,10 @@ class EnsembleChain:
         return run.reply
 
     def _plan_for(self, request: InferenceRequest) -> Plan:
-        return self._planned([output.name for output in request.outputs])
+        return self._planned(request.outputs)
 
-    def _planned(self, wanted: list[str]) -> Plan:
+    def _planned(self, outputs: Sequence[RequestedOutput]) -> Plan:
+        wanted = [output.name for output in outputs]
         steps = needed_steps(self.steps, wanted)
         return Plan(
             self.signature,
@@ -116,6 +123,7 @@ class EnsembleChain:
             self._ended,
             self._most_in_flight,
             self._ranks,
+            outputs_asked(steps, outputs),
         )
 
     def _ended(self, request: InferenceRequest, error: CoreError | None) -> None:

@@ -17,6 +17,7 @@ cdef class Plan:
     cdef object ended
     cdef int most
     cdef dict ranks
+    cdef dict asked
 
 
 @cython.final

@@ -17,7 +17,7 @@ from core.errors import CoreError, Kind, cancelled
 from core.pipeline.answers.split import wanted_tensors
 from core.pipeline.ensemble.slots import Slots
 from core.pipeline.ensemble.steps import Step
-from core.request import InferenceRequest
+from core.request import InferenceRequest, RequestedOutput
 from core.response import InferenceResponse, Reply, made_response
 from core.tensor import Tensor
 
@@ -36,6 +36,8 @@ class Plan:
     most        requests to one step that one request may have running; 0 for any number
     ranks       output → the rank that clients see, where the model that makes it has a batch dimension and
                 the ensemble has none, or the other way round; None for no such output
+    asked       index of a step → what its model is asked for, where a tensor may stay on a device; None where
+                all are wanted in host memory
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Plan:
         ended: Ended,
         most: int = 0,
         ranks: dict[str, int] | None = None,
+        asked: dict[int, tuple[RequestedOutput, ...]] | None = None,
     ):
         self.signature = signature
         self.steps = steps
@@ -55,6 +58,7 @@ class Plan:
         self.ended = ended
         self.most = most
         self.ranks = ranks
+        self.asked = asked
 
 
 class Branch:
@@ -238,7 +242,8 @@ class Run:
         request = InferenceRequest(step.model, inputs)
         request.model_version = step.version
         request.id = asked.id
-        request.outputs = step.wanted
+        kept = self._plan.asked
+        request.outputs = step.wanted if kept is None else kept[step.index]
         request._parameters = asked._parameters
         request.correlation_id = asked.correlation_id
         request.flags = asked.flags

@@ -14,3 +14,4 @@ cdef class Step:
     cdef readonly bint runs_if
     cdef public frozenset optional
     cdef public dict ranks
+    cdef public bint takes_device

@@ -21,6 +21,8 @@ class Step:
     ranks             input of the model → the rank it must have, where what makes it has a batch dimension
                       and the model has none, or the other way round; None for no such input (written by
                       who opens the ensemble)
+    takes_device      whether the model takes inputs on a device as they are (written by who opens the
+                      ensemble)
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Step:
             self.needs.add(condition)
         self.optional: frozenset[str] = frozenset()
         self.ranks: dict[str, int] | None = None
+        self.takes_device = False
         self.wanted = tuple(RequestedOutput(name) for name in outputs)
 
     def __str__(self) -> str:

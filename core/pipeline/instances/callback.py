@@ -12,7 +12,7 @@ from functools import partial
 from core.backend import ModelInstance
 from core.errors import Fatal
 from core.pipeline.answers.delivery import BatchDelivery
-from core.pipeline.instances.worker import Idle, InlineWorker, contained
+from core.pipeline.instances.worker import Idle, InlineWorker, contained, on_device
 
 
 class CallbackWorker(InlineWorker):
@@ -33,6 +33,8 @@ class CallbackWorker(InlineWorker):
         self._last_end_ns = 0  # of the computation of the batch before
 
     def run(self, delivery: BatchDelivery) -> None:
+        if self.on_device:
+            on_device(delivery, self.instance)
         delivery.batch.start_ns = delivery.terms.clock.now_ns()
         self._is_idle = False
         self._under_way += 1

@@ -55,6 +55,11 @@ class Pool:
         asked = [w.instance.check() for w in self.workers if w.broken is None]
         return any(await asyncio.gather(*asked))
 
+    @property
+    def takes_device(self) -> bool:
+        """Whether an instance takes arrays on devices as they are."""
+        return any(worker.on_device for worker in self.workers)
+
     def is_idle(self, worker: Worker) -> bool:
         return worker in self._idle or worker in self._aside
 
@@ -108,6 +113,8 @@ class Pool:
         if failure := next((r for r in results if r is not None), None):
             await self.discard(opened)
             raise failure
+        for worker in opened:
+            worker.on_device = worker.instance.memory == "device"
         if self._limiter is not None:
             try:
                 for worker in opened:

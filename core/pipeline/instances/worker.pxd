@@ -11,6 +11,7 @@ cdef class Worker:
     cdef public bint leaves
     cdef readonly Held held
     cdef readonly bint streams
+    cdef public bint on_device
     cdef object _loop
     cdef object _idle
 

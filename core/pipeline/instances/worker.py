@@ -17,6 +17,7 @@ from typing import Any
 from core.backend import ModelInstance
 from core.backlog import Pace
 from core.batch import Batch
+from core.device_batch import DeviceBatch
 from core.errors import Fatal, cancelled, internal
 from core.pipeline.answers.delivery import BatchDelivery, Held
 from core.pipeline.instances.groups import Seat
@@ -34,6 +35,7 @@ class Worker:
     broken  why it left service, None while it serves
     leaves  it closes as soon as nothing is left that only it can do
     held    what it has taken and not yet answered
+    on_device   whether its instance takes arrays on devices; written by the pool once it is open
     """
 
     def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle):
@@ -44,6 +46,7 @@ class Worker:
         self.leaves = False
         self.held = Held()
         self.streams = hasattr(instance, "stream")
+        self.on_device = False
         self._loop = loop
         self._idle = idle
 
@@ -61,6 +64,8 @@ class Worker:
 
     def execute(self, delivery: BatchDelivery) -> BaseException | None:
         """Run one batch where we are; the error that it raised, if any."""
+        if self.on_device:
+            on_device(delivery, self.instance)
         batch = delivery.batch
         batch.start_ns = delivery.terms.clock.now_ns()
         outputs: Mapping[str, Any] | None = None
@@ -170,6 +175,8 @@ class LoopWorker(InlineWorker):
         self._task = self._loop.create_task(self._execute(delivery))
 
     async def _execute(self, delivery: BatchDelivery) -> None:
+        if self.on_device:
+            on_device(delivery, self.instance)
         batch = delivery.batch
         batch.start_ns = delivery.terms.clock.now_ns()
         error: BaseException | None = None
@@ -218,6 +225,11 @@ class _Errand:
             self._future.set_result(None)
         else:
             self._future.set_exception(error)
+
+
+def on_device(delivery: BatchDelivery, instance: ModelInstance) -> None:
+    """The instance gets inputs on devices as they are."""
+    delivery.batch = DeviceBatch(delivery.batch, instance)
 
 
 def contained(error: BaseException) -> Exception:

@@ -1,0 +1,42 @@
+"""DeviceBatch: a batch for an instance that takes arrays on devices as they are.
+
+queue & group ─► [DeviceBatch] ─► execute, of instances with `memory = "device"`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.backend import ModelInstance
+from core.batch import Batch
+from core.tensor import Tensor
+
+
+class DeviceBatch(Batch):
+    """What Batch is, but `batch["x"]` of inputs on a device is an array on a device.
+
+    Of one request it is what the producer gave, of several what the instance's `gather` makes of them.
+    Inputs in host memory are numpy, as ever.
+    """
+
+    def __init__(self, batch: Batch, instance: ModelInstance):
+        super().__init__(batch.requests, batch.signature, batch.delivery)
+        self._instance = instance
+        self._arrays: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if (array := self._arrays.get(name)) is None:
+            array = self._arrays[name] = self._input(name)
+        return array
+
+    def _input(self, name: str) -> Any:
+        tensors: list[Tensor] = [request.inputs[name] for request in self.requests]
+        if all(tensor.device is None for tensor in tensors):
+            return super().__getitem__(name)
+        spec = self.signature.inputs.get(name)
+        if spec is not None and spec.ragged:
+            tensors = [tensor.reshaped((tensor.count,)) for tensor in tensors]
+        if len(tensors) == 1:
+            return tensors[0].value
+        found = self._instance.gather(name, [tensor.value for tensor in tensors])
+        return super().__getitem__(name) if found is NotImplemented else found

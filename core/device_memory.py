@@ -1,0 +1,92 @@
+"""DeviceMemory: an array on a device, and the one copy of it on the host.
+
+execute ─► [DeviceMemory] ─► DeviceTensor (core/tensor.py) ─► the next step, where it is.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+
+from core import dlpack
+from core.dtypes import DataType
+from core.errors import internal
+
+
+class DeviceMemory:
+    """What a backend gave, shared by all tensors that are made of it: rows, other shapes, other names.
+
+    array    as the producer gave it; never written to, and kept until the last tensor is gone
+    device   DLDeviceType and number of the device
+    """
+
+    def __init__(self, array: Any, dtype: DataType, shape: tuple[int, ...]):
+        kind, number = array.__dlpack_device__()
+        self.array = array
+        self.shape = shape
+        self.device = (int(kind), int(number))
+        self._dtype = dtype
+        self._host: np.ndarray | None = None
+        self._copying = threading.Lock()  # several consumers may ask, each on its thread
+
+    @property
+    def is_on_host(self) -> bool:
+        """Whether there is a copy on the host."""
+        return self._host is not None
+
+    def part(self, first: int, rows: int, shape: tuple[int, ...]) -> Any:
+        """`rows` rows from row `first` on, or all with -1, as an array of `shape` on the device."""
+        found, have = self.array, self.shape
+        if first >= 0:
+            have = (rows, *self.shape[1:])
+            found = self._rows(first, have)
+        return found if have == shape else self._shaped(found, shape)
+
+    def _rows(self, first: int, shape: tuple[int, ...]) -> Any:
+        """As the library slices them, or a view for one that does not."""
+        if hasattr(self.array, "__getitem__"):
+            return self.array[first : first + shape[0]]
+        return dlpack.View(self.array, self._dtype, shape, first * math.prod(shape[1:]))
+
+    def _shaped(self, array: Any, shape: tuple[int, ...]) -> Any:
+        if callable(getattr(array, "reshape", None)):
+            return array.reshape(shape)
+        return dlpack.View(array, self._dtype, shape)
+
+    def host(self, name: str) -> np.ndarray:
+        """All of it in host memory: copied once, read-only. Blocks; any thread.
+
+        name   of the tensor that asks
+        Raises CoreError(INTERNAL) if the array cannot be copied.
+        """
+        with self._copying:
+            if self._host is None:
+                self._host = self._copied(name)
+            return self._host
+
+    def _copied(self, name: str) -> np.ndarray:
+        found: np.ndarray
+        try:
+            found = dlpack.to_host(self.array).view()
+        except Exception as error:  # each library has its own
+            raise internal(
+                f"tensor '{name}' is on device {self.device} and cannot be copied to host memory: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        dtype = self._dtype.numpy
+        if (
+            found.dtype != dtype
+            and found.dtype.itemsize == dtype.itemsize
+            and found.dtype.kind != "O"
+        ):
+            found = found.view(dtype)  # bit patterns of BF16, or another name of the same type
+        if found.shape != self.shape or found.dtype != dtype:
+            raise internal(
+                f"tensor '{name}' is {self._dtype}{list(self.shape)} on device {self.device}, its copy in "
+                f"host memory {found.dtype}{list(found.shape)}"
+            )
+        found.flags.writeable = False
+        return found

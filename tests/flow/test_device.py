@@ -1,0 +1,440 @@
+"""Arrays on devices on their way from model to model: where they stay, and who gets a copy on the host."""
+
+import asyncio
+import gc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import core
+from core import config as configuration
+from core.caches.local import LocalCache
+from core.errors import CoreError, Kind
+from core.pipeline.ensemble import EnsembleChain, steps_of
+from core.request import DeviceOutput, InferenceRequest, RequestedOutput
+from core.tensor import Tensor
+from core.testing.device import DeviceArray, FakeDevice
+
+BATCHING = "dynamic_batching { max_queue_delay_microseconds: 1000 }"
+
+
+class Fake:
+    """Instances that compute y = x + 1 on a device, and what they were given."""
+
+    def __init__(self):
+        self.place = FakeDevice()
+        self.given = []
+        self.gathered = []
+
+    def instance(self, memory="device", gathers=True, answers="device"):
+        fake = self
+
+        class Instance(core.ModelInstance):
+            placement = "inline"
+
+            def open(self):
+                self.memory = memory  # as a backend does that has GPU and CPU instances
+
+            def gather(self, name, arrays):
+                if not gathers:
+                    return NotImplemented
+                fake.gathered.append((name, [type(array) for array in arrays]))
+                return fake.place.concatenate(arrays)
+
+            def execute(self, batch):
+                x = batch["x"]
+                fake.given.append(x)
+                if isinstance(x, DeviceArray):
+                    y = x.apply(lambda held: held + 1)
+                else:
+                    y = fake.place.array(x + 1) if answers == "device" else x + 1
+                return {"y": y}
+
+        return Instance
+
+
+@pytest.fixture
+def fake():
+    return Fake()
+
+
+def asked(x, outputs=(), **more):
+    tensor = x if isinstance(x, Tensor) else Tensor.of("x", x)
+    return InferenceRequest("m", {"x": tensor}, outputs=outputs, **more)
+
+
+def rows(*values):
+    return np.array([[value, value] for value in values], np.float32)
+
+
+KEPT = (DeviceOutput("y"),)
+
+
+async def test_a_client_gets_an_answer_of_a_device_in_host_memory_by_one_copy(serve, fake):
+    chain = await serve(fake.instance())
+
+    response = await chain.handler(asked(rows(1)))
+    tensor = response.output("y")
+
+    assert type(tensor) is Tensor and tensor.device is None
+    assert np.array_equal(tensor.array, rows(2))
+    assert bytes(tensor.raw) == rows(2).tobytes()
+    assert fake.place.copies == 1
+
+
+async def test_an_answer_in_host_memory_does_not_hold_that_of_the_device(serve, fake):
+    chain = await serve(fake.instance())
+
+    response = await chain.handler(asked(rows(1)))
+    fake.given.clear()
+    gc.collect()
+
+    assert fake.place.alive == 0 and response.output("y").array[0, 0] == 2
+
+
+async def test_an_output_may_stay_where_it_is_if_the_request_says_so(serve, fake):
+    chain = await serve(fake.instance())
+
+    tensor = (await chain.handler(asked(rows(1), KEPT))).output("y")
+
+    assert isinstance(tensor.value, DeviceArray) and tensor.device == (2, 0)
+    assert fake.place.copies == 0
+
+
+async def test_who_wants_both_has_the_copy_before_the_answer(serve, fake):
+    chain = await serve(fake.instance())
+
+    tensor = (await chain.handler(asked(rows(1), (DeviceOutput("y", host=True),)))).output("y")
+
+    assert isinstance(tensor.value, DeviceArray) and tensor.memory.is_on_host
+    assert fake.place.copies == 1
+
+
+async def test_an_input_on_a_device_comes_as_it_was_given(serve, fake):
+    chain = await serve(fake.instance())
+    array = fake.place.array(rows(1))
+
+    await chain.handler(asked(array, KEPT))
+
+    assert fake.given == [array] and fake.given[0] is array
+    assert fake.place.copies == 0
+
+
+async def test_an_instance_that_takes_host_memory_gets_numpy_by_one_copy(serve, fake):
+    chain = await serve(fake.instance(memory="host"))
+
+    await chain.handler(asked(fake.place.array(rows(1)), KEPT))
+
+    assert type(fake.given[0]) is np.ndarray
+    assert fake.place.copies == 1
+
+
+async def test_host_inputs_of_an_instance_with_device_memory_are_numpy(serve, fake):
+    chain = await serve(fake.instance())
+
+    await chain.handler(asked(rows(1)))
+
+    assert type(fake.given[0]) is np.ndarray
+
+
+async def ask_together(chain, requests):
+    return await asyncio.gather(*(chain.handler(request) for request in requests))
+
+
+async def test_rows_of_several_requests_are_gathered_and_split_on_the_device(serve, fake):
+    chain = await serve(fake.instance(), BATCHING)
+    values = [(1,), (2, 3), (4,)]
+
+    answers = await ask_together(
+        chain, [asked(fake.place.array(rows(*each)), KEPT) for each in values]
+    )
+
+    assert [kinds for _, kinds in fake.gathered] == [[DeviceArray] * 3]
+    for each, answer in zip(values, answers, strict=True):
+        tensor = answer.output("y")
+        assert tensor.shape == (len(each), 2) and tensor.value.shape == (len(each), 2)
+    assert fake.place.copies == 0
+    for each, answer in zip(values, answers, strict=True):
+        assert np.array_equal(answer.output("y").array, rows(*each) + 1)
+    assert fake.place.copies == 1  # of the whole, for all rows
+
+
+async def test_host_and_device_requests_of_one_batch_do_not_mix_their_rows(serve, fake):
+    chain = await serve(fake.instance(), BATCHING)
+    requests = [asked(rows(1)), asked(fake.place.array(rows(2, 3)), KEPT), asked(rows(4), KEPT)]
+
+    answers = await ask_together(chain, requests)
+
+    assert fake.gathered == [("x", [np.ndarray, DeviceArray, np.ndarray])]
+    found = [answer.output("y") for answer in answers]
+    assert [tensor.device for tensor in found] == [None, (2, 0), (2, 0)]
+    assert [tensor.array[:, 0].tolist() for tensor in found] == [[2], [3, 4], [5]]
+    assert fake.place.copies == 1
+
+
+async def test_without_a_way_to_gather_the_batch_is_made_on_the_host(serve, fake):
+    chain = await serve(fake.instance(gathers=False), BATCHING)
+
+    answers = await ask_together(
+        chain, [asked(fake.place.array(rows(1))), asked(fake.place.array(rows(2)))]
+    )
+
+    assert type(fake.given[0]) is np.ndarray and fake.given[0].tolist() == rows(1, 2).tolist()
+    assert [a.output("y").array[0, 0] for a in answers] == [2, 3]
+
+
+async def test_each_request_of_a_batch_has_its_own_array(serve, fake):
+    seen = []
+
+    class Looks(fake.instance()):
+        def execute(self, batch):
+            seen.extend(request.inputs["x"].value for request in batch.requests)
+            return super().execute(batch)
+
+    chain = await serve(Looks, BATCHING)
+    first, second = fake.place.array(rows(1)), fake.place.array(rows(2))
+
+    await ask_together(chain, [asked(first), asked(second)])
+
+    assert seen[0] is first and seen[1] is second
+
+
+async def test_what_cannot_be_gathered_fails_its_batch_alone(serve, fake):
+    class Refuses(fake.instance()):
+        def gather(self, name, arrays):
+            raise ValueError(f"{name}: arrays of several devices")
+
+    chain = await serve(Refuses, BATCHING)
+    requests = [asked(fake.place.array(rows(1))), asked(fake.place.array(rows(2)))]
+
+    with pytest.raises(CoreError, match="x: arrays of several devices"):
+        await ask_together(chain, requests)
+
+    assert (await chain.handler(asked(rows(3)))).output("y").array[0, 0] == 4
+
+
+async def test_wrong_answers_on_a_device_are_refused_as_those_on_the_host_are(serve, fake):
+    class Wrong(fake.instance()):
+        def execute(self, batch):
+            return self.model.recorder.answers.pop(0)
+
+    chain = await serve(Wrong)
+    place = fake.place
+    chain.recorder.answers = [
+        {"y": place.array(rows(1, 2))},
+        {"y": place.array(rows(1).astype(np.int64))},
+        {"z": place.array(rows(1))},
+    ]
+
+    for text in (r"shape \[2, 2\] for a batch of 1 rows", "'y' as INT64", "unexpected .* 'z'"):
+        with pytest.raises(CoreError, match=text):
+            await chain.handler(asked(rows(1)))
+
+
+async def test_a_copy_that_fails_is_the_error_of_who_needs_it(serve, fake):
+    class Lost(DeviceArray):
+        def get(self):
+            raise OSError("device lost")
+
+    class Instance(fake.instance()):
+        def execute(self, batch):
+            return {"y": Lost(fake.place, rows(1))}
+
+    chain = await serve(Instance)
+
+    with pytest.raises(CoreError, match=r"tensor 'y' is on device .*device lost") as found:
+        await chain.handler(asked(rows(1)))
+
+    assert found.value.kind is Kind.INTERNAL
+    assert (await chain.handler(asked(rows(1), KEPT))).output("y").device == (2, 0)
+
+
+async def test_classes_and_memory_of_clients_are_made_of_the_copy(serve, fake):
+    chain = await serve(fake.instance())
+    memory = bytearray(8)
+    placed = RequestedOutput("y", memory=memoryview(memory))
+
+    classes = await chain.handler(asked(rows(1), (RequestedOutput("y", class_count=1),)))
+    await chain.handler(asked(rows(1), (placed,)))
+
+    assert classes.output("y").array.tolist() == [[b"2.000000:0"]]
+    assert memory == rows(2).tobytes()
+    assert fake.place.copies == 2
+
+
+async def test_the_cache_keeps_host_memory_and_the_asker_what_is_on_the_device(serve, fake):
+    cache = LocalCache(1 << 20)
+    chain = await serve(fake.instance(), "response_cache { enable: true }", cache=cache)
+
+    first = (await chain.handler(asked(rows(1), KEPT))).output("y")
+    again = (await chain.handler(asked(rows(1), KEPT))).output("y")
+
+    assert isinstance(first.value, DeviceArray) and type(again) is Tensor
+    assert np.array_equal(again.array, rows(2))
+    assert fake.place.copies == 1 and len(fake.given) == 1
+
+
+async def test_a_state_of_a_sequence_is_kept_on_the_host(serve, fake):
+    class Sums(fake.instance()):
+        def execute(self, batch):
+            total = fake.place.array(batch["x"] + np.asarray(batch["s"]))
+            return {"y": total, "t": total}
+
+    chain = await serve(
+        Sums,
+        """sequence_batching { state [ { input_name: "s" output_name: "t" data_type: TYPE_FP32
+           dims: [ 2 ] initial_state { name: "s" data_type: TYPE_FP32 dims: [ 2 ] zero_data: true } } ] }""",
+    )
+
+    found = []
+    for value, flags in ((1, 1), (2, 0), (3, 2)):
+        response = await chain.handler(asked(rows(value), correlation_id=7, flags=flags))
+        found.append(response.output("y").array[0, 0])
+
+    assert found == [1, 3, 6]
+
+
+# ensembles ---------------------------------------------------------------------------------
+
+IO = """
+input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "z" data_type: TYPE_FP32 dims: [ -1 ] } ]
+"""
+
+
+def step(model, takes, gives):
+    return (
+        f'step {{ model_name: "{model}" input_map {{ key: "x" value: "{takes}" }} '
+        f'output_map {{ key: "y" value: "{gives}" }} }}'
+    )
+
+
+@pytest.fixture
+def ensemble(serve, fake):
+    async def make(steps, io=IO, config=BATCHING):
+        models = {
+            "gpu": await serve(fake.instance(), config),
+            "cpu": await serve(fake.instance(memory="host", answers="host"), config),
+        }
+        text = f'name: "e" platform: "ensemble" max_batch_size: 8 {io}'
+        text += " ensemble_scheduling { " + " ".join(steps) + " }"
+        message = configuration.parse_text(text, "test")
+        configuration.normalise(message, {}, [])
+        found = steps_of(message)
+        for each in found:
+            each.takes_device = models[each.model].takes_device
+
+        async def check():
+            return True
+
+        loop = asyncio.get_running_loop()
+        return EnsembleChain(
+            message,
+            configuration.signature_of(message, Path(), 1),
+            found,
+            lambda request: models[request.model_name].handler(request),
+            lambda: True,
+            check,
+            loop,
+            loop.time_ns,
+        )
+
+    return make
+
+
+async def test_between_steps_on_the_device_nothing_is_copied_and_for_the_client_once(
+    ensemble, fake
+):
+    chain = await ensemble([step("gpu", "x", "a"), step("gpu", "a", "b"), step("gpu", "b", "z")])
+
+    response = await chain.handler(asked(rows(1)))
+    tensor = response.output("z")
+
+    assert [type(each) for each in fake.given] == [np.ndarray, DeviceArray, DeviceArray]
+    assert np.array_equal(tensor.array, rows(4)) and type(tensor) is Tensor
+    assert fake.place.copies == 1
+
+
+async def test_the_second_step_gets_the_very_array_of_the_first(ensemble, fake):
+    chain = await ensemble([step("gpu", "x", "a"), step("gpu", "a", "z")])
+    made = []
+    array = fake.place.array
+    fake.place.array = lambda host: made.append(array(host)) or made[-1]
+
+    await chain.handler(asked(rows(1)))
+
+    assert fake.given[1] is made[0]
+
+
+async def test_a_step_on_the_host_gets_one_copy_of_its_input(ensemble, fake):
+    chain = await ensemble([step("gpu", "x", "a"), step("cpu", "a", "z")])
+
+    response = await chain.handler(asked(rows(1)))
+
+    assert [type(each) for each in fake.given] == [np.ndarray, np.ndarray]
+    assert response.output("z").array[0, 0] == 3
+    assert fake.place.copies == 1
+
+
+async def test_a_tensor_for_a_step_there_and_one_here_and_the_client_is_copied_once(ensemble, fake):
+    io = IO + 'output [ { name: "a" data_type: TYPE_FP32 dims: [ -1 ] } ]'
+    io += 'output [ { name: "w" data_type: TYPE_FP32 dims: [ -1 ] } ]'
+    chain = await ensemble(
+        [step("gpu", "x", "a"), step("gpu", "a", "z"), step("cpu", "a", "w")], io
+    )
+
+    response = await chain.handler(asked(rows(1)))
+
+    assert {type(each) for each in fake.given[1:]} == {DeviceArray, np.ndarray}
+    assert [response.output(name).array[0, 0] for name in ("a", "z", "w")] == [2, 3, 3]
+    assert fake.place.copies == 2  # a, and z for the client
+
+
+async def test_requests_that_meet_in_the_steps_keep_their_rows(ensemble, fake):
+    chain = await ensemble([step("gpu", "x", "a"), step("gpu", "a", "z")])
+    values = [(1,), (2, 3), (4, 5, 6)]
+
+    answers = await asyncio.gather(*(chain.handler(asked(rows(*each))) for each in values))
+
+    assert [a.output("z").array[:, 0].tolist() for a in answers] == [[3], [4, 5], [6, 7, 8]]
+    assert all(kinds == [DeviceArray] * 3 for _, kinds in fake.gathered) and fake.gathered
+    assert fake.place.copies == 1
+
+
+async def test_an_ensemble_hands_a_tensor_on_where_it_is_if_the_request_says_so(ensemble, fake):
+    chain = await ensemble([step("cpu", "x", "a"), step("gpu", "a", "z")])
+
+    tensor = (await chain.handler(asked(rows(1), (DeviceOutput("z"),)))).output("z")
+
+    assert isinstance(tensor.value, DeviceArray)
+    assert fake.place.copies == 0
+
+
+async def test_what_the_steps_made_goes_with_the_answer(ensemble, fake):
+    chain = await ensemble([step("gpu", "x", "a"), step("gpu", "a", "b"), step("gpu", "b", "z")])
+
+    response = await chain.handler(asked(rows(1)))
+    fake.given.clear()
+    gc.collect()
+
+    assert fake.place.alive == 0 and response.output("z").array[0, 0] == 4
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_answers_are_those_of_the_host_whatever_is_on_the_device(ensemble, fake, seed):
+    random = np.random.default_rng(seed)
+    models = random.choice(["gpu", "cpu"], 3)
+    names = ["x", "a", "b", "z"]
+    chain = await ensemble([step(m, names[i], names[i + 1]) for i, m in enumerate(models)])
+    inputs = [random.random((random.integers(1, 4), 2), np.float32) for _ in range(5)]
+
+    def request(array):
+        there = random.random() < 0.5
+        wanted = (DeviceOutput("z", bool(random.random() < 0.5)),) if random.random() < 0.5 else ()
+        return asked(fake.place.array(array) if there else array, wanted)
+
+    answers = await asyncio.gather(*(chain.handler(request(array)) for array in inputs))
+
+    for array, answer in zip(inputs, answers, strict=True):
+        assert np.array_equal(answer.output("z").array, array + 1 + 1 + 1)
