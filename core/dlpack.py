@@ -6,6 +6,7 @@ Not by numpy alone, which knows no BF16 and no memory but the host's. Capsules a
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -145,6 +146,12 @@ class View:
             )
         address = found.address + self._first * self._dtype.byte_size
         return lend(address, self._dtype, self.shape, found.device, capsule)
+
+    def get(self) -> np.ndarray:
+        """A copy in host memory, of a copy of all of the source."""
+        count = math.prod(self.shape)
+        whole = to_host(self._source).reshape(-1)
+        return whole[self._first : self._first + count].reshape(self.shape)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         kind, number = self._source.__dlpack_device__()

@@ -14,7 +14,7 @@ from core.errors import CoreError, Kind
 from core.pipeline.ensemble import EnsembleChain, steps_of
 from core.request import DeviceOutput, InferenceRequest, RequestedOutput
 from core.tensor import Tensor
-from core.testing.device import DeviceArray, FakeDevice
+from core.testing.fake_device import DeviceArray, FakeDevice
 
 BATCHING = "dynamic_batching { max_queue_delay_microseconds: 1000 }"
 

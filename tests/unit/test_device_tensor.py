@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 from core import dlpack, dtypes
 from core.errors import CoreError, Kind
 from core.tensor import Tensor, is_on_device
-from core.testing.device import DeviceArray, FakeDevice
+from core.testing.fake_device import DeviceArray, FakeDevice
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from core import dlpack, dtypes
-from core.testing.device import FakeDevice
+from core.testing.fake_device import FakeDevice
 
 NUMERIC = [each for each in dtypes.ALL if each is not dtypes.BYTES]
 
@@ -168,6 +168,12 @@ def test_a_view_is_a_part_of_the_memory_without_a_copy():
 
     assert np.array_equal(found, array[1:3]) and np.shares_memory(found, array)
     assert (view.dtype, view.shape) == ("int32", (2, 3))
+
+
+def test_a_view_is_copied_to_the_host_by_the_way_of_its_source():
+    view = dlpack.View(FakeDevice().array(np.arange(6.0).reshape(3, 2)), dtypes.FP64, (2,), first=2)
+
+    assert dlpack.to_host(view).tolist() == [2.0, 3.0]
 
 
 def test_a_view_passes_the_stream_of_its_consumer_on():

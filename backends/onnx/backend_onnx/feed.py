@@ -6,10 +6,12 @@ str, and what config.pbtxt has as batch_input is added.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from backend_onnx.graph import Graph
-from core import dtypes
+from core import dlpack, dtypes
 from core.batch import Batch
 from core.config import ModelConfig
 from core.errors import invalid
@@ -26,8 +28,11 @@ class Feed:
         self._texts = {name for name, info in infos.items() if info.dtype is dtypes.BYTES}
         self._as_they_are = not (self._scalars or self._texts)
 
-    def __call__(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Input name → array. A request whose text cannot be passed on gets its error here."""
+    def __call__(self, batch: Batch) -> dict[str, Any]:
+        """Input name → array, on a device where a GPU instance has got it there.
+
+        A request whose text cannot be passed on gets its error here.
+        """
         batch.inputs_ready()
         feed = {name: batch[name] for name in batch}
         if self._config is not None:
@@ -38,8 +43,14 @@ class Feed:
             if name in self._texts:
                 feed[name] = _text(feed[name], name, batch)
             if name in self._scalars:
-                feed[name] = feed[name].reshape(())
+                feed[name] = _scalar(feed[name])
         return feed
+
+
+def _scalar(array: Any) -> np.ndarray:
+    """Its one element without dimensions; small enough to come to the host."""
+    on_host = array if isinstance(array, np.ndarray) else dlpack.to_host(array)
+    return on_host.reshape(())
 
 
 def _text(array: np.ndarray, name: str, batch: Batch) -> np.ndarray:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from backend_onnx.device import gathered, place_of
 from backend_onnx.feed import Feed, encoded
 from backend_onnx.run import run_of
 from backend_onnx.session import ort_text
@@ -15,6 +16,7 @@ from core.backend import ModelInstance
 from core.batch import Batch
 from core.errors import CoreError, Fatal, internal
 from core.ragged import scattered
+from core.request import DeviceOutput
 
 if TYPE_CHECKING:
     from backend_onnx.backend import OnnxModel
@@ -47,14 +49,16 @@ class OnnxInstance(ModelInstance):
             session,
             graph,
             self.model.run_options,
-            on_host=self.device.kind != "GPU",
+            place=place_of(self.device),
             model=self.model.name,
         )
+        self.memory = "device" if self._run.takes_device and not self._scatters else "host"
 
     def execute(self, batch: Batch) -> Mapping[str, Any] | None:
         feed = self._feed(batch)
+        rows = batch.rows if self._batches else 0
         try:
-            outputs = self._run(feed, self._wanted(batch), batch.rows if self._batches else 0)
+            outputs = self._run(feed, self._wanted(batch), rows, self._staying(batch))
         except UnicodeDecodeError as error:
             raise internal(
                 f"model '{self.model.name}' gave text that is no UTF-8 ({error.reason}), which ONNX "
@@ -82,6 +86,21 @@ class OnnxInstance(ModelInstance):
                 return self._names
             wanted.update(output.name for output in request.outputs)
         return [name for name in self._names if name in wanted or name in self._states]
+
+    def _staying(self, batch: Batch) -> Collection[str]:
+        """The outputs that some request of the batch takes where they are made."""
+        if self.memory == "host":
+            return ()
+        return {
+            output.name
+            for request in batch.requests
+            for output in request.outputs
+            if isinstance(output, DeviceOutput) and output.name not in self._scalars
+        }
+
+    def gather(self, name: str, arrays: list[Any]) -> Any:
+        """On the GPU where CuPy is installed, else on the host."""
+        return gathered(arrays, self.device.id)
 
     def _failed(self, error: Exception) -> CoreError:
         text = f"model '{self.model.name}': {ort_text(error)}"

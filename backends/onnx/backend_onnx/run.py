@@ -2,36 +2,49 @@
 
 feed ─► [run] ─► outputs.  Tensors on the host go in by feed: on CPU binding cost 10 µs more for each
 run and saved nothing, for outputs of 64 bytes as of 16 MB (onnxruntime 1.31). Binding is for sessions
-on a device, which copy straight between it and our arrays, and for BF16, which numpy does not have.
+on a device, which copy straight between it and our arrays or take and leave them there, and for BF16, which
+numpy does not have.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
-from backend_onnx.graph import Graph, TensorInfo
-from core import dtypes
+from backend_onnx.device import OnDevice, Place
+from backend_onnx.graph import Graph
+from core import dlpack, dtypes
 from core.errors import unsupported
 
 _BFLOAT16 = 16  # of onnx.TensorProto.DataType
 
 
 class Run(Protocol):
-    """One run; `rows` is the size of the batch, 0 for a model without a batch dimension."""
+    """One run.
+
+    feed      numpy, or with `takes_device` arrays on any device
+    rows      the size of the batch, 0 for a model without a batch dimension
+    staying   names of outputs that are left on the session's device where it can leave them there
+    """
+
+    takes_device: bool
 
     def __call__(
-        self, feed: Mapping[str, np.ndarray], names: list[str], rows: int
-    ) -> dict[str, np.ndarray]: ...
+        self,
+        feed: Mapping[str, Any],
+        names: list[str],
+        rows: int,
+        staying: Collection[str] = (),
+    ) -> dict[str, Any]: ...
 
 
-def run_of(session: Any, graph: Graph, options: Any, *, on_host: bool, model: str) -> Run:
+def run_of(session: Any, graph: Graph, options: Any, *, place: Place | None, model: str) -> Run:
     """How the session is run.
 
-    on_host   whether it computes in the host's memory
+    place   the device that it computes on, None for the host
     Raises CoreError(UNSUPPORTED) for BF16 and text in one model: text cannot be bound.
     """
     infos = (*graph.inputs.values(), *graph.overridable.values(), *graph.outputs.values())
@@ -42,28 +55,37 @@ def run_of(session: Any, graph: Graph, options: Any, *, on_host: bool, model: st
             f"model '{model}' has tensors of text and of bfloat16, which ONNX Runtime's Python "
             "interface cannot pass together; end the graph with a Cast to FP32"
         )
-    if has_text or (on_host and not has_bfloat):
+    if has_text or (place is None and not has_bfloat):
         return FeedRun(session, options)
-    return BoundRun(session, graph, options)
+    return BoundRun(session, graph, options, place)
 
 
 class FeedRun:
     """Arrays in, arrays out."""
+
+    takes_device = False
 
     def __init__(self, session: Any, options: Any):
         self._run = session.run
         self._options = options
 
     def __call__(
-        self, feed: Mapping[str, np.ndarray], names: list[str], rows: int
-    ) -> dict[str, np.ndarray]:
+        self,
+        feed: Mapping[str, Any],
+        names: list[str],
+        rows: int,
+        staying: Collection[str] = (),
+    ) -> dict[str, Any]:
         return dict(zip(names, self._run(names, feed, self._options), strict=True))
 
 
 class BoundRun:
-    """Inputs and outputs bound to our arrays. One instance's: its runs never overlap."""
+    """Inputs and outputs bound to our arrays, or to those on the device. One instance's: its runs never
+    overlap. ONNX Runtime waits for the device before a run returns."""
 
-    def __init__(self, session: Any, graph: Graph, options: Any):
+    def __init__(self, session: Any, graph: Graph, options: Any, place: Place | None = None):
+        self.takes_device = place is not None
+        self._place = place
         self._session = session
         self._binding = session.io_binding()
         self._options = options
@@ -73,24 +95,43 @@ class BoundRun:
         }
 
     def __call__(
-        self, feed: Mapping[str, np.ndarray], names: list[str], rows: int
-    ) -> dict[str, np.ndarray]:
+        self,
+        feed: Mapping[str, Any],
+        names: list[str],
+        rows: int,
+        staying: Collection[str] = (),
+    ) -> dict[str, Any]:
         binding = self._binding
         try:
             arrays = [self._bind_input(name, array) for name, array in feed.items()]
-            buffers = {name: self._bind_output(self._outputs[name], rows) for name in names}
+            stays = {name for name in names if name in staying and self._can_stay(name)}
+            buffers = {name: self._bind_output(name, rows, name in stays) for name in names}
             self._session.run_with_iobinding(binding, self._options)
             del arrays  # alive until here: a binding does not hold what it points to
             found = binding.get_outputs()
             return {
-                name: _array_of(value) if buffer is None else buffer
+                name: self._output(name, value, name in stays) if buffer is None else buffer
                 for (name, buffer), value in zip(buffers.items(), found, strict=True)
             }
         finally:
             binding.clear_binding_inputs()
             binding.clear_binding_outputs()
 
-    def _bind_input(self, name: str, array: np.ndarray) -> np.ndarray:
+    def _can_stay(self, name: str) -> bool:
+        return self._place is not None and self._outputs[name].dtype is not dtypes.BF16
+
+    def _output(self, name: str, value: Any, stays: bool) -> Any:
+        info = self._outputs[name]
+        if stays and self._place is not None and info.dtype is not None:
+            return OnDevice(value, info.dtype, self._place)
+        return _array_of(value)
+
+    def _bind_input(self, name: str, array: Any) -> Any:
+        """Bind it where it is, if the session can read it there. Returns what has to live until it ran."""
+        if not isinstance(array, np.ndarray):
+            if (capsule := self._bound_there(name, array)) is not None:
+                return capsule
+            array = dlpack.to_host(array)
         array = np.ascontiguousarray(array)
         if self._types[name] is dtypes.BF16:
             shape = list(array.shape)
@@ -99,8 +140,31 @@ class BoundRun:
             self._binding.bind_cpu_input(name, array)
         return array
 
-    def _bind_output(self, info: TensorInfo, rows: int) -> np.ndarray | None:
-        """Let the output be written into an array of ours; None where its shape is not known yet."""
+    def _bound_there(self, name: str, array: Any) -> Any:
+        """The capsule of an input that is bound on the session's device; None if it is not there."""
+        place = self._place
+        if place is None or place.device != tuple(map(int, array.__dlpack_device__())):
+            return None
+        try:
+            capsule = dlpack.exported(array)
+        except BufferError:  # PyTorch's, on a thread whose current device is another
+            return None
+        found = dlpack.seen(capsule)
+        if not found.in_order:
+            return None
+        kind = _BFLOAT16 if found.dtype is dtypes.BF16 else found.dtype.numpy.type
+        self._binding.bind_input(
+            name, place.name, place.number, kind, list(found.shape), found.address
+        )
+        return capsule
+
+    def _bind_output(self, name: str, rows: int, stays: bool) -> np.ndarray | None:
+        """Let the output be written into an array of ours; None where ONNX Runtime makes its memory: where
+        it stays on the device, and where its shape is not known yet."""
+        info = self._outputs[name]
+        if stays and self._place is not None:
+            self._binding.bind_output(name, self._place.name, self._place.number)
+            return None
         shape = (rows, *info.dims[1:]) if rows and info.batches else info.dims
         if -1 in shape:
             self._binding.bind_output(info.name, "cpu")

@@ -120,6 +120,9 @@ class Managed(ModelManager):
     def signature(self, name, version=-1):
         return self.resolve(name, version).signature
 
+    def takes_device(self, name, version=-1):
+        return self.resolve(name, version).chain.takes_device
+
     def model_ready(self, name, version=-1):
         return self.resolve(name, version).chain.ready
 
