@@ -30,6 +30,19 @@ def copy_to_host(address: int, size: int, device: int) -> np.ndarray[Any, Any]:
     return found
 
 
+def wait(device: int) -> None:
+    """Return when what was given to CUDA's default stream of a device has been done.
+
+    TritonModelException with the driver's error.
+    """
+    _call("cuCtxPushCurrent_v2", _context(device))
+    try:
+        _call("cuStreamSynchronize", ctypes.c_void_p(_LEGACY_STREAM))
+    finally:
+        _call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+
+_LEGACY_STREAM = 1  # CU_STREAM_LEGACY
 _size = ctypes.c_size_t
 
 

@@ -10,7 +10,7 @@ from backend_python.api.request import (
     InferenceRequest,
 )
 from backend_python.server.local import LocalHost, answer
-from backend_python.server.tensors import core_tensor_of, model_tensor
+from backend_python.server.tensors import core_tensor_of, model_tensor, model_tensor_there
 from core.batch import Batch
 from core.request import InferenceRequest as CoreRequest
 
@@ -21,9 +21,18 @@ class Handover:
     host        of the model's calls
     outputs     of the model, and `states`, which clients do not name
     decoupled   whether its requests may have several answers
+    on_gpu      whether the model takes inputs on a GPU as they are
     """
 
-    def __init__(self, host: LocalHost, outputs: list[str], states: list[str], decoupled: bool):
+    def __init__(
+        self,
+        host: LocalHost,
+        outputs: list[str],
+        states: list[str],
+        decoupled: bool,
+        on_gpu: bool = False,
+    ):
+        self._tensor = model_tensor_there if on_gpu else model_tensor
         self._host = host
         self._states = states
         self._outputs = frozenset(outputs + states)
@@ -31,9 +40,9 @@ class Handover:
 
     def requests(self, batch: Batch) -> list[InferenceRequest]:
         """What the model's execute gets."""
+        given = self._tensor
         inputs = [
-            [model_tensor(tensor) for tensor in request.inputs.values()]
-            for request in batch.requests
+            [given(tensor) for tensor in request.inputs.values()] for request in batch.requests
         ]
         found = InferenceRequest._all_plain(
             self._host, batch, inputs, self._outputs, self._decoupled

@@ -67,7 +67,9 @@ class InProcess:
             instance.loop,
             model.control(instance.loop),
         )
-        self._handover = Handover(self._host, model.outputs, model.states, model.decoupled)
+        self._handover = Handover(
+            self._host, model.outputs, model.states, model.decoupled, model.takes_gpu
+        )
         if model.mode == "thread":
             self._thread = ThreadPoolExecutor(1, thread_name_prefix=instance.name)
         else:

@@ -11,14 +11,14 @@ from typing import Any
 
 from backend_python.api.errors import ErrorCode, TritonError, TritonModelException
 from backend_python.api.host import Key, may_call, no_inference
-from backend_python.api.request import InferenceRequest
+from backend_python.api.request import InferenceRequest, MemoryType
 from backend_python.api.response import InferenceResponse
 from backend_python.api.sender import TRITONSERVER_RESPONSE_COMPLETE_FINAL
 from backend_python.server import bls
 from backend_python.server.calls import Calls, replied
 from backend_python.server.control import OPERATIONS, ModelControl
 from backend_python.server.process import write_log
-from backend_python.server.tensors import core_tensor_of, model_tensor
+from backend_python.server.tensors import core_tensor_of, model_tensor_there
 from core import request as core_request
 from core import response as core_response
 from core.backlog import Pace
@@ -115,7 +115,7 @@ class LocalHost:
             raise TritonModelException(no_inference(may_call(self)))
         if blocking and on(self._loop):
             raise blocks("exec", "; await async_exec instead")
-        answers = LocalAnswers(self._loop)
+        answers = LocalAnswers(self._loop, on_gpu=_prefers_gpu(request))
         asked = _request(request)
         if on(self._loop):
             answers.begin(self._server, asked, decoupled)
@@ -133,9 +133,13 @@ class LocalHost:
 
 
 class LocalAnswers:
-    """The responses to one call; they arrive on the loop, one thread or coroutine takes them."""
+    """The responses to one call; they arrive on the loop, one thread or coroutine takes them.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop):
+    on_gpu   whether tensors may stay where the called model makes them
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, on_gpu: bool = False):
+        self._on_gpu = on_gpu
         self._loop = loop
         self._inbox = Inbox()
         self._over = False  # the last one has been taken
@@ -143,6 +147,10 @@ class LocalAnswers:
     def begin(self, server: Any, request: core_request.InferenceRequest, decoupled: bool) -> None:
         """Hand the request to the model that it names. Loop thread."""
         inbox = self._inbox  # and not self: an iterator that nobody holds must end
+        if self._on_gpu:
+            from backend_python.server import devices
+
+            devices.keep_outputs(server, request)
         try:
             reply = bls.begin(server, request, decoupled)
         except CoreError as error:
@@ -262,6 +270,11 @@ def _request(request: InferenceRequest) -> core_request.InferenceRequest:
     )
 
 
+def _prefers_gpu(request: InferenceRequest) -> bool:
+    preferred = request.preferred_memory
+    return preferred is not None and preferred.memory_type == MemoryType.TRITONSERVER_MEMORY_GPU
+
+
 def _trace(key: Key | None) -> Any:
     if key is None:
         return None
@@ -272,7 +285,7 @@ def _trace(key: Key | None) -> Any:
 def _response(item: core_response.InferenceResponse | CoreError) -> InferenceResponse:
     if isinstance(item, CoreError):
         return InferenceResponse(error=TritonError(item.message, ErrorCode(item.kind.value)))
-    tensors = [model_tensor(tensor) for tensor in item.outputs]
+    tensors = [model_tensor_there(tensor) for tensor in item.outputs]
     return InferenceResponse(tensors, parameters=item.parameters or None)
 
 

@@ -47,6 +47,12 @@ class PythonModel(core.Model):
         return bool(self.config.model_transaction_policy.decoupled)
 
     @property
+    def takes_gpu(self) -> bool:
+        """Whether it gets inputs that are on a GPU there. A model in another process gets none."""
+        forced = self.parameter("FORCE_CPU_ONLY_INPUT_TENSORS", "yes").lower() != "no"
+        return self.mode in ("thread", "inline") and not forced
+
+    @property
     def outputs(self) -> list[str]:
         """Names of what clients may ask for."""
         return [output.name for output in self.config.output]
