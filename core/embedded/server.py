@@ -237,6 +237,7 @@ class Server(Managing):
         placement: str = "thread",
         requests: bool = False,
         config: Mapping[str, Any] | None = None,
+        memory: str = "host",
     ) -> None:
         """Make a function a model, which all who ask this server can reach. Returns when it is ready.
 
@@ -254,6 +255,8 @@ class Server(Managing):
                     microseconds; "auto": as its times say
         requests    whether the function also gets `requests`, the list of core.InferenceRequest
         config      more of the model's configuration, by the names of config.pbtxt
+        memory      "device": arrays on devices come as they are; else inputs are numpy. What it returns may
+                    be on a device in any case
         A name that is bound already gets the new function; requests that were accepted finish with the
         old one. Raises CoreError when it cannot be a model; what was bound stays.
         """
@@ -273,6 +276,7 @@ class Server(Managing):
                     placement=placement,
                     requests=requests,
                     config=config,
+                    memory=memory,
                 )
             )
         )

@@ -73,6 +73,10 @@ class _Instance(ModelInstance):
         """As bind was told; the class cannot know it."""
         return self.model.bound.placement
 
+    @property
+    def memory(self) -> str:  # type: ignore[override]
+        return self.model.bound.memory
+
     def open(self) -> None:
         self._function = self.model.next_function()
         self._caller = self.model.bound.caller
@@ -133,7 +137,7 @@ class StreamInstance(_Instance):
     def _answer(self, batch: Batch, i: int) -> None:
         request = batch.requests[i]
         pace = Pace(request, self.loop)
-        results = self._call(_inputs(batch, i), [request])
+        results = self._call(_inputs(batch, i, self.memory), [request])
         try:
             for result in results:
                 if request.cancelled:
@@ -166,7 +170,7 @@ class AsyncStreamInstance(_Instance):
 
     async def _answer(self, batch: Batch, i: int) -> None:
         request = batch.requests[i]
-        results = self._call(_inputs(batch, i), [request])
+        results = self._call(_inputs(batch, i, self.memory), [request])
         try:
             async for result in results:
                 if request.cancelled:
@@ -190,8 +194,11 @@ class _LastCancels:
             self._task.cancel()
 
 
-def _inputs(batch: Batch, i: int) -> dict[str, Any]:
-    return {name: tensor.array for name, tensor in batch.requests[i].inputs.items()}
+def _inputs(batch: Batch, i: int, memory: str) -> dict[str, Any]:
+    inputs = batch.requests[i].inputs
+    if memory == "device":
+        return {name: tensor.value for name, tensor in inputs.items()}
+    return {name: tensor.array for name, tensor in inputs.items()}
 
 
 _INSTANCES: Mapping[str, type[ModelInstance]] = {

@@ -17,8 +17,10 @@ from core.embedded.functions.calling import Caller, Function, Kind, Parameters, 
 from core.embedded.functions.specs import Spec, Specs, spec_of_array, specs_of
 from core.embedded.values import tensor_of
 from core.errors import invalid
+from core.tensor import is_on_device
 
 PLACEMENTS = ("thread", "inline", "auto")
+MEMORIES = ("host", "device")
 MOST_ROWS = 64  # of a batch, where nothing else was said
 
 
@@ -28,7 +30,7 @@ class Bound:
 
     functions     one for each instance
     kind          of all of them; the name of their backend
-    placement     of their instances, as core.ModelInstance has it
+    placement, memory   of their instances, as core.ModelInstance has them
     config_text   the model's config.pbtxt
     stamp         unlike that of any other binding, here or elsewhere
     """
@@ -40,6 +42,7 @@ class Bound:
     placement: str
     config_text: str
     stamp: str
+    memory: str = "host"
 
 
 def bound(
@@ -57,6 +60,7 @@ def bound(
     placement: str,
     requests: bool,
     config: Mapping[str, Any] | None,
+    memory: str = "host",
 ) -> Bound:
     """What `Server.bind` was told, checked; an example is tried here, on the caller's thread.
 
@@ -68,6 +72,8 @@ def bound(
     kind = kind_of(functions[0])
     if placement not in PLACEMENTS:
         raise invalid(f"placement='{placement}' is none of {', '.join(PLACEMENTS)}")
+    if memory not in MEMORIES:
+        raise invalid(f"memory='{memory}' is none of {', '.join(MEMORIES)}")
     examples = _examples(example, batching)
     if inputs is None and not examples:
         raise invalid(
@@ -103,7 +109,7 @@ def bound(
         config=config,
     )
     text = text_format.MessageToString(message)
-    return Bound(name, functions, kind, caller, placement, text, uuid.uuid4().hex)
+    return Bound(name, functions, kind, caller, placement, text, uuid.uuid4().hex, memory)
 
 
 def _functions(
@@ -157,7 +163,10 @@ def _tried(
     if not isinstance(result, Mapping):
         several = isinstance(result, tuple | list)
         result = {f"y{i}": each for i, each in enumerate(result)} if several else {"y": result}
-    arrays = {name: tensor_of(name, np.asarray(value)).array for name, value in result.items()}
+    arrays = {
+        name: tensor_of(name, value if is_on_device(value) else np.asarray(value)).array
+        for name, value in result.items()
+    }
     return _specs_of(arrays, batching)
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 
+from core.dlpack import described
 from core.dtypes import BF16, BYTES, DataType
 from core.embedded.functions.specs import Spec
 from core.errors import CoreError, internal, invalid
@@ -117,8 +118,9 @@ class Caller:
             return function(*given, **more)
         return function(**arrays, **more)
 
-    def outputs(self, result: Any, rows: int) -> dict[str, np.ndarray]:
-        """What a result means, by the names of the outputs, checked against the specs.
+    def outputs(self, result: Any, rows: int) -> dict[str, Any]:
+        """What a result means, by the names of the outputs, checked against the specs: numpy, or an array on
+        a device as it is.
 
         rows   that the arrays must have, where the function takes batches
         Raises CoreError(INTERNAL) for what is no output, or not of its datatype and shape.
@@ -129,6 +131,8 @@ class Caller:
         """The same as tensors."""
         return [
             Tensor(name, self._outputs[name].dtype, array.shape, array=array)
+            if type(array) is np.ndarray
+            else Tensor.of(name, array)
             for name, array in self.outputs(result, rows).items()
         ]
 
@@ -156,22 +160,23 @@ class Caller:
             )
         return {names[0]: result}
 
-    def _array(self, name: str, value: Any, rows: int) -> np.ndarray:
+    def _array(self, name: str, value: Any, rows: int) -> Any:
         spec = self._outputs[name]
         dtype = spec.dtype
         if type(value) is not np.ndarray or value.dtype is not dtype.numpy or dtype is BYTES:
             value = self._converted(name, value, dtype)
+        shape = value.shape if type(value) is np.ndarray else described(value)[1]
         wanted = (rows, *spec.shape) if self._batches else spec.shape
-        if wanted != value.shape and (
-            len(wanted) != len(value.shape)
-            or any(size not in (-1, found) for size, found in zip(wanted, value.shape, strict=True))
+        if wanted != shape and (
+            len(wanted) != len(shape)
+            or any(size not in (-1, found) for size, found in zip(wanted, shape, strict=True))
         ):
             raise self._wrong(
-                f"gave output '{name}' with shape {list(value.shape)}, which should be {list(wanted)}"
+                f"gave output '{name}' with shape {list(shape)}, which should be {list(wanted)}"
             )
-        return cast(np.ndarray, value)
+        return value
 
-    def _converted(self, name: str, value: Any, dtype: DataType) -> np.ndarray:
+    def _converted(self, name: str, value: Any, dtype: DataType) -> Any:
         """Another form of the same: a tensor of another library, numbers of Python, text."""
         if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
             try:
@@ -185,6 +190,8 @@ class Caller:
                 f"gave output '{name}' as {tensor.dtype}, which should be {dtype}; "
                 f".astype(np.{dtype.numpy}) converts it"
             )
+        if tensor.device is not None:
+            return value
         return tensor.array.astype(dtype.numpy, copy=False)  # of another byte order
 
     def _wrong(self, text: str) -> CoreError:
