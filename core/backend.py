@@ -125,9 +125,8 @@ class ModelInstance:
     ahead       how many batches may be begun before the first of them is done, with placement
                 "callback": more than one for an instance that takes short executions in groups. It
                 executes them in order, one at a time. May change at any time; loop thread.
-    memory      "host": `batch["x"]` and answers to it are numpy (the default); "device": inputs that another
-                model has made on a device come as they are, see docs/device-tensors.md. Set on the class,
-                or by open()
+    memory      "host": inputs are numpy (the default); "device": those that another model has made on a
+                device come as they are, see docs/device-tensors.md. Set on the class, or by open()
     """
 
     model: Model
