@@ -1,0 +1,202 @@
+// Rows through a forest.  No Python type, no allocation while trees are walked.
+//
+// Eight walks go side by side, so that none waits for its memory alone: eight rows in one tree, or, for the rows
+// that are left over, one row in eight trees. The leaves of a row are added up in double, in the order of the
+// trees, either way: an answer does not depend on the batch that it came in.
+#pragma once
+
+#include "answer.hpp"
+#include "layout.hpp"
+
+namespace forest {
+
+constexpr size_t kBlockBytes = 48 * 1024;  // of rows that stay in cache while all trees pass
+constexpr int kMostGroups = 32;
+
+// Both readers give, of the node at a place: where it asks, how far its children are, its threshold.
+struct NarrowReader {
+  const NarrowNode* nodes;
+  uint32_t shift, mask;
+
+  explicit NarrowReader(const Layout& layout)
+      : nodes(layout.narrow.data()), shift(layout.shift), mask(((1u << layout.shift) - 1) & ~7u) {}
+  uint32_t word(uint32_t at) const { return nodes[at].link; }
+  uint32_t column(uint32_t, uint32_t word) const { return word & mask; }
+  uint32_t delta(uint32_t, uint32_t word) const { return word >> shift; }
+  float threshold(uint32_t at) const { return nodes[at].threshold; }
+};
+
+struct WideReader {
+  const WideNode* nodes;
+
+  explicit WideReader(const Layout& layout) : nodes(layout.wide.data()) {}
+  uint32_t word(uint32_t at) const { return nodes[at].column; }
+  uint32_t column(uint32_t, uint32_t word) const { return word & ~7u; }
+  uint32_t delta(uint32_t at, uint32_t) const { return nodes[at].delta; }
+  float threshold(uint32_t at) const { return nodes[at].threshold; }
+};
+
+// Whether a value goes right of a question for categories; layout_add.hpp says how they lie.
+inline bool category_goes_right(const uint32_t* set, float value) {
+  if (std::isnan(value)) return false;
+  const uint32_t head = set[0], count = head >> 2;
+  if (value < 0 || value > static_cast<float>(kMostCategories)) return head & 1;
+  const uint32_t category = static_cast<uint32_t>(value);
+  if (head & 2) {
+    const bool found = std::binary_search(set + 1, set + 1 + count, category);
+    return found != ((head & 1) != 0);
+  }
+  if (category / 32 >= count) return head & 1;
+  return set[1 + category / 32] >> category % 32 & 1;
+}
+
+template <class Reader, bool kHasCategories>
+struct Walker {
+  Reader reader;
+  const uint32_t* sets;
+
+  // One step of the walk at `at`; `values` is the column 0 of its lane. Adds the distance to `moved`.
+  inline uint32_t step(uint32_t at, const float* values, uint32_t& moved) const {
+    const uint32_t word = reader.word(at);
+    const uint32_t delta = reader.delta(at, word);
+    const float value = values[reader.column(at, word)];
+    moved |= delta;
+    if (kHasCategories && (word & 1)) {
+      return at + delta + category_goes_right(sets + bits_of(reader.threshold(at)), value);
+    }
+    return at + delta + (value >= reader.threshold(at));
+  }
+
+  // Eight walks from where they stand to their leaves. `apart` is the distance of their values.
+  template <int kApart>
+  inline void walk(uint32_t* at, const float* values, int32_t depth, bool even) const {
+    uint32_t a = at[0], b = at[1], c = at[2], d = at[3], e = at[4], f = at[5], g = at[6], h = at[7];
+    uint32_t moved = 0;
+    int32_t left = even ? depth : -1;
+    while (left != 0) {
+      moved = 0;
+      a = step(a, values, moved);
+      b = step(b, values + kApart, moved);
+      c = step(c, values + 2 * kApart, moved);
+      d = step(d, values + 3 * kApart, moved);
+      e = step(e, values + 4 * kApart, moved);
+      f = step(f, values + 5 * kApart, moved);
+      g = step(g, values + 6 * kApart, moved);
+      h = step(h, values + 7 * kApart, moved);
+      --left;
+      if (left < 0 && moved == 0) break;
+    }
+    at[0] = a, at[1] = b, at[2] = c, at[3] = d, at[4] = e, at[5] = f, at[6] = g, at[7] = h;
+  }
+};
+
+// Columns of `count` rows (at most eight) as the walks read them: block[column * 8 + row].
+inline void fill_block(const Layout& layout, const float* rows, size_t count, float* block) {
+  const size_t features = static_cast<size_t>(layout.features());
+  for (int lane = 0; lane < kLanes; ++lane) block[lane] = kNaN;
+  for (size_t c = 1; c < layout.columns.size(); ++c) {
+    const Column column = layout.columns[c];
+    const float* from = rows + column.feature;
+    float* to = block + c * kLanes;
+    for (size_t row = 0; row < count; ++row) to[row] = float_of(bits_of(from[row * features]) ^ column.sign);
+  }
+}
+
+template <class Reader, bool kHasCategories>
+class Run {
+ public:
+  Run(const Layout& layout, const Answer& answer)
+      : layout_(layout), answer_(answer), walker_{Reader(layout), layout.sets.data()},
+        classes_(layout.classes()), columns_(layout.columns.size() * kLanes) {}
+
+  void operator()(const float* rows, size_t count, float* out) const {
+    const size_t most = std::max<size_t>(1, std::min<size_t>(kMostGroups, kBlockBytes / (columns_ * sizeof(float))));
+    const size_t groups = std::max<size_t>(1, std::min(most, count / kLanes));
+    std::vector<float> block(groups * columns_);
+    std::vector<double> sums(groups * kLanes * classes_);
+    std::vector<double> values(classes_);
+    const size_t features = static_cast<size_t>(layout_.features()), width = answer_.width();
+    size_t row = 0;
+    while (count - row >= kLanes) {
+      const size_t now = std::min(groups, (count - row) / kLanes);
+      for (size_t g = 0; g < now; ++g) {
+        fill_block(layout_, rows + (row + g * kLanes) * features, kLanes, block.data() + g * columns_);
+      }
+      sum_rows(block.data(), now, sums.data());
+      for (size_t i = 0; i < now * kLanes; ++i) {
+        const double* of_row = sums.data() + i / kLanes * kLanes * classes_ + i % kLanes;
+        finish_row(answer_, of_row, kLanes, values.data(), out + (row + i) * width);
+      }
+      row += now * kLanes;
+    }
+    for (; row < count; ++row) {
+      fill_block(layout_, rows + row * features, 1, block.data());
+      sum_trees(block.data(), sums.data());
+      finish_row(answer_, sums.data(), 1, values.data(), out + row * width);
+    }
+  }
+
+ private:
+  // Groups of eight rows; sums[(group * classes + class) * 8 + lane].
+  void sum_rows(const float* block, size_t groups, double* sums) const {
+    std::fill(sums, sums + groups * kLanes * classes_, 0.0);
+    for (const Tree& tree : layout_.trees) {
+      for (size_t g = 0; g < groups; ++g) {
+        uint32_t at[kLanes];
+        for (int lane = 0; lane < kLanes; ++lane) at[lane] = tree.root;
+        walker_.template walk<1>(at, block + g * columns_, tree.depth, tree.even);
+        double* to = sums + g * kLanes * classes_;
+        for (int lane = 0; lane < kLanes; ++lane) add(tree, at[lane], to + lane, kLanes);
+      }
+    }
+  }
+
+  // One row, in lane 0 of the block; sums[class].
+  void sum_trees(const float* block, double* sums) const {
+    std::fill(sums, sums + classes_, 0.0);
+    const std::vector<Tree>& trees = layout_.trees;
+    for (size_t t = 0; t < trees.size(); t += kLanes) {
+      const size_t now = std::min<size_t>(kLanes, trees.size() - t);
+      uint32_t at[kLanes];
+      int32_t depth = 0;
+      bool even = true;
+      for (size_t i = 0; i < kLanes; ++i) {
+        const Tree& tree = trees[t + std::min(i, now - 1)];
+        at[i] = tree.root;
+        depth = std::max(depth, tree.depth);
+        even = even && tree.even;
+      }
+      walker_.template walk<0>(at, block, depth, even);
+      for (size_t i = 0; i < now; ++i) add(trees[t + i], at[i], sums, 1);
+    }
+  }
+
+  inline void add(const Tree& tree, uint32_t leaf, double* sums, int32_t stride) const {
+    const float value = walker_.reader.threshold(leaf);
+    if (tree.class_id >= 0) {
+      sums[tree.class_id * stride] += value;
+      return;
+    }
+    const float* vector = layout_.vectors.data() + bits_of(value);
+    for (int32_t c = 0; c < classes_; ++c) sums[c * stride] += vector[c];
+  }
+
+  const Layout& layout_;
+  const Answer& answer_;
+  Walker<Reader, kHasCategories> walker_;
+  int32_t classes_;
+  size_t columns_;
+};
+
+// Answers of `count` rows of layout.features() values each; `out` has room for answer.width() of each row.
+inline void predict(const Layout& layout, const Answer& answer, const float* rows, size_t count, float* out) {
+  if (layout.wide.empty()) {
+    if (layout.categorical) Run<NarrowReader, true>(layout, answer)(rows, count, out);
+    else Run<NarrowReader, false>(layout, answer)(rows, count, out);
+  } else {
+    if (layout.categorical) Run<WideReader, true>(layout, answer)(rows, count, out);
+    else Run<WideReader, false>(layout, answer)(rows, count, out);
+  }
+}
+
+}  // namespace forest
