@@ -1,0 +1,1 @@
+"""Backends beside the libraries that they run, one file for each kind of model."""
