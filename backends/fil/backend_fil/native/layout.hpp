@@ -32,13 +32,13 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr uint32_t kMostCategories = 1u << 24;  // float32 counts no further
 
-// Eight bytes: link = delta << shift | column << 3 | categorical. The value of a leaf is its threshold.
+// Eight bytes: link = delta << 16 | column << 3 | categorical. The value of a leaf is its threshold.
 struct NarrowNode {
   float threshold;
   uint32_t link;
 };
 
-// For forests whose columns and distances do not fit into 32 bits together.
+// For forests whose columns or distances do not fit into 16 bits.
 struct WideNode {
   float threshold;
   uint32_t column;  // column << 3 | categorical
@@ -126,7 +126,6 @@ class Layout {
   std::vector<Tree> trees;
   std::vector<WideNode> wide;         // given up by finish() for narrow ones
   std::vector<NarrowNode> narrow;
-  uint32_t shift = 0;                 // of a narrow link
   std::vector<float> vectors;         // leaves with several values: threshold holds the bits of their place
   std::vector<uint32_t> sets;         // categories: threshold holds the bits of their place
   std::vector<float> cover;           // by node, if asked for

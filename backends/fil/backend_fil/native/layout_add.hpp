@@ -171,12 +171,9 @@ inline void Layout::add(const Source& tree, int32_t class_id) {
 inline void Layout::finish() {
   uint32_t most = 0;
   for (const WideNode& node : wide) most = std::max(most, node.delta);
-  const uint64_t columns8 = static_cast<uint64_t>(columns.size()) << 3;
-  shift = 0;
-  while ((1ull << shift) < columns8) ++shift;
-  if (shift < 32 && (static_cast<uint64_t>(most) << shift) < (1ull << 32)) {
+  if (most < (1u << 16) && columns.size() << 3 <= (1u << 16)) {
     narrow.reserve(wide.size());
-    for (const WideNode& node : wide) narrow.push_back({node.threshold, node.delta << shift | node.column});
+    for (const WideNode& node : wide) narrow.push_back({node.threshold, node.delta << 16 | node.column});
     std::vector<WideNode>().swap(wide);
   }
 }

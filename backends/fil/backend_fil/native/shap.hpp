@@ -52,7 +52,7 @@ class Shap {
     }
     const NarrowReader reader(layout_);
     const uint32_t word = reader.word(at);
-    return {reader.column(at, word), reader.delta(at, word), reader.threshold(at), (word & 1) != 0};
+    return {word & 0xfff8u, word >> 16, reader.threshold(at), NarrowReader::categorical(word)};
   }
 
   // Put a feature at the end of the path.

@@ -16,24 +16,27 @@ constexpr int kMostGroups = 32;
 // Both readers give, of the node at a place: where it asks, how far its children are, its threshold.
 struct NarrowReader {
   const NarrowNode* nodes;
-  uint32_t shift, mask;
 
-  explicit NarrowReader(const Layout& layout)
-      : nodes(layout.narrow.data()), shift(layout.shift), mask(((1u << layout.shift) - 1) & ~7u) {}
-  uint32_t word(uint32_t at) const { return nodes[at].link; }
-  uint32_t column(uint32_t, uint32_t word) const { return word & mask; }
-  uint32_t delta(uint32_t, uint32_t word) const { return word >> shift; }
-  float threshold(uint32_t at) const { return nodes[at].threshold; }
+  explicit NarrowReader(const Layout& layout) : nodes(layout.narrow.data()) {}
+  uint32_t word(size_t at) const { return nodes[at].link; }
+  static bool categorical(uint32_t word) { return word & 1; }
+  // The bit for categories is none of the column, where there may be one.
+  template <bool kHasCategories>
+  static size_t column(uint32_t word) { return word & (kHasCategories ? 0xfff8u : 0xffffu); }
+  size_t delta(size_t, uint32_t word) const { return word >> 16; }
+  float threshold(size_t at) const { return nodes[at].threshold; }
 };
 
 struct WideReader {
   const WideNode* nodes;
 
   explicit WideReader(const Layout& layout) : nodes(layout.wide.data()) {}
-  uint32_t word(uint32_t at) const { return nodes[at].column; }
-  uint32_t column(uint32_t, uint32_t word) const { return word & ~7u; }
-  uint32_t delta(uint32_t at, uint32_t) const { return nodes[at].delta; }
-  float threshold(uint32_t at) const { return nodes[at].threshold; }
+  uint32_t word(size_t at) const { return nodes[at].column; }
+  static bool categorical(uint32_t word) { return word & 1; }
+  template <bool kHasCategories>
+  static size_t column(uint32_t word) { return word & ~7u; }
+  size_t delta(size_t at, uint32_t) const { return nodes[at].delta; }
+  float threshold(size_t at) const { return nodes[at].threshold; }
 };
 
 // Whether a value goes right of a question for categories; layout_add.hpp says how they lie.
@@ -55,36 +58,46 @@ struct Walker {
   Reader reader;
   const uint32_t* sets;
 
-  // One step of the walk at `at`; `values` is the column 0 of its lane. Adds the distance to `moved`.
-  inline uint32_t step(uint32_t at, const float* values, uint32_t& moved) const {
+  // One step of the walk at `at`; `values` is the column 0 of its lane. Returns how far the children were.
+  inline size_t step(size_t& at, const float* values) const {
     const uint32_t word = reader.word(at);
-    const uint32_t delta = reader.delta(at, word);
-    const float value = values[reader.column(at, word)];
-    moved |= delta;
-    if (kHasCategories && (word & 1)) {
-      return at + delta + category_goes_right(sets + bits_of(reader.threshold(at)), value);
+    const size_t delta = reader.delta(at, word);
+    const float value = values[Reader::template column<kHasCategories>(word)];
+    if (kHasCategories && Reader::categorical(word)) {
+      at += delta + category_goes_right(sets + bits_of(reader.threshold(at)), value);
+    } else {
+      at += delta + (value >= reader.threshold(at));
     }
-    return at + delta + (value >= reader.threshold(at));
+    return delta;
   }
 
-  // Eight walks from where they stand to their leaves. `apart` is the distance of their values.
+  // Eight walks from where they stand to their leaves. `kApart` is the distance of their values.
   template <int kApart>
-  inline void walk(uint32_t* at, const float* values, int32_t depth, bool even) const {
-    uint32_t a = at[0], b = at[1], c = at[2], d = at[3], e = at[4], f = at[5], g = at[6], h = at[7];
-    uint32_t moved = 0;
-    int32_t left = even ? depth : -1;
-    while (left != 0) {
-      moved = 0;
-      a = step(a, values, moved);
-      b = step(b, values + kApart, moved);
-      c = step(c, values + 2 * kApart, moved);
-      d = step(d, values + 3 * kApart, moved);
-      e = step(e, values + 4 * kApart, moved);
-      f = step(f, values + 5 * kApart, moved);
-      g = step(g, values + 6 * kApart, moved);
-      h = step(h, values + 7 * kApart, moved);
-      --left;
-      if (left < 0 && moved == 0) break;
+  inline void walk(size_t* at, const float* values, int32_t depth, bool even) const {
+    size_t a = at[0], b = at[1], c = at[2], d = at[3], e = at[4], f = at[5], g = at[6], h = at[7];
+    if (even) {
+      for (; depth > 0; --depth) {
+        step(a, values);
+        step(b, values + kApart);
+        step(c, values + 2 * kApart);
+        step(d, values + 3 * kApart);
+        step(e, values + 4 * kApart);
+        step(f, values + 5 * kApart);
+        step(g, values + 6 * kApart);
+        step(h, values + 7 * kApart);
+      }
+    } else {
+      size_t moved;
+      do {
+        moved = step(a, values);
+        moved |= step(b, values + kApart);
+        moved |= step(c, values + 2 * kApart);
+        moved |= step(d, values + 3 * kApart);
+        moved |= step(e, values + 4 * kApart);
+        moved |= step(f, values + 5 * kApart);
+        moved |= step(g, values + 6 * kApart);
+        moved |= step(h, values + 7 * kApart);
+      } while (moved != 0);
     }
     at[0] = a, at[1] = b, at[2] = c, at[3] = d, at[4] = e, at[5] = f, at[6] = g, at[7] = h;
   }
@@ -142,7 +155,7 @@ class Run {
     std::fill(sums, sums + groups * kLanes * classes_, 0.0);
     for (const Tree& tree : layout_.trees) {
       for (size_t g = 0; g < groups; ++g) {
-        uint32_t at[kLanes];
+        size_t at[kLanes];
         for (int lane = 0; lane < kLanes; ++lane) at[lane] = tree.root;
         walker_.template walk<1>(at, block + g * columns_, tree.depth, tree.even);
         double* to = sums + g * kLanes * classes_;
@@ -157,7 +170,7 @@ class Run {
     const std::vector<Tree>& trees = layout_.trees;
     for (size_t t = 0; t < trees.size(); t += kLanes) {
       const size_t now = std::min<size_t>(kLanes, trees.size() - t);
-      uint32_t at[kLanes];
+      size_t at[kLanes];
       int32_t depth = 0;
       bool even = true;
       for (size_t i = 0; i < kLanes; ++i) {
@@ -171,7 +184,7 @@ class Run {
     }
   }
 
-  inline void add(const Tree& tree, uint32_t leaf, double* sums, int32_t stride) const {
+  inline void add(const Tree& tree, size_t leaf, double* sums, int32_t stride) const {
     const float value = walker_.reader.threshold(leaf);
     if (tree.class_id >= 0) {
       sums[tree.class_id * stride] += value;
