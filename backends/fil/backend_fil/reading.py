@@ -72,7 +72,7 @@ def describe(model: treelite.Model, name: str) -> Description:
     Raises CoreError(UNSUPPORTED) for several targets, leaf vectors of another form, and link functions that
     are not known here.
     """
-    header = model.get_header_accessor()
+    header: Any = model.get_header_accessor()
     targets = int(header.get_field("num_target")[0])
     if targets != 1:
         raise unsupported(
@@ -122,7 +122,7 @@ def read_forest(
     Raises CoreError(UNSUPPORTED) for a tree that cannot be: a comparison that is none of <, <=, >, >=,
     nodes that form no tree, or no covers where Shapley values are wanted.
     """
-    header = model.get_header_accessor()
+    header: Any = model.get_header_accessor()
     forest = Forest(description.features, description.classes, with_cover)
     of_class = header.get_field("class_id").tolist()
     tree_counts = np.zeros(description.classes)

@@ -22,7 +22,7 @@ class Forest:
     has_cover: bool
 
     def __init__(self, features: int, classes: int, with_cover: bool = False) -> None:
-        """with_cover   keep the training weight of each node, for Shapley values. Raises ValueError below 1."""
+        """with_cover   keep the training weight of each node, for Shapley values"""
 
     def add(self, fields: Mapping[str, npt.NDArray[Any]], class_id: int) -> None:
         """Copy one tree, without the GIL.

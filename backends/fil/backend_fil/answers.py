@@ -1,0 +1,151 @@
+"""What clients get of a forest: which values, in which shape.
+
+settings, description, config.pbtxt ─► [answers] ─► instance.  The rules are those of NVIDIA's FIL backend:
+classes or probabilities, a threshold that must be passed, one value without a dimension of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from backend_fil.reading import Description
+from backend_fil.settings import Settings
+from core import dtypes
+from core.config import ModelConfig
+from core.errors import CoreError, invalid
+
+INPUT = "input__0"
+OUTPUT = "output__0"
+SHAP = "treeshap_output"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What becomes of the sums of leaves.
+
+    link, form   of native.forest.Forest.finish
+    width        values of a row
+    """
+
+    link: str
+    form: str
+    width: int
+
+
+def classifies(settings: Settings, description: Description) -> bool:
+    """Whether classes are told apart: parameter is_classifier, or what the file was trained for."""
+    said = settings.is_classifier
+    return description.classifies if said is None else said
+
+
+def answers_of(settings: Settings, description: Description, width: int | None = None) -> Answers:
+    """What a model answers.
+
+    width   values of a row that config.pbtxt asks for, None if it does not say: of a binary classifier with
+            predict_proba, 1 is the probability of class 1 alone, 2 is both
+    """
+    classes, link = description.classes, description.link
+    if settings.predict_proba:
+        if classes > 1:
+            # Leaves with a value for every class are probabilities already, or the link makes them.
+            return Answers(link if description.has_vectors else "softmax", "values", classes)
+        return Answers(link, "values", 1) if width == 1 else Answers(link, "pair", 2)
+    if classifies(settings, description):
+        return Answers(link, "argmax" if classes > 1 else "threshold", 1)
+    return Answers(link, "values", classes)
+
+
+def output_dims(width: int, batches: bool) -> tuple[int, ...]:
+    """Dims of an output that config.pbtxt does not describe."""
+    if batches:
+        return (width,)
+    return (-1, width) if width > 1 else (-1,)
+
+
+def width_of(dims: Sequence[int], batches: bool) -> int | None:
+    """Values of a row in an output of these dims; None where they may be any number."""
+    rest = list(dims) if batches else list(dims)[1:]
+    return None if -1 in rest else math.prod(rest)
+
+
+def row_shape(dims: Sequence[int], batches: bool) -> tuple[int, ...]:
+    """Shape of what one row answers. One value has no dimension of its own, as in NVIDIA's backend, but where
+    a configuration without batching gives it one: dims [-1, 1]."""
+    if not batches:
+        return tuple(dims)[1:]
+    return tuple(dim for dim in dims if dim != 1)
+
+
+def check(config: ModelConfig, description: Description, settings: Settings) -> None:
+    """Compare the tensors of a configuration with the forest.
+
+    Raises CoreError(INVALID) for a name, datatype or shape that does not fit, with both sides of the matter.
+    """
+    name, batches = config.name, bool(config.max_batch_size)
+    names = [io.name for io in config.input]
+    if names != [INPUT]:
+        raise invalid(
+            f"model '{name}': backend fil has one input, '{INPUT}'; config.pbtxt has {_listed(names)}"
+        )
+    unknown = [io.name for io in config.output if io.name not in (OUTPUT, SHAP)]
+    if unknown:
+        raise invalid(
+            f"model '{name}': backend fil has the outputs '{OUTPUT}' and '{SHAP}'; config.pbtxt has "
+            f"{_listed(unknown)}"
+        )
+    tensors: list[Any] = [*config.input, *config.output]
+    for io in tensors:
+        if io.data_type != dtypes.FP32.number:
+            found = dtypes.BY_NUMBER[io.data_type].config_name
+            raise invalid(f"model '{name}': '{io.name}' is {found}, it must be TYPE_FP32")
+    dims = _dims(config.input[0])
+    if width_of(dims, batches) not in (None, description.features) or not (
+        batches or len(dims) > 1
+    ):
+        raise _misfit(
+            config, INPUT, dims, f"the forest has {description.features} features", "a row"
+        )
+    for io in config.output:
+        dims = _dims(io)
+        width = width_of(dims, batches)
+        if io.name == OUTPUT:
+            expected = answers_of(settings, description, width).width
+            why = f"the forest answers {expected} value{'s' if expected > 1 else ''} for each row"
+        else:
+            expected = math.prod(description.shap_dims)
+            why = f"its Shapley values are {list(description.shap_dims)}"
+        if width not in (None, expected):
+            raise _misfit(config, io.name, dims, why, _kind(settings, description))
+
+
+def _kind(settings: Settings, description: Description) -> str:
+    """In words, what the settings make of the file."""
+    if settings.predict_proba:
+        return (
+            f"{description.classes if description.classes > 1 else 2} classes, predict_proba true"
+        )
+    if classifies(settings, description):
+        return "a classifier, predict_proba false"
+    return "no classifier"
+
+
+def _misfit(config: ModelConfig, io: str, dims: Sequence[int], found: str, why: str) -> CoreError:
+    whole = " of a batch" if config.max_batch_size else " with max_batch_size 0"
+    return invalid(
+        f"model '{config.name}': dims {list(dims)} of '{io}'{whole} do not fit: {found} ({why}); "
+        "change dims in config.pbtxt, or leave them out to have them filled in"
+    )
+
+
+def _dims(io: Any) -> list[int]:
+    """As the model sees them."""
+    if io.HasField("reshape"):
+        return list(io.reshape.shape)
+    return list(io.dims)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "none"

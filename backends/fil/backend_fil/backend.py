@@ -1,0 +1,121 @@
+"""Backend and Model: what core calls; one forest for all instances of a version."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import treelite
+
+from backend_fil.answers import OUTPUT, SHAP, Answers, answers_of, check, row_shape, width_of
+from backend_fil.complete import complete
+from backend_fil.files import load, model_file
+from backend_fil.gpu import GpuForest, open_on_gpu
+from backend_fil.instance import FilInstance
+from backend_fil.native.forest import Forest
+from backend_fil.reading import DEEPEST_SHAP, Description, describe, read_forest
+from backend_fil.settings import Settings, settings_of, warn
+from backend_fil.workers import Workers, threads_by_default
+from core.backend import Backend, Device, Model
+from core.errors import unsupported
+
+
+class FilModel(Model):
+    """One version. Its forest does not change after load, so all instances walk through the same one.
+
+    forest        on the CPU; also GPU instances have it, for small batches and Shapley values
+    row_shapes    by output: the shape of what one row answers
+    features      values of a row
+    """
+
+    forest: Forest
+    settings: Settings
+    answers: Answers
+    row_shapes: dict[str, tuple[int, ...]]
+    features: int
+    _treelite: treelite.Model | None
+    _workers: Workers | None
+
+    def load(self) -> None:
+        """Read the file and lay the forest out. Raises CoreError with the file, the reason and what to do."""
+        self._workers = None
+        self._opening = threading.Lock()  # instances open at the same time, each on its thread
+        warn(self.config)
+        self.settings = settings_of(self.config)
+        path, kind = model_file(self.config, self.path, self.settings)
+        model = load(path, kind, self.name, allow_unknown_field=self.settings.allow_unknown_field)
+        description = describe(model, self.name)
+        check(self.config, description, self.settings)
+        outputs: dict[str, Any] = {io.name: io for io in self.config.output}
+        batches = bool(self.config.max_batch_size)
+        dims = {
+            name: tuple(io.reshape.shape if io.HasField("reshape") else io.dims)
+            for name, io in outputs.items()
+        }
+        width = width_of(dims[OUTPUT], batches) if OUTPUT in dims else None
+        self.answers = answers_of(self.settings, description, width)
+        self.row_shapes = {
+            name: _filled(row_shape(each, batches), name, self.answers, description)
+            for name, each in dims.items()
+        }
+        self.features = description.features
+        if SHAP in outputs:
+            self._check_depth(description)
+        self.forest = read_forest(
+            model,
+            description,
+            self.name,
+            link=self.answers.link,
+            form=self.answers.form,
+            threshold=self.settings.threshold,
+            with_cover=SHAP in outputs,
+        )
+        on_gpu = any(group.kind != group.KIND_CPU for group in self.config.instance_group)
+        self._treelite = model if on_gpu else None
+
+    def _check_depth(self, description: Description) -> None:
+        if description.depth > DEEPEST_SHAP:
+            raise unsupported(
+                f"model '{self.name}': a tree of depth {description.depth} is too deep for "
+                f"'{SHAP}', which has a bound of {DEEPEST_SHAP}; take that output out of config.pbtxt, or "
+                f"train with a depth of at most {DEEPEST_SHAP}"
+            )
+
+    def workers(self, cores: frozenset[int]) -> Workers:
+        """The threads that share large batches, all instances' together. Any thread.
+
+        cores   of the host policy of who asks first
+        """
+        with self._opening:
+            if self._workers is None:
+                self._workers = Workers(self.settings.threads or threads_by_default(cores))
+            return self._workers
+
+    def on_gpu(self, device: Device) -> GpuForest:
+        """The forest on a GPU. Raises CoreError where that cannot be."""
+        if (
+            self._treelite is None
+        ):  # the instance came after the load, by a change of instance groups
+            path, kind = model_file(self.config, self.path, self.settings)
+            allowed = self.settings.allow_unknown_field
+            self._treelite = load(path, kind, self.name, allow_unknown_field=allowed)
+        return open_on_gpu(self._treelite, device, self.settings, self.answers, self.name)
+
+    def unload(self) -> None:
+        if self._workers is not None:
+            self._workers.close()
+        self._treelite = None
+
+
+def _filled(
+    shape: tuple[int, ...], name: str, answers: Answers, description: Description
+) -> tuple[int, ...]:
+    """A shape whose dimensions of any size have the size that the forest gives them."""
+    if -1 not in shape:
+        return shape
+    return description.shap_dims if name == SHAP else (answers.width,)
+
+
+backend = Backend(
+    model=FilModel, instance=FilInstance, complete=complete, instances={"CPU": 1, "GPU": 1}
+)

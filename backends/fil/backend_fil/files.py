@@ -1,0 +1,204 @@
+"""Which file holds the forest, of which kind it is, and what to do when it cannot be read.
+
+Model ─► [files] ─► reading.  treelite reads files, XGBoost where treelite cannot; nobody a pickle.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import treelite
+from treelite import frontend
+
+from backend_fil.settings import Settings
+from core.config import ModelConfig
+from core.errors import CoreError, internal, invalid, unavailable, unsupported
+
+# Kind of a file → its name in the folder of a version. The first that is there is taken where none is named.
+FILENAMES = {
+    "xgboost": "xgboost.model",
+    "xgboost_json": "xgboost.json",
+    "xgboost_ubj": "xgboost.ubj",
+    "lightgbm": "model.txt",
+    "treelite_checkpoint": "checkpoint.tl",
+}
+
+_HEAD_BYTES = 64
+_LFS_POINTER = b"version https://git-lfs"
+_PLACE_IN_SOURCE = re.compile(r"^\[\d\d:\d\d:\d\d\] \S+: ")
+# Of each inner node LightGBM writes two bits: what counts as missing. 1 is zero.
+_DECISIONS = re.compile(rb"^decision_type=([\d ]+)\r?$", re.MULTILINE)
+
+
+def model_file(config: ModelConfig, directory: Path, settings: Settings) -> tuple[Path, str]:
+    """The file of a version, and its kind: parameter model_type, or what the file looks like.
+
+    Raises CoreError(INVALID) for a kind that there is not or that the file contradicts, and
+    CoreError(UNAVAILABLE) if there is no file.
+    """
+    kind = settings.model_type
+    if kind is not None and kind not in FILENAMES:
+        raise invalid(
+            f"model '{config.name}': parameter 'model_type' is '{kind}', it must be one of "
+            f"{', '.join(FILENAMES)}; change it in config.pbtxt"
+        )
+    if config.default_model_filename:
+        names = [config.default_model_filename]
+    else:
+        names = [FILENAMES[kind]] if kind else list(FILENAMES.values())
+    path = next((directory / name for name in names if (directory / name).is_file()), None)
+    if path is None:
+        raise _no_file(config.name, directory, names)
+    found = _kind_by_content(path, config.name)
+    if kind is None:
+        by_name = {name: each for each, name in FILENAMES.items()}
+        kind = found or by_name.get(path.name) or "xgboost"
+    if found not in (None, kind):
+        if (kind, found) != ("xgboost", "xgboost_ubj"):  # what XGBoost 2.1 writes to *.model
+            raise invalid(
+                f"model '{config.name}': '{path}' is to be of model_type '{kind}', but looks like "
+                f"'{found}'; write parameters {{ key: \"model_type\" value {{ string_value: "
+                f'"{found}" }} }}, or put the right file there'
+            )
+        kind = found
+    return path, kind
+
+
+def load(path: Path, kind: str, name: str, *, allow_unknown_field: bool) -> treelite.Model:
+    """A treelite model of a file. May take long: reads and copies every node.
+
+    Raises CoreError with the file, the version of the library, the reason and what to do.
+    """
+    try:
+        model = _load(path, kind, allow_unknown_field)
+    except (treelite.TreeliteError, UnicodeDecodeError) as error:
+        again = _by_xgboost(path, kind, allow_unknown_field)
+        if again is None:
+            raise _not_read(path, kind, name, str(error)) from error
+        model = again
+    except MemoryError as error:
+        raise _not_read(path, kind, name, "there is not enough memory for it") from error
+    if kind == "lightgbm":
+        _refuse_zero_as_missing(path, name)
+    if kind == "treelite_checkpoint":
+        _refuse_cut_off(path, model, name)
+    if model.num_tree == 0:
+        raise invalid(f"model '{name}': '{path}' holds no tree; train it, and save it again")
+    return model
+
+
+def _load(path: Path, kind: str, allow_unknown_field: bool) -> treelite.Model:
+    if kind == "xgboost":
+        return frontend.load_xgboost_model_legacy_binary(path)
+    if kind == "lightgbm":
+        return frontend.load_lightgbm_model(path)
+    if kind == "treelite_checkpoint":
+        return treelite.Model.deserialize(path)
+    form = "json" if kind == "xgboost_json" else "ubjson"
+    return frontend.load_xgboost_model(
+        path, format_choice=form, allow_unknown_field=allow_unknown_field
+    )
+
+
+def _by_xgboost(path: Path, kind: str, allow_unknown_field: bool) -> treelite.Model | None:
+    """What XGBoost makes of a file that treelite cannot read, None if it is not there or cannot either."""
+    if not kind.startswith("xgboost") or importlib.util.find_spec("xgboost") is None:
+        return None
+    import xgboost
+
+    try:
+        booster: Any = xgboost.Booster(model_file=str(path))
+        return frontend.from_xgboost_ubjson(
+            bytes(booster.save_raw("ubj")), allow_unknown_field=allow_unknown_field
+        )
+    except (xgboost.core.XGBoostError, treelite.TreeliteError, ValueError):
+        return None  # the reason that treelite gave is the one to tell
+
+
+def _kind_by_content(path: Path, name: str) -> str | None:
+    """What the first bytes say; None for the legacy format of XGBoost, which need not begin with anything.
+
+    Raises CoreError(INVALID) for what is no model file at all.
+    """
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if not head:
+        raise invalid(f"model '{name}': '{path}' is empty; export or copy the file again")
+    if head.startswith(_LFS_POINTER):
+        raise invalid(
+            f"model '{name}': '{path}' is only a pointer of Git LFS; fetch the model itself with: "
+            "git lfs pull"
+        )
+    if head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
+        raise unsupported(
+            f"model '{name}': '{path}' is a pickle, which could run any code and is not loaded; "
+            "convert the model where it was trained: treelite.sklearn.import_model(model)"
+            ".serialize('checkpoint.tl')"
+        )
+    if head[:1] == b"{":
+        return "xgboost_ubj" if head[1:2] in (b"L", b"l", b"I", b"i", b"U") else "xgboost_json"
+    if head.startswith((b"tree\n", b"tree\r")):
+        return "lightgbm"
+    if head[:4] in (b"\x03\0\0\0", b"\x04\0\0\0"):  # its major version
+        return "treelite_checkpoint"
+    return None
+
+
+def _refuse_zero_as_missing(path: Path, name: str) -> None:
+    """treelite reads such a tree without the side to which a zero goes: answers would be wrong."""
+    for line in _DECISIONS.finditer(path.read_bytes()):
+        if any((int(each) >> 2) & 3 == 1 and not int(each) & 1 for each in set(line[1].split())):
+            raise unsupported(
+                f"model '{name}': '{path}' was trained with zero_as_missing=true, which treelite "
+                f"{treelite.__version__} does not keep; train it with NaN in the place of zero"
+            )
+
+
+def _refuse_cut_off(path: Path, model: treelite.Model, name: str) -> None:
+    """treelite reads a checkpoint without its end as if zeros came there."""
+    with path.open("rb") as file:
+        version = tuple(int.from_bytes(file.read(4), "little") for _ in range(3))
+    if ".".join(map(str, version)) != treelite.__version__:
+        return  # another version may write another length
+    size, whole = path.stat().st_size, len(model.serialize_bytes())
+    if size < whole:
+        raise _not_read(path, "treelite_checkpoint", name, f"{whole - size} bytes are missing")
+
+
+def _no_file(name: str, directory: Path, names: list[str]) -> CoreError:
+    there = sorted(each.name for each in directory.iterdir()) if directory.is_dir() else []
+    wanted = " or ".join(f"'{each}'" for each in names)
+    return unavailable(
+        f"unable to find {wanted} in '{directory}' for model '{name}' (the folder has "
+        f"{', '.join(there) or 'nothing'}); put the model there, name its kind in parameter "
+        "'model_type', or its file in default_model_filename in config.pbtxt"
+    )
+
+
+def _not_read(path: Path, kind: str, name: str, reason: str) -> CoreError:
+    reason = (
+        _PLACE_IN_SOURCE.sub("", reason.strip().splitlines()[0]) if reason.strip() else "unknown"
+    )
+    return internal(
+        f"model '{name}': treelite {treelite.__version__} cannot read '{path}' as {kind}: "
+        f"{_advice(path, kind, reason)} ({reason})"
+    )
+
+
+def _advice(path: Path, kind: str, reason: str) -> str:
+    """What a person can do about it."""
+    if "unknown field" in reason.lower() or "not recognized" in reason.lower():
+        return "set parameter 'xgboost_allow_unknown_field' to true, or install a newer treelite"
+    if "linear_tree" in reason:
+        return "train it with linear_tree=false"
+    if "Multi-target" in reason:
+        return "save it as JSON or UBJSON"
+    if "objective" in reason.lower():
+        return "train it with an objective of the library, or install a newer treelite"
+    if "different major Treelite version" in reason:
+        return "write the checkpoint again with treelite 3.9 or 4"
+    size = path.stat().st_size
+    return f"its {size} bytes are no complete model of that kind; export or copy the file again"

@@ -1,0 +1,88 @@
+"""execute: rows ─► forest ─► outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from backend_fil.answers import INPUT, SHAP
+from core.backend import ModelInstance
+from core.batch import Batch
+from core.errors import invalid
+
+if TYPE_CHECKING:
+    from backend_fil.backend import FilModel
+
+_SHAP_FACTOR = 50  # steps of Shapley values for one of a walk, about
+
+
+class FilInstance(ModelInstance):
+    """Walks rows through the forest of its model, which other instances use at the same time."""
+
+    model: FilModel
+    placement = "auto"  # a walk does not mind which thread makes it
+
+    def open(self) -> None:
+        model = self.model
+        self._forest = model.forest
+        self._features = model.features
+        self._row_shapes = model.row_shapes
+        self._workers = model.workers(self.host_policy.cores)
+        self._gpu = model.on_gpu(self.device) if self.device.kind == "GPU" else None
+        self._transfer_threshold = model.settings.transfer_threshold
+
+    def execute(self, batch: Batch) -> Mapping[str, Any]:
+        rows = self._rows(batch[INPUT])
+        wanted = self._wanted(batch)
+        outputs: dict[str, Any] = {}
+        for name, shape in self._row_shapes.items():
+            if name in wanted:
+                found = self._shap(rows) if name == SHAP else self._predict(rows)
+                outputs[name] = found.reshape(len(rows), *shape)
+        return outputs
+
+    def _rows(self, array: np.ndarray) -> np.ndarray:
+        """The rows of a batch, contiguous and where floats may lie."""
+        if array.ndim != 2 or array.shape[1] != self._features:
+            if not array.ndim or (len(array) and array[:1].size != self._features):
+                raise invalid(
+                    f"model '{self.model.name}': rows of shape {list(array.shape[1:])} for a forest of "
+                    f"{self._features} features"
+                )
+            array = array.reshape(len(array), self._features)
+        return np.require(array, np.float32, ("C", "A"))
+
+    def _wanted(self, batch: Batch) -> set[str]:
+        """The outputs that some request of the batch wants; Shapley values cost far more than answers."""
+        wanted: set[str] = set()
+        for request in batch.requests:
+            if not request.outputs:
+                return set(self._row_shapes)
+            wanted.update(output.name for output in request.outputs)
+        return wanted
+
+    def _predict(self, rows: np.ndarray) -> np.ndarray:
+        if self._gpu is not None and len(rows) > self._transfer_threshold:
+            return self._gpu.predict(rows)
+        forest = self._forest
+        out = np.empty((len(rows), forest.width), np.float32)
+        steps = forest.steps_of_a_row
+        self._workers.share(
+            len(rows), steps, lambda start, stop: forest.predict(rows, out, start, stop)
+        )
+        return out
+
+    def _shap(self, rows: np.ndarray) -> np.ndarray:
+        forest = self._forest
+        out = np.empty((len(rows), forest.classes * (forest.features + 1)), np.float32)
+        steps = forest.steps_of_a_row * _SHAP_FACTOR
+        self._workers.share(
+            len(rows), steps, lambda start, stop: forest.shap(rows, out, start, stop)
+        )
+        return out
+
+    def close(self) -> None:
+        """Let go of the forest; the model has it as long as another instance needs it."""
+        self._forest = self._gpu = None  # type: ignore[assignment]
