@@ -59,8 +59,6 @@ class FilModel(Model):
             for name, each in dims.items()
         }
         self.features = description.features
-        if SHAP in outputs:
-            self._check_depth(description)
         self.forest = read_forest(
             model,
             description,
@@ -70,16 +68,14 @@ class FilModel(Model):
             threshold=self.settings.threshold,
             with_cover=SHAP in outputs,
         )
+        if SHAP in outputs and self.forest.depth > DEEPEST_SHAP:
+            raise unsupported(
+                f"model '{self.name}': a tree of depth {self.forest.depth} is too deep for '{SHAP}', "
+                f"which has a bound of {DEEPEST_SHAP}; take that output out of config.pbtxt, or train "
+                f"with a depth of at most {DEEPEST_SHAP}"
+            )
         on_gpu = any(group.kind != group.KIND_CPU for group in self.config.instance_group)
         self._treelite = model if on_gpu else None
-
-    def _check_depth(self, description: Description) -> None:
-        if description.depth > DEEPEST_SHAP:
-            raise unsupported(
-                f"model '{self.name}': a tree of depth {description.depth} is too deep for "
-                f"'{SHAP}', which has a bound of {DEEPEST_SHAP}; take that output out of config.pbtxt, or "
-                f"train with a depth of at most {DEEPEST_SHAP}"
-            )
 
     def workers(self, cores: frozenset[int]) -> Workers:
         """The threads that share large batches, all instances' together. Any thread.

@@ -48,7 +48,6 @@ class Description:
     has_vectors  whether each leaf has a value for every class
     link         the name of its link function, one of native.forest.LINKS
     trees        how many
-    depth        of its deepest tree
     """
 
     features: int
@@ -57,7 +56,6 @@ class Description:
     has_vectors: bool
     link: str
     trees: int
-    depth: int
 
     @property
     def shap_dims(self) -> tuple[int, ...]:
@@ -93,7 +91,6 @@ def describe(model: treelite.Model, name: str) -> Description:
             f"model '{name}' (a {_TASKS[task]}) has the link function '{link}'; "
             f"treelite {treelite.__version__} is newer than this backend, which knows {', '.join(LINKS)}"
         )
-    depths = model.get_tree_depth()
     return Description(
         features=int(model.num_feature),
         classes=classes,
@@ -101,7 +98,6 @@ def describe(model: treelite.Model, name: str) -> Description:
         has_vectors=vector == (1, classes) and classes > 1,
         link=link,
         trees=int(model.num_tree),
-        depth=int(depths.max()) if len(depths) else 0,
     )
 
 
