@@ -2,10 +2,10 @@
 
     python -m benchmarks.backends.forests [--rounds=N] [--forest=NAME] [--json=FILE]
 
-Three forests of data that scikit-learn carries, batches of 1, 32 and 1024 rows, one thread each. Candidates take
-turns in short rounds, and each round is compared with ours of the same round: what else the machine does falls on
-all of them. The table gives our CPU time per row and, for each candidate, the median of its time over ours. Who is
-not installed is left out (onnxmltools writes the ONNX files of the boosted forests).
+Three forests of data that scikit-learn carries, batches of 1, 32 and 1024 rows, one thread each. Candidates
+take turns in short rounds, and each round is compared with ours of the same round: what else the machine does
+falls on all of them. The table gives our CPU time per row and, for each candidate, the median of its time
+over ours. Who is not installed is left out (onnxmltools writes the ONNX files of the boosted forests).
 """
 
 from __future__ import annotations

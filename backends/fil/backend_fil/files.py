@@ -82,7 +82,7 @@ def load(path: Path, kind: str, name: str, *, allow_unknown_field: bool) -> tree
     except MemoryError as error:
         raise _not_read(path, kind, name, "there is not enough memory for it") from error
     if kind == "lightgbm":
-        _refuse_zero_as_missing(path, name)
+        _check_text(path, name)
     if kind == "treelite_checkpoint":
         _refuse_cut_off(path, model, name)
     if model.num_tree == 0:
@@ -105,7 +105,8 @@ def _load(path: Path, kind: str, allow_unknown_field: bool) -> treelite.Model:
 
 def _by_xgboost(path: Path, kind: str, allow_unknown_field: bool) -> treelite.Model | None:
     """What XGBoost makes of a file that treelite cannot read, None if it is not there or cannot either."""
-    if not kind.startswith("xgboost") or importlib.util.find_spec("xgboost") is None:
+    # Not UBJSON: XGBoost 3.2 does not return from a file that has been cut off.
+    if kind not in ("xgboost", "xgboost_json") or importlib.util.find_spec("xgboost") is None:
         return None
     import xgboost
 
@@ -147,9 +148,12 @@ def _kind_by_content(path: Path, name: str) -> str | None:
     return None
 
 
-def _refuse_zero_as_missing(path: Path, name: str) -> None:
-    """treelite reads such a tree without the side to which a zero goes: answers would be wrong."""
-    for line in _DECISIONS.finditer(path.read_bytes()):
+def _check_text(path: Path, name: str) -> None:
+    """Refuse what treelite reads of a LightGBM file without a word, and with other answers."""
+    text = path.read_bytes()
+    if b"\ntree_sizes=" in text and b"\nend of trees" not in text:
+        raise _not_read(path, "lightgbm", name, "the line 'end of trees' is missing")
+    for line in _DECISIONS.finditer(text):  # without the side to which a zero goes
         if any((int(each) >> 2) & 3 == 1 and not int(each) & 1 for each in set(line[1].split())):
             raise unsupported(
                 f"model '{name}': '{path}' was trained with zero_as_missing=true, which treelite "

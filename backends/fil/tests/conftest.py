@@ -5,7 +5,9 @@ import os
 from contextlib import ExitStack
 from types import SimpleNamespace
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the libraries that are asked for the true answers
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # of the libraries that are asked for the true answers
 
 import lightgbm
 import numpy as np
