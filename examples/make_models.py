@@ -3,6 +3,8 @@
     digits           an MLP for handwritten digits, as ONNX written by hand
     breast_cancer    a pipeline of scikit-learn, as ONNX by skl2onnx, without any config.pbtxt
     linear           the weights of a linear regression, as a checkpoint of torch
+    tumours          a forest of XGBoost
+    wine             a forest of LightGBM
     preprocess       needs nothing
 
 From data that scikit-learn carries; the same data and versions give the same files. A few seconds.
@@ -12,9 +14,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import lightgbm
 import numpy as np
 import onnx
 import torch_checkpoint
+import xgboost
 from onnx import TensorProto, helper, numpy_helper
 from skl2onnx import to_onnx
 from skl2onnx.common.data_types import FloatTensorType
@@ -34,6 +38,8 @@ def main() -> None:
     make_digits(MODELS / "digits")
     make_breast_cancer(MODELS / "breast_cancer")
     make_linear(MODELS / "linear")
+    make_tumours(MODELS / "tumours")
+    make_wine(MODELS / "wine")
 
 
 def make_digits(model: Path) -> None:
@@ -96,6 +102,32 @@ def make_linear(model: Path) -> None:
     torch_checkpoint.write(
         path, {"weight": weight.astype(np.float32), "bias": bias.astype(np.float32)}
     )
+
+
+def make_tumours(model: Path) -> None:
+    """30 features of a tumour → malignant or benign: 60 trees of XGBoost, of depth 3."""
+    data = datasets.load_breast_cancer()
+    forest = xgboost.XGBClassifier(n_estimators=60, max_depth=3, n_jobs=1)
+    forest.fit(data.data[:400], data.target[:400])
+    report(model, forest.score(data.data[400:], data.target[400:]))
+
+    path = model / "1" / "xgboost.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    forest.get_booster().save_model(path)
+
+
+def make_wine(model: Path) -> None:
+    """13 measurements of a wine → its cultivar: 40 trees of LightGBM for each of the three."""
+    data = datasets.load_wine()
+    order = np.random.default_rng(0).permutation(len(data.target))
+    known, asked = order[:120], order[120:]
+    forest = lightgbm.LGBMClassifier(n_estimators=40, num_leaves=8, n_jobs=1, verbose=-1)
+    forest.fit(data.data[known], data.target[known])
+    report(model, (forest.predict(data.data[asked]) == data.target[asked]).mean())
+
+    path = model / "1" / "model.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    forest.booster_.save_model(path)
 
 
 def save(made: onnx.ModelProto, model: Path) -> None:

@@ -17,7 +17,14 @@ from sklearn.linear_model import LinearRegression
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MODELS = EXAMPLES / "models"
-MADE = ("digits/1/model.onnx", "breast_cancer/1/model.onnx", "linear/1/linear/pytorch_model.bin")
+MADE = (
+    "digits/1/model.onnx",
+    "breast_cancer/1/model.onnx",
+    "linear/1/linear/pytorch_model.bin",
+    "tumours/1/xgboost.json",
+    "wine/1/model.txt",
+)
+FORESTS = ["tumours", "wine", "wine_features", "wine_label", "wine_pipeline", "wine_bls"]
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +39,7 @@ def models():
 def server(models, pytestconfig):
     launcher = Launcher(pytestconfig)
     launcher.kind = "core"
-    names = ["digits", "breast_cancer", "linear", "iris", "preprocess"]
+    names = ["digits", "breast_cancer", "linear", "iris", "preprocess", *FORESTS]
     yield launcher.start(names, source=models)
     launcher.stop_all(wait=True)
 
@@ -84,6 +91,46 @@ def test_a_class_without_a_configuration_tells_irises_apart(server):
         kinds = client.infer("iris", [flowers]).as_numpy("predict").ravel()
 
     assert (kinds == data.target).mean() > 0.9
+
+
+def test_forests_tell_tumours_and_wines_apart_and_why(server):
+    lines = client("forests.py", server.http_address).splitlines()
+
+    assert [line.partition(", prob")[0] for line in lines[:4]] == [
+        "tumour malignant: served malignant",
+        *["tumour benign: served benign"] * 3,
+    ]
+    assert all("mostly by its " in line for line in lines[:4])
+    for start, model in ((4, "wine_pipeline"), (7, "wine_bls")):
+        assert lines[start : start + 3] == [
+            f"{model}: wine of cultivar 0: served barolo",
+            f"{model}: wine of cultivar 1: served grignolino",
+            f"{model}: wine of cultivar 2: served barbera",
+        ]
+
+
+@pytest.mark.parametrize("model", ["wine_pipeline", "wine_bls"])
+@pytest.mark.parametrize(
+    ("text", "error"), [(b"[1]", "a JSON object is expected"), (b'{"colour": 1}', "'colour'")]
+)
+def test_what_is_no_wine_is_told_from_the_first_step(server, model, text, error):
+    measurements = tritonclient.http.InferInput("measurements", [1, 1], "BYTES")
+    measurements.set_data_from_numpy(np.array([[text]], object))
+
+    with tritonclient.http.InferenceServerClient(server.http_address) as connection:
+        with pytest.raises(tritonclient.utils.InferenceServerException, match=error):
+            connection.infer(model, [measurements])
+
+
+def test_a_wine_that_nobody_knows_is_not_named(server):
+    measurements = tritonclient.http.InferInput("measurements", [1, 1], "BYTES")
+    measurements.set_data_from_numpy(np.array([[b'{"alcohol": 13.0}']], object))
+
+    with tritonclient.http.InferenceServerClient(server.http_address) as connection:
+        named = connection.infer("wine_bls", [measurements])
+
+    probability = named.as_numpy("probability").item()
+    assert (named.as_numpy("cultivar").item() == b"unsure") == (probability < 0.6)
 
 
 def test_plain_http_gets_what_the_regression_says(server):
