@@ -117,9 +117,11 @@ def test_what_is_no_wine_is_told_from_the_first_step(server, model, text, error)
     measurements = tritonclient.http.InferInput("measurements", [1, 1], "BYTES")
     measurements.set_data_from_numpy(np.array([[text]], object))
 
-    with tritonclient.http.InferenceServerClient(server.http_address) as connection:
-        with pytest.raises(tritonclient.utils.InferenceServerException, match=error):
-            connection.infer(model, [measurements])
+    with (
+        tritonclient.http.InferenceServerClient(server.http_address) as connection,
+        pytest.raises(tritonclient.utils.InferenceServerException, match=error),
+    ):
+        connection.infer(model, [measurements])
 
 
 def test_a_wine_that_nobody_knows_is_not_named(server):
