@@ -11,6 +11,7 @@ over ours. Who is not installed is left out (onnxmltools writes the ONNX files o
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import statistics
 import time
@@ -114,10 +115,8 @@ def table(results: list[dict[str, Any]]) -> str:
 
 def xgboost_forest() -> Forest:
     """Tumours, two classes: 200 trees of depth 6."""
-    import xgboost
-    from sklearn import datasets
-
-    data = datasets.load_breast_cancer()
+    xgboost = _library("xgboost")
+    data = _library("sklearn.datasets").load_breast_cancer()
     rows = data.data.astype(np.float32)
     made = xgboost.XGBClassifier(n_estimators=200, max_depth=6, learning_rate=0.05, n_jobs=1)
     made.fit(rows, data.target)
@@ -132,10 +131,8 @@ def xgboost_forest() -> Forest:
 
 def lightgbm_forest() -> Forest:
     """Handwritten digits, ten classes: 1,000 trees of at most 31 leaves."""
-    import lightgbm
-    from sklearn import datasets
-
-    data = datasets.load_digits()
+    lightgbm = _library("lightgbm")
+    data = _library("sklearn.datasets").load_digits()
     rows = data.data.astype(np.float32)
     made = lightgbm.LGBMClassifier(n_estimators=100, n_jobs=1, verbose=-1).fit(rows, data.target)
     booster = made.booster_
@@ -148,9 +145,8 @@ def lightgbm_forest() -> Forest:
 
 def random_forest() -> Forest:
     """Handwritten digits, ten classes: 100 trees of scikit-learn, until leaves are pure."""
-    from sklearn import datasets, ensemble
-
-    data = datasets.load_digits()
+    ensemble = _library("sklearn.ensemble")
+    data = _library("sklearn.datasets").load_digits()
     rows = data.data.astype(np.float32)
     made = ensemble.RandomForestClassifier(100, random_state=0, n_jobs=1).fit(rows, data.target)
     forest = Forest("random forest", rows)
@@ -158,32 +154,31 @@ def random_forest() -> Forest:
     forest.candidates["scikit-learn"] = made.predict_proba
 
     def convert(width: int) -> Any:
-        from skl2onnx import convert_sklearn
-        from skl2onnx.common.data_types import FloatTensorType
-
-        kinds = [("x", FloatTensorType([None, width]))]
-        return convert_sklearn(made, initial_types=kinds, options={id(made): {"zipmap": False}})
+        kinds = [("x", _library("skl2onnx.common.data_types").FloatTensorType([None, width]))]
+        return _library("skl2onnx").convert_sklearn(
+            made, initial_types=kinds, options={id(made): {"zipmap": False}}
+        )
 
     _add_onnx(forest, convert)
     return forest
 
 
-def _treelite() -> Any:
-    import treelite
-    import treelite.frontend
-    import treelite.gtil
-    import treelite.sklearn
+def _library(name: str) -> Any:
+    """A module that ships no types. Raises ImportError where it is not installed."""
+    return importlib.import_module(name)
 
-    return treelite
+
+def _treelite() -> Any:
+    for part in ("frontend", "gtil", "sklearn"):
+        _library(f"treelite.{part}")
+    return _library("treelite")
 
 
 def _boosted(converter: str, made: Any, width: int, **options: Any) -> Any:
     """A boosted forest as ONNX."""
-    import onnxmltools
-    from onnxmltools.convert.common.data_types import FloatTensorType
-
-    kinds = [("x", FloatTensorType([None, width]))]
-    return getattr(onnxmltools, converter)(made, initial_types=kinds, **options)
+    types = _library("onnxmltools.convert.common.data_types")
+    kinds = [("x", types.FloatTensorType([None, width]))]
+    return getattr(_library("onnxmltools"), converter)(made, initial_types=kinds, **options)
 
 
 def _add_ours(forest: Forest, model: Any) -> None:
@@ -213,8 +208,7 @@ def _add_ours(forest: Forest, model: Any) -> None:
 
 def _add_onnx(forest: Forest, convert: Callable[[int], Any]) -> None:
     try:
-        import onnxruntime
-
+        onnxruntime = _library("onnxruntime")
         made = convert(forest.rows.shape[1])
     except ImportError as error:
         print(f"{forest.name}: no ONNX file, {error}")
