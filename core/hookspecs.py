@@ -1,26 +1,71 @@
-"""Hooks for plugins: few, none of them on the way of a request.
+"""Hooks for plugins: few, none of them on the way of a request unless a plugin asks for it.
 
 A plugin is a module that an entry point of group `core.plugins` names; it implements a hook as
 
     @core.hookimpl
     def core_server_starting(server): ...
 
-A Backend may carry hooks as methods of the same form. Whatever a plugin wants to see of requests, it
-sees through metrics and logs.
+and takes the arguments that it needs, by name. A Backend may carry hooks as methods of the same form; they
+count from the moment its first model asks for it. Plugins that were registered last are called first;
+`@core.hookimpl(tryfirst=True)` and `trylast=True` change that.
+
+Of several workers (--workers=N) each is a process of its own, and calls every hook for itself.
+
+docs/plugins.md is the page for authors. Who calls hooks: core.plugins, by `ask` (an exception is an error of what
+was asked for) or by `tell` (an exception is logged with the plugin's name, and everybody else is still told).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pluggy
 
 if TYPE_CHECKING:
+    from core.backend import Model
     from core.caches import Cache
+    from core.config import ModelConfig
+    from core.lifecycle import ModelVersion
+    from core.options.added import AddedFlags
+    from core.pipeline.layers import Layer
+    from core.repository import Repository
     from core.server import Server
 
 hookspec = pluggy.HookspecMarker("core")
 hookimpl = pluggy.HookimplMarker("core")
+
+
+@dataclass(frozen=True)
+class BatchTiming:
+    """When one execution did what. Times are those of time.monotonic_ns().
+
+    requests, rows     of the batch
+    start_ns           it reached the instance
+    compute_start_ns   its inputs were gathered; start_ns where the backend took the requests themselves
+    compute_end_ns     the model had computed; end_ns where the backend gave no outputs to split
+    end_ns             its answers were made
+    error              what it raised, None for nothing
+    """
+
+    requests: int
+    rows: int
+    start_ns: int
+    compute_start_ns: int
+    compute_end_ns: int
+    end_ns: int
+    error: BaseException | None
+
+
+@hookspec
+def core_add_options(parser: AddedFlags) -> None:
+    """Once per process, on the main thread, before the command line is read: parser.add(name, default, help).
+
+    The values are in `server.options.added`, by name with underscores. A server inside a program
+    (core.Server) has no command line: there they have their defaults. An exception ends the start.
+    """
 
 
 @hookspec(firstresult=True)
@@ -32,11 +77,77 @@ def core_open_cache(name: str, settings: dict[str, str]) -> Cache | None:
     """
 
 
+@hookspec(firstresult=True)
+def core_open_repository(url: str) -> Repository | None:
+    """Once for each --model-repository with "://", on the loop thread, when the server is made.
+
+    Returns a core.repository.Repository, or None for the URL of somebody else. Must not wait for the place:
+    its `check` does, on a worker thread, when the server starts. An exception ends the start.
+    """
+
+
 @hookspec
 def core_server_starting(server: Server) -> None:
-    """Once, on the loop thread, before frontends open and the first model loads."""
+    """Once per server, on the loop thread, before frontends open and the first model loads.
+
+    An exception ends the start.
+    """
 
 
 @hookspec
 def core_server_stopping(server: Server) -> None:
-    """Once, on the loop thread, after the last reply and the last model."""
+    """Once per server, on the loop thread, after the last reply and the last model.
+
+    Not when the server had to be left behind because --exit-timeout-secs had passed.
+    """
+
+
+@hookspec(firstresult=True)
+def core_complete_config(config: ModelConfig, path: Path) -> ModelConfig | None:
+    """Once per load of a version, on a worker thread, before the backend's own complete().
+
+    config   what config.pbtxt says, with name and backend; may be changed and returned
+    path     the version's directory
+
+    Returns the configuration with what the model's files know, or None for somebody else's model. Taken from it
+    is what a backend may complete too: inputs, outputs, batching. Not called for ensembles, and not with
+    --disable-auto-complete-config. An exception fails the load.
+    """
+
+
+@hookspec
+def core_layers(model: Model) -> Sequence[Layer] | None:
+    """Once per load of a version, on the loop thread, when its instances are about to open.
+
+    Returns layers to put around what core does with an admitted request, the outermost first, or None. A layer
+    is a function `layer(handler) -> handler`; a handler takes an InferenceRequest and returns its Reply
+    (core.pipeline.layers). They are called for each request of that model, on the loop thread, and for those of
+    no other model. Not for ensembles: the models of their steps have them. An exception fails the load.
+    """
+
+
+@hookspec
+def core_model_changed(model: ModelVersion, state: str, reason: str) -> None:
+    """Each time that a version changes its state, on the loop thread; must not block.
+
+    state    "loading", "ready", "unloading", "gone" (unloaded), "failed" (it could not load)
+    reason   why it failed, else ""
+
+    The version tells name, version, config and more. A load that is tried again is "loading" again.
+    """
+
+
+@hookspec
+def core_batch_done(model: Model, timing: BatchTiming) -> None:
+    """After each execution, where it ran: on the instance's thread, or on the loop. Keep it short.
+
+    Only for models that were loaded when somebody listened already; with no listener it costs nothing.
+    """
+
+
+@hookspec
+def core_failed(error: BaseException, where: str) -> None:
+    """An error that is only in the log, because nobody waits for what failed. Any thread; must not block.
+
+    where   the line of the log, such as "closing instance 'm_0' failed"
+    """

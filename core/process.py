@@ -45,7 +45,10 @@ def work(settings: str) -> int:
     """
     mine = Settings.of(settings)
     changes: dict[str, Any] = {"reuse_http_port": True, "reuse_grpc_port": True, **mine.ports}
-    options = replace(parse(sys.argv[1:], warn=lambda _: None), **changes)  # we were warned before
+    plugins.load_hooks(quiet=True)
+    added = plugins.added_flags()
+    # What is deprecated the supervisor has said.
+    options = replace(parse(sys.argv[1:], warn=lambda _: None, added=added), **changes)
     log.configure(options)
     return _run(_work(options, mine))
 
@@ -74,9 +77,9 @@ async def serve(
         check_server(options)
         plugins.load_hooks()
         server = Server(options, member=member)
+        plugins.ask("core_server_starting", server=server)
     except CoreError as error:
         return _creation_failed(error, member)
-    plugins.hooks().hook.core_server_starting(server=server)
     frontends: list[Frontend] = []
     failure: CoreError | None = None
     try:
@@ -96,7 +99,7 @@ async def serve(
         _leave_at_once(
             "failed to stop server: Internal - Exit timeout expired. Exiting immediately."
         )
-    plugins.hooks().hook.core_server_stopping(server=server)
+    plugins.tell("core_server_stopping", server=server)
     return _creation_failed(failure, member) if failure else 0
 
 

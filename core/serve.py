@@ -11,6 +11,8 @@ import logging
 import sys
 from collections.abc import Sequence
 
+from core import plugins
+from core.errors import CoreError
 from core.options import HelpWanted, Options, UsageError, idle_flags, parse, usage
 from core.telemetry import log
 from core.telemetry.metrics import SETTINGS
@@ -25,12 +27,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        options = parse(arguments)
+        plugins.load_hooks(quiet=True)  # there is no log yet; the server says what is left out
+        added = plugins.added_flags()
+    except CoreError as error:
+        print(f"error: creating server: {error.kind.title} - {error.message}", file=sys.stderr)
+        return 1
+    try:
+        options = parse(arguments, added=added)
     except HelpWanted:
-        print(usage(), file=sys.stderr)
+        print(usage(added=added), file=sys.stderr)
         return 1
     except UsageError as error:
-        print(usage(), error, sep="\n", file=sys.stderr)
+        print(usage(added=added), error, sep="\n", file=sys.stderr)
         return 1
     log.configure(options)
     _say_what_is_idle(options)

@@ -29,7 +29,7 @@ def open_cache(config: Mapping[str, Mapping[str, str]]) -> Cache | None:
     (name, settings), *_ = config.items()
     if name in _BUILT_IN:
         return _BUILT_IN[name](settings)
-    found = plugins.hooks().hook.core_open_cache(name=name, settings=dict(settings))
+    found = plugins.ask("core_open_cache", name=name, settings=dict(settings))
     if found is None:
         raise invalid(
             f"no cache named '{name}' (installed: {', '.join(_BUILT_IN)}; a plugin may bring others); "

@@ -21,7 +21,7 @@ from core.embedded.functions import Bound, Shelf, backends_of
 from core.embedded.mailbox import STOPPED
 from core.errors import CoreError, Kind, invalid, not_found
 from core.frontend import Frontend
-from core.options import Options
+from core.options import Options, defaults_of
 from core.server import Server
 
 logger = logging.getLogger("core")
@@ -52,10 +52,11 @@ class Running:
         options.exit_on_error.
         """
         _load_hooks()
+        self._options.added = defaults_of(plugins.added_flags())
         self.server = Server(
             self._options, find_backend=self._find_backend, repositories=[self._shelf]
         )
-        plugins.hooks().hook.core_server_starting(server=self.server)
+        plugins.ask("core_server_starting", server=self.server)
         await self.server.start()
         self._desk.open(self.server)
 
@@ -143,7 +144,7 @@ class Running:
         if hasattr(self, "server"):  # else the start came to nothing
             left = await self.server.stop(max(0.0, end_s - time.monotonic()))
             self._desk.give_up("the server has stopped before the model answered")
-            plugins.hooks().hook.core_server_stopping(server=self.server)
+            plugins.tell("core_server_stopping", server=self.server)
         if left:
             logger.error(
                 "%d model versions still had requests in flight %s s after the server was told to "

@@ -191,7 +191,7 @@ class ManagedModel:
     def _retire(self, versions: Iterable[ModelVersion]) -> None:
         """Start to drain and unload. From here on no new request finds them."""
         for version in versions:
-            version.state = "UNLOADING"
+            version.become("UNLOADING")
             self._leaving[version] = self._host.loop.create_task(self._leave(version))
         ready = [each for each in self.versions.values() if each.state == "READY"]
         self.newest = max(ready, key=lambda each: each.version, default=None)

@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from core import config as configuration
+from core import plugins
 from core.backend import Backend, Model
 from core.config import ModelConfig, Signature
 from core.errors import CoreError, internal, invalid
@@ -97,7 +98,7 @@ class ModelVersion:
         for attempt in range(host.options.model_load_retry_count + 1):
             async with Place(host.loading) as place:
                 logger.info("loading: %s:%d", self.name, self.version)
-                self.state, self.reason = "LOADING", ""
+                self.become("LOADING")
                 start = time.monotonic()
                 try:
                     await self._open(host, place)
@@ -110,11 +111,20 @@ class ModelVersion:
 
     def serve(self) -> None:
         """The version takes requests from now on."""
-        self.state, self.reason = "READY", ""
+        self.become("READY")
+
+    def become(self, state: State, reason: str = "") -> None:
+        """Change the state, and tell plugins of it."""
+        self.state, self.reason = state, reason
+        if state == "UNAVAILABLE":
+            told = "gone" if reason == UNLOADED else "failed"
+        else:
+            told = state.lower()
+        shown = reason if told == "failed" else ""
+        plugins.tell("core_model_changed", model=self, state=told, reason=shown)
 
     async def unload(self) -> None:
         """Refuse new requests, finish those accepted, close the instances, unload the model."""
-        self.state = "UNLOADING"
         logger.info("unloading: %s:%d", self.name, self.version)
         await self.chain.drain()
         try:
@@ -123,7 +133,7 @@ class ModelVersion:
             logger.exception("unloading model '%s' version %d failed", self.name, self.version)
         del self.chain  # nothing may hold on to the model's memory
         self.model = None
-        self.state, self.reason = "UNAVAILABLE", UNLOADED
+        self.become("UNAVAILABLE", UNLOADED)
         logger.info("successfully unloaded '%s' version %d", self.name, self.version)
 
     async def _open(self, host: Host, place: Place) -> None:
@@ -179,7 +189,7 @@ class ModelVersion:
         return model
 
     def _fail(self, error: Exception, attempt: str) -> None:
-        self.state, self.reason = "UNAVAILABLE", reason_of(error)
+        self.become("UNAVAILABLE", reason_of(error))
         logger.error(
             "failed to load '%s' version %d%s: %s",
             self.name,
@@ -211,15 +221,34 @@ def settled_config(version: ModelVersion, backend: Backend | None, host: Host) -
     config.CopyFrom(version.source.config)
     if backend is not None and backend.runtime and not config.runtime:
         config.runtime = backend.runtime
-    if backend is not None and backend.complete and not host.options.disable_auto_complete_config:
-        completed = ModelConfig()
-        completed.CopyFrom(config)
-        backend.complete(completed, version.path, backend)
-        configuration.complete(config, completed)
+    if backend is not None and not host.options.disable_auto_complete_config:
+        complete_from_files(config, version.path, backend)
     configuration.normalise(config, backend.instances if backend else {}, host.gpus)
     configuration.validate(config, host.gpus)
     _refuse_scattered_sequences(config, host.options.workers)
     return config
+
+
+def complete_from_files(config: ModelConfig, path: Path, backend: Backend) -> None:
+    """Fill in what plugins, then the backend, know of a version's files. Worker thread.
+
+    path   the version's directory
+    """
+    if plugins.listens("core_complete_config"):
+        seen = ModelConfig()
+        seen.CopyFrom(config)
+        found = plugins.ask("core_complete_config", config=seen, path=path)
+        if found is not None:
+            if not isinstance(found, ModelConfig):
+                raise internal(
+                    f"core_complete_config of a plugin returned a {type(found).__name__}, not a ModelConfig"
+                )
+            configuration.complete(config, found)
+    if backend.complete:
+        completed = ModelConfig()
+        completed.CopyFrom(config)
+        backend.complete(completed, path, backend)
+        configuration.complete(config, completed)
 
 
 def _refuse_scattered_sequences(config: ModelConfig, workers: int) -> None:

@@ -5,6 +5,7 @@
 `table` is the place to add a flag.
 """
 
+from core.options.added import AddedFlags, defaults_of
 from core.options.checks import check_server
 from core.options.command_line import HelpWanted, parse
 from core.options.table import FLAGS, Flag, Options, idle_flags
@@ -13,11 +14,13 @@ from core.options.values import UsageError
 
 __all__ = [
     "FLAGS",
+    "AddedFlags",
     "Flag",
     "HelpWanted",
     "Options",
     "UsageError",
     "check_server",
+    "defaults_of",
     "idle_flags",
     "parse",
     "usage",

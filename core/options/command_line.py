@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from core.options.added import defaults_of
 from core.options.checks import check_together
 from core.options.deprecated import ALIASES, DEPRECATED, replacement
-from core.options.table import FLAGS, Options
+from core.options.table import FLAGS, Flag, Options
 from core.options.values import UsageError
-
-_BY_NAME = {flag.name: flag for flag in FLAGS}
-_NAMES = sorted([*_BY_NAME, *DEPRECATED, *ALIASES])
 
 
 class HelpWanted(Exception):
@@ -24,28 +22,37 @@ def _print_warning(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def parse(arguments: Sequence[str], warn: Callable[[str], None] = _print_warning) -> Options:
+def parse(
+    arguments: Sequence[str],
+    warn: Callable[[str], None] = _print_warning,
+    added: Sequence[Flag] = (),
+) -> Options:
     """The options that a command line gives.
 
-    warn   is told about each deprecated flag
+    warn    is told about each deprecated flag
+    added   flags of plugins; their values are in options.added
     Raises UsageError for what cannot be followed, HelpWanted for --help.
     """
+    flags = {flag.name: flag for flag in (*FLAGS, *added)}
+    of_plugins = {flag.name for flag in added}
     values: dict[str, Any] = {}
-    for name, text in _pairs(arguments):
+    theirs = defaults_of(added)
+    for name, text in _pairs(arguments, flags):
         if name in DEPRECATED:
             replaced = replacement(DEPRECATED[name], text, warn)
             if replaced is None:
                 continue
             name, text = replaced
-        flag = _BY_NAME[name]
+        flag = flags[name]
         new = flag.form.read(name, text)
-        values[flag.field] = flag.form.merge(values.get(flag.field, flag.default), new)
-    options = Options(**values)
+        found = theirs if name in of_plugins else values
+        found[flag.field] = flag.form.merge(found.get(flag.field, flag.default), new)
+    options = Options(**values, added=theirs)
     check_together(options)
     return options
 
 
-def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _pairs(arguments: Sequence[str], flags: Mapping[str, Flag]) -> Iterator[tuple[str, str]]:
     """(full name of a flag, its text) in the order of the command line."""
     rest = iter(arguments)
     for argument in rest:
@@ -54,8 +61,8 @@ def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
                 return
             raise UsageError(f"Unexpected argument: {argument}")
         typed, equals, text = argument[2:].partition("=")
-        name = _full_name(typed, argument)
-        if _takes_value(name):
+        name = _full_name(typed, argument, sorted([*flags, *DEPRECATED, *ALIASES]))
+        if name in DEPRECATED or flags[name].form.metavar:
             if not equals:
                 value = next(rest, None)
                 if value is None:
@@ -66,21 +73,17 @@ def _pairs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield name, text
 
 
-def _full_name(typed: str, argument: str) -> str:
+def _full_name(typed: str, argument: str, names: Sequence[str]) -> str:
     if typed == "help":
         raise HelpWanted
-    if typed not in _NAMES:
-        found = [name for name in _NAMES if typed and name.startswith(typed)]
+    if typed not in names:
+        found = [name for name in names if typed and name.startswith(typed)]
         if len(found) > 1:
             possibilities = " ".join(f"'--{name}'" for name in found)
             raise UsageError(f"option '{argument}' is ambiguous; possibilities: {possibilities}")
         if not found:
-            near = difflib.get_close_matches(typed, _NAMES, 1)
+            near = difflib.get_close_matches(typed, names, 1)
             hint = f"; did you mean '--{near[0]}'?" if near else ""
             raise UsageError(f"unrecognized option '{argument}'{hint}")
         typed = found[0]
     return ALIASES.get(typed, typed)
-
-
-def _takes_value(name: str) -> bool:
-    return name in DEPRECATED or bool(_BY_NAME[name].form.metavar)

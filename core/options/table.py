@@ -77,7 +77,10 @@ _NO_VERTEX = "there is no Vertex AI frontend"
 
 @dataclass(kw_only=True)
 class Options:
-    """All settings of one server. Not changed after the start."""
+    """All settings of one server. Not changed after the start.
+
+    added   values of the flags that plugins have added, by name with underscores
+    """
 
     # fmt: off
     id: str = _server(STRING, "triton", "Name of the server in its metadata.")
@@ -264,6 +267,7 @@ class Options:
         "Whether clients may register shared memory. For clients that are trusted: one that makes its "
         "memory smaller while a request uses it ends the server.")
     # fmt: on
+    added: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.metrics_address = self.metrics_address or self.http_address
@@ -303,7 +307,7 @@ def _flag(row: Field[Any]) -> Flag:
     )
 
 
-FLAGS: tuple[Flag, ...] = tuple(_flag(row) for row in fields(Options))
+FLAGS: tuple[Flag, ...] = tuple(_flag(row) for row in fields(Options) if row.metadata)
 
 
 def idle_flags(options: Options) -> list[Flag]:

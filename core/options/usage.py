@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from itertools import groupby
 
 from core.options.deprecated import DEPRECATED
 from core.options.table import FLAGS, Flag
 
 
-def usage(program: str = "core-serve") -> str:
-    """Every flag with its form, meaning and default."""
+def usage(program: str = "core-serve", added: Sequence[Flag] = ()) -> str:
+    """Every flag with its form, meaning and default.
+
+    added   flags of plugins, which come last
+    """
     lines = [f"Usage: {program} [options]", "  --help", "\tPrint usage"]
-    for title, flags in groupby(FLAGS, key=lambda flag: flag.group):
+    for title, flags in groupby((*FLAGS, *added), key=lambda flag: flag.group):
         lines += ["", f"{title}:"]
         for flag in flags:
             lines += _entry(flag.name, flag.form.metavar, _meaning(flag))

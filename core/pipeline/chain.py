@@ -8,14 +8,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from core import plugins
 from core.backend import Model
+from core.batch import Batch
 from core.caches import Cache
 from core.config import ModelConfig, Signature
 from core.config.messages import ModelQueuePolicy
 from core.errors import CoreError
 from core.host_policy import HostPolicies
+from core.hookspecs import BatchTiming
 from core.pipeline.admit import Admission, group_key
 from core.pipeline.answers.delivery import Terms
 from core.pipeline.batching.batcher import Batcher, BatchLimits, InOrder
@@ -28,6 +31,7 @@ from core.pipeline.instances.limit import RateLimiter
 from core.pipeline.instances.pool import Pool
 from core.pipeline.instances.worker import Worker
 from core.pipeline.intake import Door, Handler, Intake
+from core.pipeline.layers import Layer, Layered, layers_of
 from core.pipeline.sequence import SequenceScheduler
 from core.pipeline.warmup import warmup_batches
 from core.request import InferenceRequest
@@ -43,6 +47,7 @@ class Chain:
     handler      its door: request → Reply; raises CoreError for what is refused at once
     statistics   of the version
     content      a digest of what it was loaded from
+    rooms        what a request goes through behind admission, in this order, down to the scheduler
     """
 
     def __init__(
@@ -55,6 +60,8 @@ class Chain:
         limiter: RateLimiter | None = None,
         content: str = "",
         policies: HostPolicies | None = None,
+        layers: Sequence[Layer] = (),
+        batch_done: Callable[[Batch, BaseException | None], None] | None = None,
     ):
         self.signature = signature
         self.statistics = Statistics()
@@ -64,6 +71,8 @@ class Chain:
         self.content = content
         self._intake = Intake(loop)
         terms = Terms(signature, self.statistics, loop, self._intake, clock_ns)
+        terms.batch_done = batch_done
+        self._layers = layers
         self._pool = Pool(terms, limiter)
         self._policies = policies or HostPolicies({})
         self._scheduler = self._make_scheduler(config)
@@ -74,8 +83,10 @@ class Chain:
     def _compose(self, config: ModelConfig) -> Door:
         admit = Admission(self.signature, self._clock_ns)
         scheduled: Handler = self._scheduler
+        self.rooms: list[Handler] = [scheduled]
         if config.dynamic_batching.preserve_ordering:
             scheduled = InOrder(scheduled)
+            self.rooms.insert(0, scheduled)
         if self._cache is not None and config.response_cache.enable:
             scheduled = Cached(
                 scheduled,
@@ -86,6 +97,10 @@ class Chain:
                 self._clock_ns,
                 lambda: self.content,
             )
+            self.rooms.insert(0, scheduled)
+        if self._layers:
+            scheduled = Layered(self._layers, scheduled, self._intake)
+            self.rooms.insert(0, scheduled)
         return Door(self._intake, admit, scheduled)
 
     def _make_scheduler(self, config: ModelConfig) -> Scheduler:
@@ -222,11 +237,45 @@ async def open_chain(
     limiter   of the server, None without a rate limit
     content   a digest of what the version was loaded from: other files, other answers in the cache
     policies  that --host-policy describes, None for none
-    The exception of an instance's open() is raised as it is, after the other instances have closed.
+    The exception of an instance's open() is raised as it is, after the other instances have closed; that of
+    a plugin's core_layers before any has opened.
     """
-    chain = Chain(model.config, signature, loop, clock_ns, cache, limiter, content, policies)
+    chain = Chain(
+        model.config,
+        signature,
+        loop,
+        clock_ns,
+        cache,
+        limiter,
+        content,
+        policies,
+        layers_of(model),
+        batch_teller(model),
+    )
     (await chain.prepare(model)).commit()
     return chain
+
+
+def batch_teller(model: Model) -> Callable[[Batch, BaseException | None], None] | None:
+    """Who tells plugins of each execution of a model; None while none of them listens."""
+    teller = plugins.teller_of("core_batch_done")
+    if teller is None:
+        return None
+
+    def done(batch: Batch, error: BaseException | None) -> None:
+        start_ns, end_ns = batch.start_ns, batch.end_ns
+        timing = BatchTiming(
+            requests=len(batch.requests),
+            rows=batch.rows,
+            start_ns=start_ns,
+            compute_start_ns=batch.compute_start_ns or start_ns,
+            compute_end_ns=batch.compute_end_ns or end_ns,
+            end_ns=end_ns,
+            error=error,
+        )
+        teller(model=model, timing=timing)
+
+    return done
 
 
 def batch_limits(config: ModelConfig) -> BatchLimits:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from core import config as configuration
+from core import plugins
 from core.config import ModelConfig
 from core.errors import CoreError, internal, invalid, unsupported
 from core.repository.folder import FolderRepository
@@ -25,6 +26,8 @@ from core.repository.source import (
 logger = logging.getLogger("core")
 
 DUPLICATE = "model appears in two or more repositories"
+
+_METHODS = ("location", "check", "names", "listing", "read_text", "directory")  # of a Repository
 
 Survey = Mapping[str, "ModelSource | CoreError"]
 """name → what can be loaded, or why nothing can be."""
@@ -209,14 +212,27 @@ def _parse_override(name: str, override: Override) -> ModelConfig:
 def open_repositories(locations: Iterable[str]) -> list[Repository]:
     """A Repository for each location, sorted, each once.
 
-    Raises CoreError(UNSUPPORTED) for a URL that nothing installed can read.
+    Loop thread: the hook core_open_repository is asked for those with "://".
+    Raises CoreError(UNSUPPORTED) for a URL that nothing installed can read, CoreError(INTERNAL) for a plugin
+    that fails.
     """
     return [_open(location) for location in sorted(set(locations))]
 
 
 def _open(location: str) -> Repository:
-    if "://" in location:
+    if "://" not in location:
+        return FolderRepository(location)
+    found: Repository | None = plugins.ask("core_open_repository", url=location)
+    if found is None:
+        names = ", ".join(plugins.with_hooks()) or "none"
         raise unsupported(
-            f"no repository can be opened at '{location}': only folders of this machine"
+            f"no repository can be opened at '{location}': only folders of this machine, and what a plugin "
+            f"with the hook core_open_repository knows (plugins: {names})"
         )
-    return FolderRepository(location)
+    missing = [name for name in _METHODS if not hasattr(found, name)]
+    if missing:
+        raise internal(
+            f"core_open_repository gave a {type(found).__name__} for '{location}' which is no Repository: it "
+            f"has no {', '.join(missing)}"
+        )
+    return found

@@ -22,6 +22,7 @@ cdef class Terms:
     cdef public object loop
     cdef public Intake intake
     cdef public object put_back
+    cdef public object batch_done
     cdef public Clock clock
 
 

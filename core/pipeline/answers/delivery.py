@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from core.batch import made_batch
+from core.batch import Batch, made_batch
 from core.config.signature import Signature
 from core.errors import CoreError, Kind, internal
 from core.native.clock import Clock
@@ -36,6 +36,7 @@ class Terms:
     loop        the server's; any thread
     intake      told when a request has got its last answer
     put_back    called with a request that asks for another execution
+    batch_done  called with a batch and its error after each execution, where that ran; None for nobody
     clock       of time.monotonic_ns, or of a test; any thread
     """
 
@@ -56,6 +57,7 @@ class Terms:
         self.loop = loop
         self.intake = intake
         self.put_back: Callable[[Waiting], None] = _nowhere
+        self.batch_done: Callable[[Batch, BaseException | None], None] | None = None
         self.clock = Clock(clock_ns)
 
 
@@ -218,6 +220,8 @@ class BatchDelivery:
         elif not terms.decoupled:
             self._fail_forgotten()
         batch.end_ns = terms.clock.now_ns()
+        if terms.batch_done is not None:
+            terms.batch_done(batch, error)
 
     def _answer(self, i: int, tensors: list[Tensor]) -> None:
         """The rows of one request; an error that is only this request's stays with it."""
