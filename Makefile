@@ -3,7 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
-BACKENDS := $(patsubst %/pyproject.toml,%,$(wildcard backends/*/pyproject.toml))
+# Folders that begin with _ are none: _template is what `make new-backend` copies.
+BACKENDS := $(patsubst %/pyproject.toml,%,$(wildcard backends/[!_]*/pyproject.toml))
 # What an installation is made of; after a change of one of these it is made again.
 SOURCES := .ci/install pyproject.toml CMakeLists.txt $(addsuffix /pyproject.toml,$(BACKENDS)) \
   $(shell find core frontends backends -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.hpp' \

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.errors import CoreError
-from core.testing.example import Arrays, Example
+from core.testing.example import Example
 from core.testing.kit import Kit, Serve
 from core.testing.served import Served
 
@@ -14,12 +13,8 @@ from core.testing.served import Served
 class Batches(Kit):
     def test_rows_of_several_requests_do_not_mix(self, served: Served, example: Example) -> None:
         self.needs("batching")
-        rows = [example.row(i, i + 1) for i in reversed(range(example.rows))]
 
-        answers = served.together([inputs for inputs, _ in rows])
-
-        for answer, (_, expected) in zip(answers, rows, strict=True):
-            example.check(_answer(answer), expected)
+        _together(served, list(reversed(_single_rows(example))))
 
     def test_requests_that_arrive_together_share_one_execution(
         self, served: Served, example: Example
@@ -28,7 +23,7 @@ class Batches(Kit):
         fit = min(example.rows, served.config().max_batch_size)
         before = served.executions()
 
-        served.together([example.row(i, i + 1)[0] for i in range(fit)])
+        served.together([each.inputs for each in _single_rows(example)[:fit]])
 
         assert served.executions() - before == 1
 
@@ -36,62 +31,53 @@ class Batches(Kit):
         self, served: Served, example: Example
     ) -> None:
         self.needs("batching")
-        parts = [example.row(0, 1), example.row(1, example.rows)]
 
-        answers = served.together([inputs for inputs, _ in parts])
-
-        for answer, (_, expected) in zip(answers, parts, strict=True):
-            example.check(_answer(answer), expected)
+        _together(served, [example.rows_of(slice(0, 1)), example.rows_of(slice(1, example.rows))])
 
     def test_one_row_alone_gets_the_answer_that_it_gets_among_others(
         self, served: Served, example: Example
     ) -> None:
         self.needs("batching")
 
-        for i in range(example.rows):
-            inputs, expected = example.row(i, i + 1)
-            example.check(served.ask(inputs), expected)
+        for each in _single_rows(example):
+            each.check(served.answer(each.inputs))
 
     def test_the_largest_batch_is_answered(self, served: Served, example: Example) -> None:
         self.needs("batching")
-        order = np.arange(served.config().max_batch_size) % example.rows
+        full = example.rows_of(np.arange(served.config().max_batch_size) % example.rows)
 
-        found = served.ask({name: array[order] for name, array in example.inputs.items()})
-
-        expected = {name: np.asarray(array)[order] for name, array in example.answer.items()}
-        example.check(found, expected)
+        full.check(served.answer(full.inputs))
 
     def test_more_requests_than_fit_are_all_answered(
         self, served: Served, example: Example
     ) -> None:
         self.needs("batching")
         count = 3 * served.config().max_batch_size + 1
-        rows = [example.row(i % example.rows, i % example.rows + 1) for i in range(count)]
+        rows = _single_rows(example)
 
-        answers = served.together([inputs for inputs, _ in rows])
-
-        for answer, (_, expected) in zip(answers, rows, strict=True):
-            example.check(_answer(answer), expected)
+        _together(served, [rows[i % len(rows)] for i in range(count)])
 
     def test_a_request_of_no_rows_gets_no_rows(self, served: Served, example: Example) -> None:
         self.needs("batching", "empty_batch")
-        inputs, expected = example.row(0, 0)
+        nothing = example.rows_of(slice(0, 0))
 
-        example.check(served.ask(inputs), expected)
+        nothing.check(served.answer(nothing.inputs))
 
     def test_requests_of_several_shapes_arrive_together(
         self, serve: Serve, request: pytest.FixtureRequest
     ) -> None:
         self.needs("dynamic_shape")
         examples: list[Example] = request.getfixturevalue("other_shapes")
-        served = serve(examples[0])
 
-        answers = served.together([example.inputs for example in examples])
-
-        for answer, example in zip(answers, examples, strict=True):
-            example.check(_answer(answer))
+        _together(serve(examples[0]), examples)
 
 
-def _answer(found: Arrays | CoreError) -> Arrays:
-    assert not isinstance(found, CoreError), found
-    return found
+def _single_rows(example: Example) -> list[Example]:
+    return [example.rows_of(slice(i, i + 1)) for i in range(example.rows)]
+
+
+def _together(served: Served, examples: list[Example]) -> None:
+    """Ask all at the same moment, and check each answer."""
+    answers = served.together([each.inputs for each in examples])
+    for each, answer in zip(examples, answers, strict=True):
+        each.check(answer)

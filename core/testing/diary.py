@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from core.backend import Backend
+from core.backend import Backend, ModelInstance
 
 BACKEND_OPEN, BACKEND_CLOSE = "Backend.open", "Backend.close"
 LOAD, UNLOAD = "Model.load", "Model.unload"
@@ -41,6 +41,11 @@ class Diary:
     def fail(self, event: str, times: int = 1) -> None:
         """Let the next `times` calls of that step raise before they begin."""
         self._failing[event] = times
+
+    def instances(self) -> list[ModelInstance]:
+        """Those that are still there."""
+        made = [each() for each in self.made]
+        return [each for each in made if isinstance(each, ModelInstance)]
 
     def note(self, event: str) -> None:
         with self._lock:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from core import dtypes
 from core.backend import Backend
 from core.config import ModelConfig, parse_text
 from core.config.messages import ModelInstanceGroup
+from core.errors import CoreError
 from core.tensor import Tensor
 
 Arrays = Mapping[str, np.ndarray]
@@ -29,11 +30,12 @@ BATCH = 8  # max_batch_size of a configuration that is written from the arrays
 class Example:
     """A small model and what it answers.
 
-    backend     that serves it; need not be installed
+    backend     that serves it; it need not be installed
     files       folder with what the version's folder is to hold (model.onnx, model.py, …); it is
                 copied, never written to
     inputs      name → array. For a model that batches, the first dimension is the rows: two to eight
-    expected    name → array, the answer; for a stream, a list of the answers in their order
+    expected    name → array, the answer; for a stream, a list of the answers in their order; for a
+                sequence, a list of the answers to the same inputs again and again
     config      text of config.pbtxt; without it, it is written from the arrays. The kit sets name,
                 instance_group and dynamic_batching itself
     failing     inputs that fit the configuration and make the model raise; None if there are none
@@ -59,44 +61,89 @@ class Example:
         """Rows of the inputs, for a model that batches."""
         return int(next(iter(self.inputs.values())).shape[0])
 
-    def row(self, start: int, stop: int) -> tuple[Arrays, Arrays]:
-        """Inputs and answer of the rows from `start` to before `stop`."""
-        return (
-            {name: array[start:stop] for name, array in self.inputs.items()},
-            {name: array[start:stop] for name, array in self.answer.items()},
+    def rows_of(self, rows: slice | np.ndarray) -> Example:
+        """The same model with some of the rows, asked and answered."""
+        return replace(
+            self,
+            inputs={name: array[rows] for name, array in self.inputs.items()},
+            expected={name: np.asarray(array)[rows] for name, array in self.answer.items()},
         )
 
-    def check(self, found: Arrays, expected: Arrays | None = None) -> None:
-        """Compare an answer with the true one: names, shapes, datatypes, values."""
-        wanted = self.answer if expected is None else expected
-        assert list(found) == list(wanted), "the outputs are not those of the configuration"
+    def check(self, found: Arrays | CoreError, expected: Arrays | None = None) -> None:
+        """Compare an answer with the true one: names, shapes, datatypes, values.
+
+        expected   one of the answers of a stream
+        Raises AssertionError with the inputs, what was expected and what was found; an error for an answer
+        is one too.
+        """
+        difference = self._difference(found, self.answer if expected is None else expected)
+        if difference:
+            raise AssertionError(f"{difference}\n  of the inputs\n{_shown(self.inputs)}")
+
+    def _difference(self, found: Arrays | CoreError, wanted: Arrays) -> str:
+        if isinstance(found, CoreError):
+            return f"an error in the place of the answer: {found.message}\n  expected\n{_shown(wanted)}"
+        if list(found) != list(wanted):
+            return f"outputs {list(found)} were found, {list(wanted)} expected, in this order"
         for name, array in wanted.items():
-            assert_same(name, found[name], np.asarray(array), self.tolerance)
+            expected = np.asarray(array)
+            if reason := difference_of(found[name], expected, self.tolerance):
+                return (
+                    f"output '{name}' is wrong: {reason}\n  expected\n{_shown({name: expected})}"
+                    f"\n  found\n{_shown({name: found[name]})}"
+                )
+        return ""
 
 
-def assert_same(name: str, found: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
-    """One output against its true value; text and integers exactly."""
-    assert found.shape == expected.shape, f"output '{name}': {found.shape} for {expected.shape}"
-    assert dtypes.of_numpy(found.dtype) is dtypes.of_numpy(expected.dtype), (
-        f"output '{name}' is {found.dtype}, the example says {expected.dtype}"
-    )
+def difference_of(found: np.ndarray, expected: np.ndarray, tolerance: float) -> str:
+    """How one output differs from its true value, "" if it does not; text and integers exactly."""
+    if found.shape != expected.shape:
+        return f"its shape is {list(found.shape)}, not {list(expected.shape)}"
+    if dtypes.of_numpy(found.dtype) is not dtypes.of_numpy(expected.dtype):
+        return f"its datatype is {found.dtype}, not {expected.dtype}"
     if found.dtype.kind == "f":
-        np.testing.assert_allclose(
-            found, expected, rtol=tolerance, atol=tolerance, err_msg=f"output '{name}'"
-        )
+        same = np.isclose(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
     else:
-        as_bytes = expected.astype(object) if expected.dtype.kind == "S" else expected
-        np.testing.assert_array_equal(found, as_bytes, err_msg=f"output '{name}'")
+        same = np.asarray(
+            found == (expected.astype(object) if expected.dtype.kind == "S" else expected)
+        )
+    if same.all():
+        return ""
+    first = tuple(int(i) for i in np.argwhere(~same)[0])
+    return (
+        f"{np.count_nonzero(~same)} of {found.size} elements differ, first {list(first)}: "
+        f"{found[first]!r}, not {expected[first]!r}"
+    )
+
+
+def _shown(arrays: Arrays) -> str:
+    """Names, datatypes, shapes and values, shortened where they are many."""
+    lines = []
+    for name, array in arrays.items():
+        values = np.array2string(array, threshold=60, edgeitems=2, prefix="      ")
+        lines.append(f"    {name}: {array.dtype} {list(array.shape)}\n      {values}")
+    return "\n".join(lines)
 
 
 def write_model(
-    example: Example, repository: Path, supports: Iterable[str], *, instances: int = 1
+    example: Example,
+    repository: Path,
+    supports: Iterable[str],
+    *,
+    instances: int = 1,
+    gpu: bool = False,
 ) -> Path:
-    """A model folder with one version and a config.pbtxt; returns the folder."""
+    """A model folder with one version and a config.pbtxt; returns the folder.
+
+    gpu   its instances are on GPU 0
+    """
     folder = repository / MODEL
     shutil.copytree(example.files, folder / "1", ignore=shutil.ignore_patterns("__pycache__"))
     config = _config(example, "batching" in supports)
-    if "cpu" in supports:
+    if gpu:
+        del config.instance_group[:]
+        config.instance_group.add(kind=ModelInstanceGroup.KIND_GPU, count=instances, gpus=[0])
+    elif "cpu" in supports:
         del config.instance_group[:]
         config.instance_group.add(kind=ModelInstanceGroup.KIND_CPU, count=instances)
     text = text_format.MessageToString(config)

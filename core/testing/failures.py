@@ -18,12 +18,14 @@ class Failures(Kit):
     def test_after_an_execution_that_raised_the_next_one_is_well(
         self, diary: Diary, served: Served, example: Example
     ) -> None:
+        if "native" in self.supports:
+            pytest.skip("the kit cannot let a native execution fail; give `failing` inputs")
         diary.fail(EXECUTE)
 
         with pytest.raises(CoreError, match="was told to fail"):
             served.ask(example.inputs)
 
-        example.check(served.ask(example.inputs))
+        example.check(served.answer(example.inputs))
 
     def test_an_input_that_the_model_cannot_answer_fails_alone(
         self, served: Served, example: Example
@@ -36,7 +38,7 @@ class Failures(Kit):
                 served.ask(example.failing)
             assert caught.value.message
 
-            example.check(served.ask(example.inputs))
+            example.check(served.answer(example.inputs))
 
     def test_a_model_that_cannot_load_says_why_and_leaves_nothing_open(
         self, diary: Diary, serve: Serve, example: Example
@@ -72,7 +74,7 @@ class Failures(Kit):
 
         served.load()
 
-        example.check(served.ask(example.inputs))
+        example.check(served.answer(example.inputs))
 
     def test_a_version_without_its_files_fails_with_a_reason(
         self, serve: Serve, example: Example, tmp_path_factory: pytest.TempPathFactory
@@ -99,7 +101,6 @@ class Failures(Kit):
         answers = served.while_asking([example.inputs] * 4, _cancel_one(example))
 
         for answer in answers:
-            assert isinstance(answer, dict), answer
             example.check(answer)
 
 

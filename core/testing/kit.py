@@ -19,15 +19,23 @@ CAPABILITIES = {
     "cpu": "the model runs without an accelerator",
     "dynamic_shape": "inputs of several shapes; needs the fixture other_shapes",
     "empty_batch": "a request of no rows is answered with no rows",
+    "gpu": "the model runs on GPUs; tests have the mark gpu, and are skipped where there is none",
+    "native": "execute is a C function that the instance hands over, not a method of Python",
+    "state": "implicit state of sequences; needs the fixture state_example",
     "streaming": "several answers to one request; needs the fixture stream_example",
     "strings": "tensors of BYTES; needs the fixture strings_example",
 }
 
 
 class Kit:
-    """Base of the groups. `supports` says what the backend can; a test of another thing is skipped."""
+    """Base of the groups.
+
+    supports   what the backend can do, words of CAPABILITIES; a test of another thing is skipped
+    loads      how often the tests load the model to see what stays; fewer for one that loads slowly
+    """
 
     supports: ClassVar[set[str]] = {"batching", "cpu"}
+    loads: ClassVar[int] = 50
 
     def needs(self, *capabilities: str) -> None:
         """Skip the test unless the backend supports all of these."""
@@ -46,6 +54,12 @@ class Kit:
         raise NotImplementedError(f"{type(self).__name__} must define 'stream_example'")
 
     @pytest.fixture
+    def state_example(self) -> Example:
+        """A model with sequence_batching and a state; `expected` is the list of its answers to the same
+        inputs, one for each request of a sequence. For state."""
+        raise NotImplementedError(f"{type(self).__name__} must define 'state_example'")
+
+    @pytest.fixture
     def strings_example(self) -> Example:
         """A model with BYTES in and out. For strings."""
         raise NotImplementedError(f"{type(self).__name__} must define 'strings_example'")
@@ -62,12 +76,14 @@ class Kit:
 
     @pytest.fixture
     def serve(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-        """serve(example, instances=1, load=True): the model of an example in a Server."""
+        """serve(example, instances=1, load=True, gpu=False): the model of an example in a Server."""
         with ExitStack() as running:
 
-            def start(example: Example, *, instances: int = 1, load: bool = True) -> Served:
+            def start(
+                example: Example, *, instances: int = 1, load: bool = True, gpu: bool = False
+            ) -> Served:
                 repository = tmp_path_factory.mktemp("repository")
-                write_model(example, repository, self.supports, instances=instances)
+                write_model(example, repository, self.supports, instances=instances, gpu=gpu)
                 served = running.enter_context(Served(example.backend, repository))
                 if load:
                     served.load()

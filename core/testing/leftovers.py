@@ -46,6 +46,13 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
 
 
+def resident_bytes() -> int:
+    """Memory of this process that is in RAM; 0 where there is no /proc."""
+    if sys.platform != "linux":
+        return 0
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def settles(holds: Callable[[], bool]) -> bool:
     """Whether `holds()` becomes true within a few seconds."""
     deadline = time.monotonic() + _PATIENCE_S

@@ -19,7 +19,7 @@ from core.backend import Backend
 from core.config import ModelConfig
 from core.errors import CoreError
 from core.options import Options
-from core.request import InferenceRequest, RequestedOutput
+from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest, RequestedOutput
 from core.response import InferenceResponse, Reply
 from core.server import Server
 from core.tensor import Tensor
@@ -35,12 +35,12 @@ class Served:
 
     Nothing is loaded until `load`.
 
-    backend      that every model gets, whatever its configuration says
+    backend      that every model gets, whatever its configuration says; None for those installed
     repository   folder of the models' folders
     options      of the server, named with underscores
     """
 
-    def __init__(self, backend: Backend, repository: Path, **options: Any):
+    def __init__(self, backend: Backend | None, repository: Path, **options: Any):
         self._backend = backend
         self._options = Options.defaults(
             model_repository=[str(repository)], model_control_mode="explicit", **options
@@ -66,7 +66,9 @@ class Served:
         self._loop.close()
 
     async def _start(self) -> Server:
-        server = Server(self._options, find_backend=lambda name: self._backend)
+        backend = self._backend
+        find = None if backend is None else lambda name: backend
+        server = Server(self._options, find_backend=find)
         await server.start()
         return server
 
@@ -93,6 +95,10 @@ class Served:
         entries = self._on_loop(lambda: self._server.statistics(name))
         return int(entries[0]["execution_count"])
 
+    def answer(self, inputs: Arrays, name: str = MODEL) -> Arrays | CoreError:
+        """The answer to one request, or its error."""
+        return self.together([inputs], name=name)[0]
+
     def ask(self, inputs: Arrays, outputs: Sequence[str] = (), name: str = MODEL) -> Arrays:
         """The answer to one request; its error is raised."""
         answer = self.together([inputs], outputs, name)[0]
@@ -113,6 +119,27 @@ class Served:
     async def _answers(self, requests: Sequence[InferenceRequest]) -> list[Arrays | CoreError]:
         replies = [self._handed_in(request) for request in requests]
         return list(await asyncio.gather(*map(_answer, replies)))
+
+    def in_sequence(
+        self, many: Sequence[Arrays], correlation_id: int, name: str = MODEL
+    ) -> list[Arrays | CoreError]:
+        """Answers or errors of the requests of one sequence, from its start to its end."""
+        return self.in_sequences(many, [correlation_id], name)[0]
+
+    def in_sequences(
+        self, many: Sequence[Arrays], correlation_ids: Sequence[int], name: str = MODEL
+    ) -> list[list[Arrays | CoreError]]:
+        """The same for several sequences at once: first the first request of each, then the second, …"""
+        requests = []
+        for step, inputs in enumerate(many):
+            flags = SEQUENCE_START * (step == 0) | SEQUENCE_END * (step == len(many) - 1)
+            for number in correlation_ids:
+                request = request_of(inputs, (), name)
+                request.correlation_id = number
+                request.flags = flags
+                requests.append(request)
+        answers = self.send(requests)
+        return [answers[i :: len(correlation_ids)] for i in range(len(correlation_ids))]
 
     def stream(self, inputs: Arrays, name: str = MODEL) -> list[Arrays]:
         """All answers to one request to a decoupled model; an error among them is raised."""
@@ -141,6 +168,30 @@ class Served:
             if task is not None:
                 await task
             return answers
+
+        return self._call(act())
+
+    def after_cancelling(self, inputs: Arrays, name: str = MODEL) -> list[Arrays | CoreError]:
+        """What still comes of a stream that is cancelled after its first answer, up to its end."""
+
+        async def act() -> list[Arrays | CoreError]:
+            reply = self._handed_in(request_of(inputs, (), name))
+            if isinstance(reply, CoreError):
+                raise reply
+            found: list[Arrays | CoreError] = []
+            ended = asyncio.get_running_loop().create_future()
+
+            def heard(item: InferenceResponse | CoreError | None, final: bool) -> None:
+                if not found:
+                    reply.cancel()
+                if item is not None:
+                    found.append(item if isinstance(item, CoreError) else _arrays(item))
+                if final and not ended.done():
+                    ended.set_result(None)
+
+            reply.listen(heard)
+            await ended
+            return found
 
         return self._call(act())
 

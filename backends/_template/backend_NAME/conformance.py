@@ -1,4 +1,9 @@
-"""The contract of a backend, held against a small model of this one."""
+"""A small model and its true answers, for the contract that every backend keeps.
+
+    python -m core.testing NAME
+"""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,10 +14,10 @@ from core.testing import BackendConformance, Example
 X = np.array([[1, 2], [3, 4]], np.float32)
 
 
-class TestBackend(BackendConformance):
-    supports = {"batching", "cpu"}
+class TestContract(BackendConformance):
+    supports = {"batching", "cpu", "empty_batch"}
 
     @pytest.fixture
-    def example(self, tmp_path):
+    def example(self, tmp_path: Path) -> Example:
         (tmp_path / "model.json").write_text('{"factor": 3}')
         return Example(backend, tmp_path, inputs={"x": X}, expected={"y": X * 3})

@@ -1,0 +1,90 @@
+"""python -m core.testing NAME: hold an installed backend or frontend against its contract.
+
+    NAME   of the backend or frontend, or of its package: onnx, backend_onnx
+    …      what else is given goes to pytest: python -m core.testing backend_onnx -k batch -x
+
+The package brings its examples itself: a module `conformance` in it, with subclasses of
+core.testing.BackendConformance or FrontendConformance.
+
+Exit status: that of pytest (0: the contract is kept, 1: it is not), and 2 if there is nothing to run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+
+from core import plugins
+
+NOTHING_TO_RUN = 2
+
+
+class NothingToRun(Exception):
+    """Why; for the person who typed the command."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the kit; the exit status."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(__doc__)
+        return 0 if arguments else NOTHING_TO_RUN
+    name, *rest = arguments
+    try:
+        module = conformance_of(name)
+    except NothingToRun as error:
+        print(f"error: {error}", file=sys.stderr)
+        return NOTHING_TO_RUN
+    import pytest
+
+    status = int(pytest.main([module, "-p", "core.testing.plugin", "-p", "no:cacheprovider", *rest]))
+    if status == pytest.ExitCode.NO_TESTS_COLLECTED:
+        print(
+            f"error: {module} has no test that was chosen: it needs a class Test… that inherits "
+            "core.testing.BackendConformance",
+            file=sys.stderr,
+        )
+        return NOTHING_TO_RUN
+    return status
+
+
+def conformance_of(name: str) -> str:
+    """The file with the examples of a backend, a frontend or a package. Raises NothingToRun."""
+    package = _package_of(name)
+    try:
+        if importlib.util.find_spec(package) is None:
+            raise NothingToRun(_not_installed(name, package))
+        found = importlib.util.find_spec(f"{package}.conformance")
+    except ImportError as error:
+        raise NothingToRun(f"'{package}' cannot be imported: {error}") from error
+    except ValueError as error:
+        raise NothingToRun(f"'{name}' is no name of a package: {error}") from error
+    if found is None or found.origin is None:
+        raise NothingToRun(
+            f"'{package}' brings no examples: there is no module {package}.conformance with a class that "
+            "inherits core.testing.BackendConformance; docs/write-a-backend.md has one"
+        )
+    if importlib.util.find_spec("pytest") is None:
+        raise NothingToRun("the tests need pytest, which is not installed; try: pip install pytest")
+    return found.origin
+
+
+def _package_of(name: str) -> str:
+    """What the entry point of a backend or frontend names, or the name itself."""
+    for installed in (plugins.available_backends(), plugins.frontends()):
+        if name in installed:
+            return installed[name].entries[0].module.partition(":")[0]
+    return name.replace("-", "_")
+
+
+def _not_installed(name: str, package: str) -> str:
+    names = ", ".join([*plugins.available_backends(), *plugins.frontends()]) or "none"
+    hint = package if package.startswith("backend_") else f"backend_{package}"
+    return (
+        f"there is no package '{package}', and no backend or frontend of that name (installed: {names}); "
+        f"try: pip install {hint.replace('_', '-')}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

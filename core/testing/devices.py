@@ -1,0 +1,86 @@
+"""Instances are where their instance group says.
+
+Those of a GPU have the mark `gpu`, and are skipped where this process sees none.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+
+from core.backend import Device
+from core.devices import gpus
+from core.testing import leftovers
+from core.testing.diary import Diary
+from core.testing.example import Example
+from core.testing.kit import Kit, Serve
+
+GROWTH = 1 << 20  # bytes of a GPU that a load may leave
+
+
+class Devices(Kit):
+    def test_an_instance_of_a_cpu_group_is_on_the_cpu(
+        self, diary: Diary, serve: Serve, example: Example
+    ) -> None:
+        self.needs("cpu")
+        served = serve(example, instances=2)
+        served.ask(example.inputs)
+
+        assert [each.device for each in diary.instances()] == [Device("CPU")] * 2
+
+    @pytest.mark.gpu
+    def test_an_instance_of_a_gpu_group_answers_as_on_the_cpu(
+        self, diary: Diary, serve: Serve, example: Example
+    ) -> None:
+        self._needs_gpu()
+        served = serve(example, gpu=True)
+
+        example.check(served.answer(example.inputs))
+
+        assert [each.device for each in diary.instances()] == [Device("GPU")]
+
+    @pytest.mark.gpu
+    def test_two_instances_share_a_gpu(self, serve: Serve, example: Example) -> None:
+        self._needs_gpu()
+        served = serve(example, instances=2, gpu=True)
+
+        for answer in served.together([example.inputs] * 20):
+            example.check(answer)
+
+    @pytest.mark.gpu
+    def test_memory_of_a_gpu_is_free_again_after_the_unload(
+        self, serve: Serve, example: Example
+    ) -> None:
+        self._needs_gpu()
+        free_bytes = _free_bytes()
+        served = serve(example, gpu=True)
+        served.ask(example.inputs)  # what a framework takes once for the process is taken now
+        served.unload()
+        before = free_bytes()
+
+        for _ in range(3):
+            served.load()
+            served.ask(example.inputs)
+            served.unload()
+        gc.collect()
+
+        assert leftovers.settles(lambda: free_bytes() > before - GROWTH)
+
+    def _needs_gpu(self) -> None:
+        self.needs("gpu")
+        if not gpus():
+            pytest.skip("this process sees no GPU")
+
+
+def _free_bytes() -> Any:
+    """A function that gives the free memory of GPU 0, by torch or cupy; skips the test without both."""
+    try:
+        import torch
+    except ImportError:
+        cupy = pytest.importorskip("cupy", reason="neither torch nor cupy is installed")
+        return lambda: int(cupy.cuda.Device(0).mem_info[0])
+    if not torch.cuda.is_available():
+        pytest.skip("this torch cannot use a GPU")
+    return lambda: int(torch.cuda.mem_get_info(0)[0])
