@@ -1,29 +1,97 @@
-"""python -m core: what is installed here, and whether it can be imported.
+"""python -m core: what is installed here, and what a server would make of a model.
 
-Exit status: 0 if everything can, 1 otherwise. `python -m core.serve` is the server.
+    python -m core                                       backends, frontends and plugins; exit status 0 if all
+                                                         of them can be imported, else 1
+    python -m core config MODEL_DIR [--json]             the completed config.pbtxt of a model
+    python -m core explain MODEL_DIR                     what its requests go through
+
+`config` and `explain` import the model's backend and load nothing; 1 if a load would fail before that.
+`python -m core.serve` is the server.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import core
 from core import abi, plugins
 from core.errors import CoreError
+from core.options import Options
 
 Row = tuple[str, str, str]
 
 
-def main() -> int:
-    """Print versions, backends and frontends; the exit status."""
+def main(arguments: Sequence[str] = ()) -> int:
+    """Do what the arguments say; the exit status."""
+    if not arguments:
+        return _installed()
+    wanted = _parser().parse_args(arguments)
+    options = Options.defaults(
+        backend_directory=wanted.backend_directory,
+        disable_auto_complete_config=wanted.disable_auto_complete_config,
+    )
+    try:
+        plugins.load_hooks()
+        print(_shown(wanted, options))
+    except CoreError as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        return 1
+    except Exception as error:  # of a backend's complete(), which may raise anything
+        print(f"error: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _shown(wanted: argparse.Namespace, options: Options) -> str:
+    # Imported here: what is installed can be told without the rooms of a server.
+    from google.protobuf import text_format
+
+    from core.config import to_json
+    from core.lifecycle.explain import explain
+    from core.lifecycle.offline import offline_model
+
+    model = offline_model(wanted.folder, options, wanted.version)
+    if wanted.command == "explain":
+        return explain(model, options)
+    if wanted.json:
+        return json.dumps(to_json(model.config), indent=2)
+    return text_format.MessageToString(model.config).rstrip("\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m core", description="What a server would do.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, text in (
+        ("config", "print the completed configuration of a model"),
+        ("explain", "print what the requests of a model go through"),
+    ):
+        command = commands.add_parser(name, help=text, description=text)
+        command.add_argument("folder", type=Path, metavar="MODEL_DIR", help="folder of one model")
+        command.add_argument("--version", type=int, help="of the model; else the newest wanted one")
+        command.add_argument("--backend-directory", default="", help="as of core-serve")
+        command.add_argument(
+            "--disable-auto-complete-config", action="store_true", help="as of core-serve"
+        )
+        if name == "config":
+            command.add_argument("--json", action="store_true", help="as the protocol shows it")
+    return parser
+
+
+def _installed() -> int:
+    """Print versions, backends, frontends and plugins; 0 if all can be imported."""
     print(f"core {core.__version__}, backend ABI {abi.VERSION}, Python {platform.python_version()}")
     healthy = True
-    for title, installed in (
-        ("backends", plugins.available_backends()),
-        ("frontends", plugins.frontends()),
-    ):
+    kinds: dict[str, Mapping[str, plugins.Plugin]] = {
+        "backends": plugins.available_backends(),
+        "frontends": plugins.frontends(),
+        "plugins": plugins.with_hooks(),
+    }
+    for title, installed in kinds.items():
         rows = [(name, plugin.distribution, _health(plugin)) for name, plugin in installed.items()]
         healthy &= all(health == "ok" for *_, health in rows)
         print(f"\n{title}:", *(_aligned(rows) or ["none"]), sep="\n  ")
@@ -44,4 +112,4 @@ def _aligned(rows: Sequence[Row]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

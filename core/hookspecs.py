@@ -11,8 +11,8 @@ count from the moment its first model asks for it. Plugins that were registered 
 
 Of several workers (--workers=N) each is a process of its own, and calls every hook for itself.
 
-docs/plugins.md is the page for authors. Who calls hooks: core.plugins, by `ask` (an exception is an error of what
-was asked for) or by `tell` (an exception is logged with the plugin's name, and everybody else is still told).
+docs/plugins.md is the page for authors. Who calls hooks: core.plugins, by `ask` (an exception is an error of
+what was asked for) or by `tell` (an exception is logged with the plugin's name, and everybody else is told).
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def core_complete_config(config: ModelConfig, path: Path) -> ModelConfig | None:
     config   what config.pbtxt says, with name and backend; may be changed and returned
     path     the version's directory
 
-    Returns the configuration with what the model's files know, or None for somebody else's model. Taken from it
-    is what a backend may complete too: inputs, outputs, batching. Not called for ensembles, and not with
+    Returns the configuration with what the model's files know, or None for somebody else's model. Taken from
+    it is what a backend may complete too: inputs, outputs, batching. Not called for ensembles, and not with
     --disable-auto-complete-config. An exception fails the load.
     """
 
@@ -119,10 +119,10 @@ def core_complete_config(config: ModelConfig, path: Path) -> ModelConfig | None:
 def core_layers(model: Model) -> Sequence[Layer] | None:
     """Once per load of a version, on the loop thread, when its instances are about to open.
 
-    Returns layers to put around what core does with an admitted request, the outermost first, or None. A layer
-    is a function `layer(handler) -> handler`; a handler takes an InferenceRequest and returns its Reply
-    (core.pipeline.layers). They are called for each request of that model, on the loop thread, and for those of
-    no other model. Not for ensembles: the models of their steps have them. An exception fails the load.
+    Returns layers to put around what core does with an admitted request, the outermost first, or None. A
+    layer is a function `layer(handler) -> handler`; a handler takes an InferenceRequest and returns its Reply
+    (core.pipeline.layers). They are called for each request of that model, on the loop thread, and for those
+    of no other model. Not for ensembles: the models of their steps have them. An exception fails the load.
     """
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from core.lifecycle.ensemble import open_ensemble
 from core.lifecycle.host import Host, overrides
 from core.lifecycle.places import Place
 from core.lifecycle.policy import State
+from core.options import Options
 from core.pipeline import Chain, open_chain
 from core.pipeline.ensemble import EnsembleChain
 from core.repository import ModelSource
@@ -116,10 +118,9 @@ class ModelVersion:
     def become(self, state: State, reason: str = "") -> None:
         """Change the state, and tell plugins of it."""
         self.state, self.reason = state, reason
+        told = state.lower()
         if state == "UNAVAILABLE":
             told = "gone" if reason == UNLOADED else "failed"
-        else:
-            told = state.lower()
         shown = reason if told == "failed" else ""
         plugins.tell("core_model_changed", model=self, state=told, reason=shown)
 
@@ -208,12 +209,16 @@ def settled(
 
     Raises what `settled_config` and `signature_of` raise.
     """
-    config = settled_config(version, backend, host)
+    config = settled_config(version, backend, host.options, host.gpus)
     return config, configuration.signature_of(config, version.directory, version.version)
 
 
-def settled_config(version: ModelVersion, backend: Backend | None, host: Host) -> ModelConfig:
+def settled_config(
+    version: ModelVersion, backend: Backend | None, options: Options, gpus: Sequence[int]
+) -> ModelConfig:
     """The configuration that the version runs with, a copy of the source's. Worker thread.
+
+    gpus   ids of those that instances may be placed on
 
     Raises CoreError, or what the backend's complete() raises.
     """
@@ -221,11 +226,11 @@ def settled_config(version: ModelVersion, backend: Backend | None, host: Host) -
     config.CopyFrom(version.source.config)
     if backend is not None and backend.runtime and not config.runtime:
         config.runtime = backend.runtime
-    if backend is not None and not host.options.disable_auto_complete_config:
+    if backend is not None and not options.disable_auto_complete_config:
         complete_from_files(config, version.path, backend)
-    configuration.normalise(config, backend.instances if backend else {}, host.gpus)
-    configuration.validate(config, host.gpus)
-    _refuse_scattered_sequences(config, host.options.workers)
+    configuration.normalise(config, backend.instances if backend else {}, gpus)
+    configuration.validate(config, gpus)
+    _refuse_scattered_sequences(config, options.workers)
     return config
 
 

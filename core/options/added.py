@@ -44,7 +44,9 @@ class AddedFlags:
         Raises CoreError(INVALID) for a name that no flag can have or that one has, and for another default.
         """
         if _NAME.fullmatch(name) is None:
-            raise invalid(f"'{name}' cannot be a flag: lower-case words with - between, such as s3-region")
+            raise invalid(
+                f"'{name}' cannot be a flag: lower-case words with - between, such as s3-region"
+            )
         taken = {flag.name for flag in (*FLAGS, *self.flags)} | {*DEPRECATED, *ALIASES, "help"}
         if name in taken:
             raise invalid(f"flag --{name} is there already")

@@ -17,8 +17,8 @@ from core.caches import Cache
 from core.config import ModelConfig, Signature
 from core.config.messages import ModelQueuePolicy
 from core.errors import CoreError
-from core.host_policy import HostPolicies
 from core.hookspecs import BatchTiming
+from core.host_policy import HostPolicies
 from core.pipeline.admit import Admission, group_key
 from core.pipeline.answers.delivery import Terms
 from core.pipeline.batching.batcher import Batcher, BatchLimits, InOrder

@@ -12,8 +12,8 @@ core_layers gives; a model without layers has no Layered.
         return with_time
 
 The request has been admitted: its inputs fit the model. A layer returns the reply of the inner handler, or a
-Reply of its own that it sends the answers to (`inner.listen(...)`, since a Reply has one listener); it may answer
-alone, or later. Every Reply must end: what waits for requests in flight waits for it too.
+Reply of its own that it sends the answers to (`inner.listen(...)`, since a Reply has one listener); it may
+answer alone, or later. Every Reply must end: what waits for requests in flight waits for it too.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ class Layered:
         except CoreError:
             raise
         except Exception as error:
-            raise internal(f"a layer of a plugin failed: {type(error).__name__}: {error}") from error
+            raise internal(
+                f"a layer of a plugin failed: {type(error).__name__}: {error}"
+            ) from error
         told = Reply(request)
         reply.listen(_Last(told, self._intake))
         return told

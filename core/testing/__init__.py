@@ -10,8 +10,8 @@
         def example(self, tmp_path):
             return Example(backend, tmp_path, inputs={"x": X}, expected={"y": -X})
 
-The model runs in a real core.Server: loaded from a folder, batched, split, unloaded. In the module `conformance`
-of the package, such classes are found by `python -m core.testing backend_negate`.
+The model runs in a real core.Server: loaded from a folder, batched, split, unloaded. In the module
+`conformance` of the package, such classes are found by `python -m core.testing backend_negate`.
 
 conformance.py   BackendConformance: the groups together; kit.py: capabilities
 example.py       Example: a small model and its true answers
@@ -41,7 +41,16 @@ __all__ = ["BackendConformance", "Example", "FrontendClient", "FrontendConforman
 
 # Modules with tests: pytest shows what their assertions compared only if it is told before they are imported.
 _GROUPS = (
-    *("answers", "batches", "concurrency", "devices", "failures", "lifecycle", "native", "refusals"),
+    *(
+        "answers",
+        "batches",
+        "concurrency",
+        "devices",
+        "failures",
+        "lifecycle",
+        "native",
+        "refusals",
+    ),
     *("state", "streams", "frontends"),
 )
 _PLACES = {

@@ -37,7 +37,9 @@ def main(arguments: Sequence[str]) -> int:
         return NOTHING_TO_RUN
     import pytest
 
-    status = int(pytest.main([module, "-p", "core.testing.plugin", "-p", "no:cacheprovider", *rest]))
+    status = int(
+        pytest.main([module, "-p", "core.testing.plugin", "-p", "no:cacheprovider", *rest])
+    )
     if status == pytest.ExitCode.NO_TESTS_COLLECTED:
         print(
             f"error: {module} has no test that was chosen: it needs a class Test… that inherits "

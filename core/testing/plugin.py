@@ -19,7 +19,9 @@ from typing import Any
 import pytest
 
 from core.backend import Backend
+from core.config import parse_text
 from core.devices import gpus
+from core.errors import CoreError
 from core.testing.served import Served
 
 ServeRepository = Callable[..., Served]
@@ -61,6 +63,18 @@ class ModelRepository:
             self.names.append(name)
         return folder / str(version)
 
+    def name_backend(self) -> None:
+        """Let every configuration that names no backend name one: a server looks for it by name."""
+        for name in self.names:
+            file = self.path / name / "config.pbtxt"
+            text = file.read_text("utf-8") if file.exists() else ""
+            try:
+                config = parse_text(text, str(file))
+            except CoreError:  # the load says what is wrong
+                continue
+            if not config.backend and not config.platform:
+                file.write_text(f'{text}\nbackend: "under_test"\n', encoding="utf-8")
+
 
 @pytest.fixture
 def model_repository(tmp_path_factory: pytest.TempPathFactory) -> ModelRepository:
@@ -81,6 +95,8 @@ def serve_repository(model_repository: ModelRepository) -> Iterator[ServeReposit
     with ExitStack() as running:
 
         def serve(backend: Backend | None = None, **options: Any) -> Served:
+            if backend is not None:
+                model_repository.name_backend()
             served = running.enter_context(Served(backend, model_repository.path, **options))
             for name in model_repository.names:
                 served.load(name)

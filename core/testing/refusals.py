@@ -12,24 +12,18 @@ from core.testing.served import Served
 
 
 class Refusals(Kit):
-    def test_a_missing_input_never_reaches_execute(
-        self, served: Served, example: Example
-    ) -> None:
+    def test_a_missing_input_never_reaches_execute(self, served: Served, example: Example) -> None:
         first = next(iter(example.inputs))
         inputs = {name: array for name, array in example.inputs.items() if name != first}
 
         _refused(served, inputs, first)
 
-    def test_an_unknown_input_never_reaches_execute(
-        self, served: Served, example: Example
-    ) -> None:
+    def test_an_unknown_input_never_reaches_execute(self, served: Served, example: Example) -> None:
         extra = np.ones_like(next(iter(example.inputs.values())))
 
         _refused(served, {**example.inputs, "no_such_input": extra}, "")
 
-    def test_a_wrong_datatype_never_reaches_execute(
-        self, served: Served, example: Example
-    ) -> None:
+    def test_a_wrong_datatype_never_reaches_execute(self, served: Served, example: Example) -> None:
         name, array = next(iter(example.inputs.items()))
         other = np.zeros(array.shape, np.uint32 if array.dtype != np.uint32 else np.int8)
 
@@ -42,9 +36,7 @@ class Refusals(Kit):
 
         _refused(served, {**example.inputs, name: array[..., np.newaxis]}, name)
 
-    def test_too_many_rows_never_reach_execute(
-        self, served: Served, example: Example
-    ) -> None:
+    def test_too_many_rows_never_reach_execute(self, served: Served, example: Example) -> None:
         self.needs("batching")
         order = np.zeros(served.config().max_batch_size + 1, int)
         inputs = {name: array[order] for name, array in example.inputs.items()}

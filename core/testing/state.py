@@ -45,5 +45,7 @@ class State(Kit):
     def _stateful(self, request: pytest.FixtureRequest) -> tuple[Example, list[Arrays]]:
         self.needs("state")
         example: Example = request.getfixturevalue("state_example")
-        assert isinstance(example.expected, list), "expected of a sequence is the list of its answers"
+        assert isinstance(example.expected, list), (
+            "expected of a sequence is the list of its answers"
+        )
         return example, example.expected

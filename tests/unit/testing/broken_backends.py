@@ -39,7 +39,9 @@ def config(inputs=(("x", "TYPE_FP32", "3"),), outputs=(("y", "TYPE_FP32", "3"),)
             for name, dtype, dims, *rest in tensors
         )
 
-    return f"max_batch_size: {rows}\n" + entries("input", inputs) + entries("output", outputs) + more
+    return (
+        f"max_batch_size: {rows}\n" + entries("input", inputs) + entries("output", outputs) + more
+    )
 
 
 class Well(core.ModelInstance):
@@ -248,9 +250,7 @@ class TestStripsText(Words):
             return {"y": np.array(words, object)}
 
 
-@caught_by(
-    "test_every_shape_gets_its_answer", "test_requests_of_several_shapes_arrive_together"
-)
+@caught_by("test_every_shape_gets_its_answer", "test_requests_of_several_shapes_arrive_together")
 class TestKeepsItsFirstShape(Shaped):
     class inner(Well):
         shape = None
@@ -633,7 +633,9 @@ class RemembersItself(Sum):
         return {"y": found, "after": found}
 
 
-@caught_by("test_a_sequence_that_begins_again_begins_anew", "test_sequences_do_not_share_their_state")
+@caught_by(
+    "test_a_sequence_that_begins_again_begins_anew", "test_sequences_do_not_share_their_state"
+)
 class TestRemembersItself(Stateful):
     inner = RemembersItself
 

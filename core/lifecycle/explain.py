@@ -1,0 +1,171 @@
+"""Explain: what a request for a model goes through, as lines of text.
+
+OfflineModel ─► a Chain that is composed and not opened ─► [explain].  What is shown is read from the chain
+that a load would make, not told again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+from core import plugins
+from core.backend import Backend, Model
+from core.caches import open_cache
+from core.config import ModelConfig
+from core.host_policy import HostPolicies
+from core.lifecycle.offline import OfflineModel
+from core.options import Options
+from core.pipeline import Chain
+from core.pipeline.batching.batcher import Batcher, InOrder
+from core.pipeline.cache import Cached
+from core.pipeline.chain import batch_limits
+from core.pipeline.ensemble import steps_of
+from core.pipeline.instances.groups import Seat, seats_of
+from core.pipeline.instances.pool import worker_for
+from core.pipeline.sequence import SequenceScheduler
+from core.request import NEWEST
+
+Line = tuple[str, str, str]
+"""Room, where its code is, what it does for this model."""
+
+_WHERE = {
+    "ThreadWorker": "each on a thread of its own",
+    "InlineWorker": "on the event loop",
+    "LoopWorker": "on the event loop, as a coroutine",
+    "AutoWorker": "on a thread while executions are long, on the event loop while they are short",
+    "CallbackWorker": "begun on the event loop, done elsewhere",
+}
+
+
+def explain(model: OfflineModel, options: Options) -> str:
+    """The way of a request through one model version, room by room. Main thread, no loop running."""
+    head = f"model '{model.version.name}' version {model.version.version}"
+    if model.backend is None:
+        return "\n".join([f"{head}, an ensemble", "", *_aligned(_ensemble(model))])
+    lines = list(_rooms(model, model.backend, options))
+    return "\n".join([f"{head}, backend '{model.config.backend}'", "", *_aligned(lines)])
+
+
+def _rooms(model: OfflineModel, backend: Backend, options: Options) -> Iterator[Line]:
+    config = model.config
+    yield "admit", "core/pipeline/admit.py", _tensors(model)
+    if listening := [name for name, _ in _with_layers()]:
+        text = f"asked of {', '.join(listening)} when the model loads"
+        yield "layers", "core/pipeline/layers.py", text
+    loop = asyncio.new_event_loop()
+    try:
+        # A cache of nothing: whether there is one is the server's affair.
+        cache = open_cache(options.cache_config or {"local": {"size": str(1 << 20)}})
+        for room in Chain(config, model.signature, loop, cache=cache).rooms:
+            yield _room(room, config, bool(options.cache_config))
+        yield "gather", "core/native/gather.pyx", "one array for each input, without the GIL"
+        yield "execute", _file_of(backend), _instances(model, backend, loop)
+    finally:
+        loop.close()
+    yield "split", "core/pipeline/answers/split.py", "rows of outputs back to their requests"
+    yield "deliver", "core/pipeline/answers/delivery.py", "answers to the event loop, in one go"
+
+
+def _with_layers() -> list[tuple[str, object]]:
+    plugins.load_hooks()
+    found = plugins.hooks().hook.core_layers.get_hookimpls()
+    return [(each.plugin_name, each.plugin) for each in reversed(found)]
+
+
+def _room(room: object, config: ModelConfig, cached: bool) -> Line:
+    place = type(room).__module__.replace(".", "/") + ".py"
+    if isinstance(room, Cached):
+        text = "" if cached else "; nowhere without --cache-config"
+        return "cache", place, f"answers that were given before{text}"
+    if isinstance(room, InOrder):
+        return "in order", place, "answers leave in the order in which their requests came"
+    if isinstance(room, SequenceScheduler):
+        return "sequences", "core/pipeline/sequence/", _sequences(config)
+    assert isinstance(room, Batcher)
+    return "batcher", place, _batching(config)
+
+
+def _batching(config: ModelConfig) -> str:
+    limits = batch_limits(config)
+    if limits.alone:
+        return "requests execute one by one"
+    preferred = ", ".join(map(str, limits.preferred))
+    words = [f"up to {limits.most_rows} rows in one execution"]
+    words += [f"rather {preferred}"] if preferred else []
+    delay_us = limits.delay_ns // 1000
+    words.append(f"the first waits at most {delay_us} µs" if delay_us else "nobody waits for more")
+    levels = config.dynamic_batching.priority_levels
+    return "; ".join([*words, *([f"{levels} priorities"] if levels else [])])
+
+
+def _sequences(config: ModelConfig) -> str:
+    sequence = config.sequence_batching
+    strategy = sequence.WhichOneof("strategy_choice") or "direct"
+    states = ", ".join(state.input_name for state in sequence.state)
+    kept = f"; keeps {states}" if states else ""
+    return f"strategy {strategy}{kept}; idle ones end after {sequence.max_sequence_idle_microseconds} µs"
+
+
+def _instances(model: OfflineModel, backend: Backend, loop: asyncio.AbstractEventLoop) -> str:
+    seats = seats_of(model.config, HostPolicies({}))
+    where = sorted({f"{seat.device}" for seat in seats})
+    names = ", ".join(seat.name for seat in seats[:4]) + (", …" if len(seats) > 4 else "")
+    count = "1 instance" if len(seats) == 1 else f"{len(seats)} instances"
+    return f"{count} ({names}) on {', '.join(where)}; {_placement(seats[0], model, backend, loop)}"
+
+
+def _placement(
+    seat: Seat, model: OfflineModel, backend: Backend, loop: asyncio.AbstractEventLoop
+) -> str:
+    made: Model = backend.model()
+    made.name, made.version = model.version.name, model.version.version
+    made.config, made.backend = model.config, backend
+    made.path, made.directory = model.version.path, model.version.directory
+    worker = worker_for(seat.instance(made), loop, lambda *_: None)
+    return _WHERE[type(worker).__name__]
+
+
+def _tensors(model: OfflineModel) -> str:
+    signature = model.signature
+    batch = (-1,) if signature.max_batch_size else ()
+
+    def shown(name: str, dtype: str, dims: tuple[int, ...]) -> str:
+        return f"{name} {dtype}{[*batch, *dims]}"
+
+    inputs = (shown(each.name, each.dtype.name, each.dims) for each in signature.inputs.values())
+    outputs = (shown(each.name, each.dtype.name, each.dims) for each in signature.outputs.values())
+    return f"{', '.join(inputs)} → {', '.join(outputs)}"
+
+
+def _ensemble(model: OfflineModel) -> Iterator[Line]:
+    yield "admit", "core/pipeline/admit.py", _tensors(model)
+    if model.config.response_cache.enable:
+        yield "cache", "core/pipeline/cache.py", "answers that were given before"
+    for step in steps_of(model.config):
+        version = "" if step.version == NEWEST else f" version {step.version}"
+        taken = ", ".join(f"{tensor} as {name}" for name, tensor in step.inputs.items())
+        given = ", ".join(f"{name} as {tensor}" for name, tensor in step.outputs.items())
+        condition = f", if {step.condition} is {step.runs_if}" if step.condition else ""
+        text = f"model '{step.model}'{version}: {taken} → {given}{condition}"
+        yield f"step {step.index}", "core/pipeline/ensemble/run.py", text
+
+
+def _file_of(backend: Backend) -> str:
+    """Where execute is, below the repository or the folder of packages."""
+    if backend.folder is not None:
+        return str(backend.folder / backend.runtime)
+    try:
+        file = Path(inspect.getfile(backend.instance))
+    except (TypeError, OSError):
+        return backend.instance.__module__
+    package = backend.instance.__module__.partition(".")[0]
+    return "/".join(file.parts[file.parts.index(package) :]) if package in file.parts else file.name
+
+
+def _aligned(lines: Iterator[Line] | list[Line]) -> list[str]:
+    rows = list(lines)
+    widths = [max(len(row[i]) for row in rows) for i in range(2)]
+    return [f"  ─► {name:{widths[0]}}  {place:{widths[1]}}  {text}" for name, place, text in rows]
