@@ -15,7 +15,7 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -252,7 +252,9 @@ def ask_each(hook: str, **arguments: Any) -> list[tuple[str, Any]]:
 def tell(hook: str, **arguments: Any) -> None:
     """Call a hook of everybody. What one raises is logged with its name; the others are told all the same."""
     teller = teller_of(hook)
-    if teller is not None:
+    if teller is None:
+        getattr(hooks().hook, hook)(**arguments)  # reaches nobody, and CORE_TRACE_HOOKS shows it
+    else:
         teller(**arguments)
 
 
@@ -277,7 +279,7 @@ def teller_of(hook: str) -> Callable[..., None] | None:
 def _callers(hook: str) -> list[tuple[str, Callable[..., Any]]]:
     """The hook of each plugin alone, by the plugin's name, in the order of calls."""
     manager = hooks()
-    found = []
+    found: list[tuple[str, Callable[..., Any]]] = []
     for each in reversed(getattr(manager.hook, hook).get_hookimpls()):
         others = [plugin for plugin in manager.get_plugins() if plugin is not each.plugin]
         found.append((each.plugin_name, manager.subset_hook_caller(hook, others)))
@@ -317,13 +319,13 @@ def added_flags() -> list[Flag]:
     return parser.flags
 
 
-def _trace_call(hook: str, found: list[Any], arguments: Mapping[str, Any]) -> None:
+def _trace_call(hook: str, found: Sequence[Any], arguments: Mapping[str, Any]) -> None:
     names = ", ".join(each.plugin_name for each in reversed(found)) or "nobody"
     told = ", ".join(f"{name}={_cut(repr(value))}" for name, value in arguments.items())
     print(f"hook {hook}({told}) → {names}", file=sys.stderr)
 
 
-def _trace_end(outcome: Any, hook: str, found: list[Any], arguments: Mapping[str, Any]) -> None:
+def _trace_end(outcome: Any, hook: str, found: Sequence[Any], arguments: Mapping[str, Any]) -> None:
     if found:
         error = outcome.exception
         result = f"raised {error!r}" if error is not None else f"gave {outcome.get_result()!r}"

@@ -11,7 +11,7 @@ CAPABILITIES = {
     "stream": "several answers to one request; needs FrontendClient.stream",
     "cancel": "who leaves before the answer cancels the request",
     "backpressure": "a model waits for a client that does not read; needs stream",
-    "limits": "a bound on the bytes of a request; needs the options and `too_large` of the test class",
+    "limits": "a bound on the bytes of a request; needs too_large, and options of the test class",
     "metadata": "the server and its models are described; needs metadata and model_metadata",
 }
 
@@ -45,6 +45,10 @@ class FrontendClient:
     def stream(self, model: str, inputs: Arrays) -> AsyncIterator[Arrays]:
         """All answers to one request. Values count here, not shapes: a stream may be text."""
         raise NotImplementedError(f"{type(self).__name__} has no stream")
+
+    async def too_large(self) -> None:
+        """Send `echo` a request that is larger than the options of the test class allow."""
+        raise NotImplementedError(f"{type(self).__name__} has no too_large")
 
     async def live(self) -> bool:
         """Whether the server says that it is live."""

@@ -74,7 +74,7 @@ class Actor(core.ModelInstance):
 
     seen: Seen
 
-    async def execute(self, batch: core.Batch) -> Any:
+    async def execute(self, batch: core.Batch) -> Any:  # type: ignore[override]
         name = self.model.name
         if name == "broken":
             raise RuntimeError("broken by nature")

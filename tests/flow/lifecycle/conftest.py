@@ -88,7 +88,8 @@ async def serve(models, backend):
 
     async def start(**options):
         options.setdefault("model_control_mode", "explicit")
-        made = Options.defaults(model_repository=[str(models.path)], **options)
+        options.setdefault("model_repository", [str(models.path)])
+        made = Options.defaults(**options)
         server = Server(made, find_backend=find(backend))
         servers.append(server)
         await server.start()

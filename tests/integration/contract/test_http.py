@@ -89,10 +89,11 @@ class HttpClient(FrontendClient):
                     }
                     for each in tensors
                 ],
-                "outputs": [{"name": name} for name in outputs],
-                "parameters": {"binary_data_output": True},
+                "outputs": [
+                    {"name": name, "parameters": {"binary_data": True}} for name in outputs
+                ],
+                "parameters": {} if outputs else {"binary_data_output": True},
             }
-            | ({} if outputs else {"outputs": []})
         ).encode()
         part = f"/versions/{version}" if version else ""
         found, content = await self.ask(
@@ -101,11 +102,11 @@ class HttpClient(FrontendClient):
             head + b"".join(bytes(each.raw) for each in tensors),
             {SIZE: len(head)},
         )
-        size = int(found[SIZE])
+        size = int(found.get(SIZE, len(content)))  # without it there are no bytes behind the JSON
         document, raw = json.loads(content[:size]), content[size:]
         answer = {}
         for output in document["outputs"]:
-            length = output["parameters"]["binary_data_size"]
+            length = output.get("parameters", {}).get("binary_data_size", 0)
             dtype = dtypes.BY_NAME[output["datatype"]]
             tensor = Tensor(output["name"], dtype, tuple(output["shape"]), raw=raw[:length])
             answer[output["name"]], raw = tensor.array, raw[length:]
@@ -119,12 +120,20 @@ class HttpClient(FrontendClient):
         status, found = await connection.head()
         if status != 200:
             raise refused(status, await connection.reader.readexactly(int(found["content-length"])))
+        if "content-length" in found:  # of a stream without events
+            connection.abort()
+            return
         while size := int(await connection.reader.readline(), 16):
             chunk = (await connection.reader.readexactly(size + 2))[:-2]
             for event in filter(None, chunk.split(b"\n\n")):
                 document = json.loads(event.removeprefix(b"data: "))
                 yield {"y": np.array(document["y"])}
         connection.abort()
+
+    async def too_large(self):
+        data = [0] * (1 << 20)  # a limit of JSON, not of the bytes behind it
+        x = {"name": "x", "datatype": "FP32", "shape": [len(data)], "data": data}
+        await self.ask("POST", "/v2/models/echo/infer", json.dumps({"inputs": [x]}).encode())
 
     async def live(self):
         await self.ask("GET", "/v2/health/live")
@@ -150,7 +159,6 @@ class TestWithTheLane(FrontendConformance):
     client = HttpClient
     name = "http"
     options = {"http_max_input_size": 1 << 20}
-    too_large = 2 << 20
 
 
 class TestWithAiohttpAlone(TestWithTheLane):

@@ -163,8 +163,48 @@ def test_a_misspelled_hook_is_an_error(install):
         {"plug_j": "import core\n\n@core.hookimpl\ndef core_server_startign(server): ...\n"},
     )
 
-    with pytest.raises(CoreError, match="core_server_startign"):
+    with pytest.raises(CoreError) as caught:
         plugins.load_hooks()
+
+    assert caught.value.message == (
+        "plugin 'plug' has a hook that does not exist: 'core_server_startign'; "
+        "did you mean 'core_server_starting'?"
+    )
+
+
+def test_a_misspelled_hook_of_a_backend_fails_the_models_that_ask_for_it(install):
+    text = BACKEND.replace(
+        "backend = core.Backend",
+        "class Mine(core.Backend):\n    @core.hookimpl\n    def core_modle_changed(self): ...\n\n"
+        "backend = Mine",
+    )
+    install("backend-plug", "[core.backends]\nplug = plug_n:backend\n", {"plug_n": text})
+
+    assert "did you mean 'core_model_changed'?" in refused("plug").message
+    assert (
+        "did you mean 'core_model_changed'?" in refused("plug").message
+    )  # not only the first time
+
+
+def test_a_plugin_is_registered_once_however_often_hooks_are_loaded(install):
+    text = "import core\nseen = []\n\n@core.hookimpl\ndef core_server_starting(server):\n    seen.append(1)\n"
+    install("hooks-plug", "[core.plugins]\nplug = plug_o\n", {"plug_o": text})
+
+    for _ in range(3):
+        plugins.load_hooks()
+    plugins.ask("core_server_starting", server="s")
+
+    assert sys.modules["plug_o"].seen == [1]
+
+
+def test_the_listing_shows_plugins(install, capsys):
+    install("hooks-plug", "[core.plugins]\nplug = plug_p\n", {"plug_p": ""})
+
+    listing.main()
+
+    assert re.search(
+        r"plugins:\n +plug +hooks-plug 1\.0 +ok$", capsys.readouterr().out, re.MULTILINE
+    )
 
 
 def test_a_plugin_that_cannot_be_imported_is_left_out_with_an_error(install, caplog):

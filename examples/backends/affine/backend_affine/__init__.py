@@ -1,0 +1,65 @@
+"""Affine models: y = x · weights + bias. The example of docs/write-a-backend.md."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import core
+from core.config import ModelConfig
+from core.errors import invalid
+
+FILE = "affine.npz"
+
+
+class Affine(core.Model):
+    """One version of a model: what its instances share."""
+
+    weights: np.ndarray
+    bias: np.ndarray
+
+    def load(self) -> None:
+        self.weights, self.bias = read(self.file(FILE))
+
+
+class Multiply(core.ModelInstance):
+    """One worker of a model."""
+
+    model: Affine
+
+    def execute(self, batch: core.Batch) -> Mapping[str, Any]:
+        """x: FP32[rows, n] → y: FP32[rows, m]"""
+        return {"y": batch["x"] @ self.model.weights + self.model.bias}
+
+
+def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """weights FP32[n, m] and bias FP32[m]. Raises CoreError(INVALID) that names the file."""
+    with np.load(path) as arrays:
+        if missing := {"weights", "bias"} - set(arrays):
+            raise invalid(
+                f"'{path}' has no {' and no '.join(sorted(missing))}, only {list(arrays)}"
+            )
+        weights, bias = (arrays[name].astype(np.float32) for name in ("weights", "bias"))
+    if weights.ndim != 2 or bias.shape != weights.shape[1:]:
+        raise invalid(
+            f"'{path}': weights of shape {weights.shape} need a bias of shape "
+            f"{weights.shape[1:]}, not {bias.shape}"
+        )
+    return weights, bias
+
+
+def complete(config: ModelConfig, path: Path, backend: core.Backend) -> None:
+    """Write into the configuration what the file knows."""
+    weights, _ = read(path / (config.default_model_filename or FILE))
+    if not config.max_batch_size:
+        config.max_batch_size = 64
+    if not config.input:
+        config.input.add(name="x", data_type=FP32, dims=[weights.shape[0]])
+    if not config.output:
+        config.output.add(name="y", data_type=FP32, dims=[weights.shape[1]])
+
+
+FP32 = 11  # DataType.TYPE_FP32 of model_config.proto
+
+backend = core.Backend(model=Affine, instance=Multiply, complete=complete)

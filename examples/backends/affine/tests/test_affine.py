@@ -1,0 +1,46 @@
+"""The contract, and what only affine models do."""
+
+import io
+
+import numpy as np
+import pytest
+from backend_affine import FILE, backend
+from backend_affine.conformance import TestContract as TestContract
+
+from core.errors import CoreError
+
+pytest_plugins = ["core.testing.plugin"]
+
+
+def file(**arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return {FILE: buffer.getvalue()}
+
+
+def test_a_model_needs_no_configuration(model_repository, serve_repository):
+    model_repository.add("m", files=file(weights=np.ones((2, 3)), bias=np.zeros(3)))
+
+    served = serve_repository(backend)
+
+    assert served.config("m").max_batch_size == 64
+    answer = served.ask({"x": np.array([[1, 2]], np.float32)}, name="m")
+    assert answer["y"].tolist() == [[3.0, 3.0, 3.0]]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "text"),
+    [
+        ({"weights": np.ones((2, 3))}, "has no bias, only"),
+        ({"weights": np.ones((2, 3)), "bias": np.ones(2)}, "need a bias of shape"),
+    ],
+)
+def test_a_file_that_is_no_model_is_refused_by_name(
+    model_repository, serve_repository, arrays, text
+):
+    model_repository.add("m", files=file(**arrays))
+
+    with pytest.raises(CoreError, match=text) as caught:
+        serve_repository(backend)
+
+    assert FILE in caught.value.message

@@ -1,0 +1,65 @@
+"""The blocks of the pages for authors are cut from packages that are tested."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core import hookspecs
+from core.testing.kit import CAPABILITIES
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("write-a-backend.md", "plugins.md")
+PACKAGES = ("examples/backends/affine", "examples/plugin")
+
+
+def blocks():
+    """(page, file, text) of each block below a line that names a file."""
+    for page in PAGES:
+        text = (ROOT / "docs" / page).read_text()
+        for file, block in re.findall(r"^`([\w./-]+)`:\n\n```\w+\n(.*?)```", text, re.M | re.S):
+            yield pytest.param(file, block, id=f"{page}-{block.split(chr(10))[0][:40]}")
+
+
+@pytest.mark.parametrize(("file", "block"), blocks())
+def test_a_block_is_in_the_file_that_it_is_cut_from(file, block):
+    assert block in (ROOT / file).read_text()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_of_python_is_cut_from_a_file(page):
+    text = (ROOT / "docs" / page).read_text()
+
+    all_of_them = re.findall(r"^```python\n(.*?)```", text, re.M | re.S)
+    cut = re.findall(r"^`[\w./-]+`:\n\n```python\n(.*?)```", text, re.M | re.S)
+
+    assert [block for block in all_of_them if block not in cut] == []
+    assert len(cut) > 1
+
+
+@pytest.mark.parametrize("folder", PACKAGES)
+def test_the_package_of_a_page_passes_its_own_tests(folder):
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
+        cwd=ROOT / folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_page_has_every_hook():
+    text = (ROOT / "docs" / "plugins.md").read_text()
+    hooks = {name for name in vars(hookspecs) if name.startswith("core_")}
+
+    assert set(re.findall(r"^\| `(core_\w+)\(", text, re.M)) == hooks
+
+
+def test_the_page_has_every_capability():
+    text = (ROOT / "docs" / "write-a-backend.md").read_text()
+
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.M)) == set(CAPABILITIES)
