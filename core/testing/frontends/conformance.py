@@ -37,6 +37,7 @@ class FrontendConformance:
     options     of the server for all tests; those of no flag are in options.added
     supports    words of CAPABILITIES
     datatypes   those that the transport can carry
+    patience_s  what takes longer counts as lost
     """
 
     frontend: ClassVar[type[Any]]
@@ -45,6 +46,7 @@ class FrontendConformance:
     options: ClassVar[dict[str, Any]] = {}
     supports: ClassVar[set[str]] = set(CAPABILITIES)
     datatypes: ClassVar[list[str]] = DATATYPES
+    patience_s: ClassVar[float] = PATIENCE_S
 
     def needs(self, *capabilities: str) -> None:
         """Skip the test unless the frontend supports all of these."""
@@ -66,7 +68,7 @@ class FrontendConformance:
             async with stage(
                 self._folder, self.frontend, self.client, self.name, chosen, load=load
             ) as found:
-                await asyncio.wait_for(body(found, await found.connect()), PATIENCE_S)
+                await asyncio.wait_for(body(found, await found.connect()), self.patience_s)
 
         asyncio.run(act())
 
@@ -95,7 +97,7 @@ class FrontendConformance:
     def test_a_port_that_is_taken_is_an_error_that_names_it(self) -> None:
         async def body(stage: Stage, client: FrontendClient) -> None:
             port = stage.frontend.port
-            setattr(stage.server.options, f"{self.name}_port", port)
+            _set_port(stage, self.name, port)
             other = self.frontend(stage.server)
 
             with pytest.raises(CoreError) as caught:
@@ -389,6 +391,14 @@ class FrontendConformance:
                 assert values == [3, 2, 1]
 
         self.play(body)
+
+
+def _set_port(stage: Stage, name: str, port: int) -> None:
+    options = stage.server.options
+    if hasattr(options, f"{name}_port"):
+        setattr(options, f"{name}_port", port)
+    else:
+        options.added[f"{name}_port"] = port
 
 
 def _same(found: Arrays, expected: Arrays) -> None:
