@@ -23,7 +23,7 @@ def blocks():
             yield pytest.param(file, block, id=f"{page}-{block.split(chr(10))[0][:40]}")
 
 
-@pytest.mark.parametrize(("file", "block"), blocks())
+@pytest.mark.parametrize(("file", "block"), list(blocks()))
 def test_a_block_is_in_the_file_that_it_is_cut_from(file, block):
     assert block in (ROOT / file).read_text()
 

@@ -101,8 +101,8 @@ class Options:
         "File that the log is appended to, instead of the console.")
 
     model_repository: list[str] = _models(NAMES, [],
-        "Folder that holds a folder for each model. A model that is in two repositories is not "
-        "available.")
+        "Folder that holds a folder for each model, or a URL that a plugin knows. A model that is in two "
+        "repositories is not available.")
     exit_on_error: bool = _models(BOOL, True,
         "Whether the server ends when a model fails to load at the start.")
     disable_auto_complete_config: bool = _models(SWITCH, False,

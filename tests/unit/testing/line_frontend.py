@@ -9,7 +9,6 @@ import numpy as np
 from core import dtypes
 from core.errors import CoreError, Kind, unavailable
 from core.request import InferenceRequest, RequestedOutput
-from core.server import parse_version
 from core.tensor import Tensor
 from core.testing import FrontendClient
 
@@ -129,7 +128,7 @@ class LineFrontend:
         return InferenceRequest(
             message["model"],
             {each["name"]: from_json(each) for each in message["inputs"]},
-            model_version=parse_version(version) if version else -1,
+            model_version=int(version or -1),
             outputs=tuple(RequestedOutput(name) for name in message["outputs"]),
         )
 
