@@ -42,8 +42,8 @@ def main(arguments: Sequence[str]) -> int:
     )
     if status == pytest.ExitCode.NO_TESTS_COLLECTED:
         print(
-            f"error: {module} has no test that was chosen: it needs a class Test… that inherits "
-            "core.testing.BackendConformance",
+            f"error: no test of {module} ran: it needs a class Test… that inherits "
+            "core.testing.BackendConformance, and what it imports",
             file=sys.stderr,
         )
         return NOTHING_TO_RUN

@@ -110,7 +110,11 @@ def test_explain_names_the_rooms_in_their_order_with_their_files(model, capsys):
         ("response_cache { enable: true }", "cache", "nowhere without --cache-config"),
         ("dynamic_batching { preserve_ordering: true }", "in", "answers leave in the order"),
         ("sequence_batching { oldest { } }", "sequences", "strategy oldest; idle ones end after"),
-        ("instance_group [ { count: 6 } ]", "execute", "6 instances (m_0, m_1, m_2, m_3, …)"),
+        (
+            "instance_group [ { count: 6 } ]",
+            "execute",
+            "6 instances (m_0_0, m_0_1, m_0_2, m_0_3, …)",
+        ),
     ],
 )
 def test_explain_says_what_the_configuration_asks_for(model, capsys, config, room, text):

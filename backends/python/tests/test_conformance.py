@@ -68,6 +68,7 @@ def echo_config(datatype, dims):
 
 class PythonModels(BackendConformance):
     supports = {"batching", "cpu", "dynamic_shape", "empty_batch", "strings", "streaming"}
+    loads = 6  # processes start for each
     mode = ""  # the parameter EXECUTION_MODE
 
     @pytest.fixture

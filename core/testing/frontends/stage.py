@@ -6,10 +6,10 @@ FrontendClient ─► transport ─► frontend ─► core.Server ─► [these
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from core.options import Options
 from core.request import InferenceRequest
 from core.server import Server
 from core.testing.frontends.client import FrontendClient
+
+T = TypeVar("T")
 
 PATIENCE_S = 30.0  # what takes longer counts as lost
 ADDRESS = "127.0.0.1"
@@ -126,6 +128,7 @@ class Stage:
         self.seen = seen
         self._made = made
         self._clients: list[FrontendClient] = []
+        self._begun: list[asyncio.Task[Any]] = []
 
     async def connect(self) -> FrontendClient:
         """Another client; it is closed with the stage."""
@@ -134,9 +137,19 @@ class Stage:
         self._clients.append(client)
         return client
 
+    def begin(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Start what may still run, or fail, when the test is over."""
+        task = asyncio.ensure_future(coroutine)
+        self._begun.append(task)
+        return task
+
     async def leave(self) -> None:
+        """Close every client and end what was begun."""
         for client in self._clients:
             await client.close()
+        for task in self._begun:
+            task.cancel()
+        await asyncio.gather(*self._begun, return_exceptions=True)
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ def caught_by(*tests):
 
     def register(made):
         name = f"Test{made.__name__}"
-        globals()[name] = type(name, (Contract,), {"frontend": made, "patience_s": 2.0})
+        globals()[name] = type(name, (Contract,), {"frontend": made, "patience_s": 0.5})
         MISTAKES.update(dict.fromkeys(tests, name))
         return made
 
@@ -149,7 +149,7 @@ class GivesTheLatest(LineFrontend):
 )
 class LosesTexts(LineFrontend):
     def write_error(self, writer, error):
-        super().write_error(writer, CoreError(error.kind, "something went wrong"))
+        super().write_error(writer, CoreError(error.kind, "it failed"))
 
 
 @caught_by("test_a_request_that_is_too_large_is_refused")
@@ -192,6 +192,7 @@ class DoesNotNotice(LineFrontend):
 @caught_by("test_a_client_that_leaves_disturbs_no_other")
 class CutsAll(LineFrontend):
     def gone(self, reply):
+        super().gone(reply)
         self.cut()
 
 

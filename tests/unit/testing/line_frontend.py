@@ -12,7 +12,7 @@ from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Tensor
 from core.testing import FrontendClient
 
-LIMIT = 8 << 20
+LIMIT = 4 << 20
 
 
 def to_json(tensor):
@@ -153,9 +153,7 @@ class LineFrontend:
 
 class LineClient(FrontendClient):
     async def open(self):
-        self.reader, self.writer = await asyncio.open_connection(
-            self.host, self.port, limit=4 * LIMIT
-        )
+        self.reader, self.writer = await asyncio.open_connection(self.host, self.port, limit=LIMIT)
 
     async def close(self):
         self.writer.transport.abort()
