@@ -1,8 +1,6 @@
-"""The blocks of the pages for authors are cut from packages that are tested."""
+"""The blocks of the pages for authors are cut from packages in examples, whose own tests run with these."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,6 @@ from core.testing.kit import CAPABILITIES
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("write-a-backend.md", "plugins.md")
-PACKAGES = ("examples/backends/affine", "examples/plugin")
 
 
 def blocks():
@@ -37,19 +34,6 @@ def test_every_block_of_python_is_cut_from_a_file(page):
 
     assert [block for block in all_of_them if block not in cut] == []
     assert len(cut) > 1
-
-
-@pytest.mark.parametrize("folder", PACKAGES)
-def test_the_package_of_a_page_passes_its_own_tests(folder):
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
-        cwd=ROOT / folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_page_has_every_hook():

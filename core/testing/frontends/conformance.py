@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,6 +17,7 @@ from core.testing.frontends.client import CAPABILITIES, FrontendClient
 from core.testing.frontends.stage import (
     DATATYPES,
     FLOOD,
+    OF_EACH_DATATYPE,
     PATIENCE_S,
     Stage,
     stage,
@@ -60,13 +61,18 @@ class FrontendConformance:
             pytest.fail(f"no such capability: {sorted(unknown)}; there are {sorted(CAPABILITIES)}")
         self._folder = tmp_path
 
-    def play(self, body: Body, *, load: bool = True, **options: Any) -> None:
-        """Run a test on a stage with one client."""
+    def play(self, body: Body, *, load: bool = True, more: Mapping[str, str] | None = None) -> None:
+        """Run a test on a stage with one client; load, more: as `stage` has them."""
 
         async def act() -> None:
-            chosen = {**self.options, **options}
             async with stage(
-                self._folder, self.frontend, self.client, self.name, chosen, load=load
+                self._folder,
+                self.frontend,
+                self.client,
+                self.name,
+                self.options,
+                load=load,
+                more=more,
             ) as found:
                 await asyncio.wait_for(body(found, await found.connect()), self.patience_s)
 
@@ -174,7 +180,7 @@ class FrontendConformance:
                 array = np.array([0, 1, 1], dtypes.BY_NAME[name].numpy)
                 await self._echo(client, f"of_{name.lower()}", array)
 
-        self.play(body)
+        self.play(body, more=OF_EACH_DATATYPE)
 
     def test_text_comes_through_as_it_is(self) -> None:
         self._echoes("words", np.array([b"", "ä€𝄞".encode(), b'"\\ \n'], object))

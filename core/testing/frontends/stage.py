@@ -6,7 +6,7 @@ FrontendClient ─► transport ─► frontend ─► core.Server ─► [these
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,8 +49,8 @@ MODELS = {
     "count": _config("INT32", "1", _DECOUPLED),
     "flood": 'backend: "kit" input [ { name: "x" data_type: TYPE_INT32 dims: [ 1 ] } ] '
     f'output [ {{ name: "y" data_type: TYPE_STRING dims: [ 1 ] }} ] {_DECOUPLED}',
-    **{f"of_{name.lower()}": _config(name) for name in DATATYPES},
 }
+OF_EACH_DATATYPE = {f"of_{name.lower()}": _config(name) for name in DATATYPES}
 
 
 class Seen:
@@ -161,13 +161,15 @@ async def stage(
     options: dict[str, Any],
     *,
     load: bool = True,
+    more: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Stage]:
     """Serve MODELS from `folder` through the frontend.
 
     name   of the frontend in options: <name>_address, <name>_port
     load   whether the models are loaded, else only the frontend is there
+    more   models: name → configuration
     """
-    for model, config in MODELS.items():
+    for model, config in {**MODELS, **(more or {})}.items():
         (folder / model / "1").mkdir(parents=True, exist_ok=True)
         (folder / model / "config.pbtxt").write_text(config)
     seen = Seen()

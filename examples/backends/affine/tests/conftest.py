@@ -1,4 +1,6 @@
+"""The package need not be installed."""
+
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # it need not be installed
+sys.path.insert(0, str(Path(__file__).parents[1]))
