@@ -6,6 +6,8 @@ Those of a GPU have the mark `gpu`, and are skipped where this process sees none
 from __future__ import annotations
 
 import gc
+import importlib
+import importlib.util
 from typing import Any
 
 import pytest
@@ -76,11 +78,12 @@ class Devices(Kit):
 
 def _free_bytes() -> Any:
     """A function that gives the free memory of GPU 0, by torch or cupy; skips the test without both."""
-    try:
-        import torch
-    except ImportError:
-        cupy = pytest.importorskip("cupy", reason="neither torch nor cupy is installed")
-        return lambda: int(cupy.cuda.Device(0).mem_info[0])
-    if not torch.cuda.is_available():
+    name = next((each for each in ("torch", "cupy") if importlib.util.find_spec(each)), None)
+    if name is None:
+        pytest.skip("neither torch nor cupy is installed, to ask for the memory of a GPU")
+    library: Any = importlib.import_module(name)
+    if name == "cupy":
+        return lambda: int(library.cuda.Device(0).mem_info[0])
+    if not library.cuda.is_available():
         pytest.skip("this torch cannot use a GPU")
-    return lambda: int(torch.cuda.mem_get_info(0)[0])
+    return lambda: int(library.cuda.mem_get_info(0)[0])
