@@ -143,7 +143,7 @@ class Connection:
     def end(self, reason: str) -> None:
         """End the child: it is stuck."""
         logger.error("'%s' %s; it is killed", self.process.name, reason)
-        self._lost()
+        self._lost(f"'{self.process.name}' {reason}")
 
     def fail_all(self) -> None:
         """Nobody will use the child any more: whoever waits for it gets an error."""
@@ -211,7 +211,7 @@ class Connection:
                 self._handle(frame)
         except Exception as error:  # nothing that a child sends may harm the server
             logger.error("'%s' sent what is no message: %r", self.process.name, error)
-            self._lost()
+            self._lost(f"'{self.process.name}' sent what is no message")
         self._tell_finished()
 
     def _tell_finished(self) -> None:
@@ -364,15 +364,15 @@ class Connection:
 
     # the end -----------------------------------------------------------------
 
-    def _lost(self) -> None:
-        """The channel is closed, or what comes through it is nonsense: the child must go."""
+    def _lost(self, why: str = "") -> None:
+        """The channel is closed, or there is a reason `why` the child must go."""
         if not self.alive:
             return
         self.alive = False
         self._tell_ahead()
         self._loop.remove_reader(self.process.sock.fileno())
         self._outbox.close()
-        self.process.kill_soon()
+        self.process.kill_soon(why)
         self._nested.close(telling=False)
         self.readiness.close()
         self._behind = behind_the_first(self._active)

@@ -13,7 +13,7 @@ from core import config as configuration
 from core.errors import CoreError
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
-VERSIONS = [v for v in ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14") if v != HERE]
+VERSIONS = [v for v in ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15") if v != HERE]
 
 TWICE = """
     async def execute(self, requests):
