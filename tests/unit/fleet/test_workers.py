@@ -30,7 +30,13 @@ class Switched(core.Model):
     def load(self):
         if self.name in self.backend.refused:
             raise RuntimeError("no memory here")
+        if (other := self.backend.brings.get(self.name)) is not None:
+            asyncio.run_coroutine_threadsafe(self._bring(other), self.backend.loop).result()
         self.backend.loads.append(self.name)
+
+    async def _bring(self, other):
+        async with self.waits():
+            await self.server.load(other)
 
 
 class Identity(core.ModelInstance):
@@ -41,8 +47,9 @@ class Identity(core.ModelInstance):
 class Fleet:
     """The supervisor's relay, and the workers on the other ends of its channels."""
 
-    def __init__(self, **options):
+    def __init__(self, brought=None, **options):
         self.options = options
+        self.brought = brought or {}
         self.exchange = Exchange(patience_s=0.2)
         self.relay = Relay(self.exchange, {})
         self.workers = {}
@@ -69,7 +76,8 @@ class Fleet:
                 self.relay.received(number, message)
 
         backend = core.Backend(instance=Identity, model=Switched)
-        backend.refused, backend.loads = set(), []
+        backend.refused, backend.loads, backend.brings = set(), [], dict(self.brought)
+        backend.loop = asyncio.get_running_loop()
         options = Options.defaults(workers=2, exit_on_error=False, **self.options)
         server = Server(options, find_backend=lambda name: backend, member=member)
         listener = asyncio.get_running_loop().create_task(listen())
@@ -386,7 +394,65 @@ async def test_sequences_that_keep_their_connection_are_served(start, folder):
     assert fleet.workers[2].server.model_ready("s")
 
 
-async def test_a_model_that_loads_another_while_it_is_loaded_is_refused(start, folder):
+def brings(fleet, **models):
+    for worker in fleet.workers.values():
+        worker.backend.brings.update(models)
+
+
+async def test_a_model_that_loads_another_while_it_is_loaded_brings_it_in_all(start, folder):
+    folder.model("outer", config=CONFIG)
+    folder.model("inner", config=CONFIG)
+    folder.model("innermost", config=CONFIG)
+    fleet = await start()
+    brings(fleet, outer="inner", inner="innermost")
+
+    await fleet.management(1).load("outer", {})
+
+    for worker in fleet.workers.values():
+        assert worker.backend.loads == ["innermost", "inner", "outer"]
+    wanted = dict.fromkeys(("outer", "inner", "innermost"), "READY")
+    assert states(await fleet.management(2).index()) == wanted
+    await fleet.management(2).unload("inner")
+    assert states(await fleet.management(1).index())["inner"] == "UNAVAILABLE"
+
+
+async def test_so_does_one_of_those_that_are_loaded_at_the_start(start, folder):
+    folder.model("outer", config=CONFIG)
+    folder.model("inner", config=CONFIG)
+    fleet = await start(load_model=["outer"], brought={"outer": "inner"})
+
+    wanted = dict.fromkeys(("outer", "inner"), "READY")
+    assert states(await fleet.management(2).index()) == wanted
+
+
+async def test_what_one_worker_cannot_bring_fails_the_model_that_wants_it_in_all(start, folder):
+    folder.model("outer", config=CONFIG)
+    folder.model("inner", config=CONFIG)
+    fleet = await start()
+    brings(fleet, outer="inner")
+    fleet.workers[2].backend.refused.add("inner")
+
+    with pytest.raises(CoreError, match="no memory here"):
+        await fleet.management(1).load("outer", {})
+
+    found = states(await fleet.management(1).index())
+    assert found["outer"] == found["inner"] == "UNAVAILABLE"
+    assert not await fleet.management(1).model_ready("inner")
+
+
+async def test_a_model_may_bring_another_only_where_it_likes(start, folder):
+    folder.model("outer", config=CONFIG)
+    folder.model("inner", config=CONFIG)
+    fleet = await start()
+    fleet.workers[1].backend.brings["outer"] = "inner"
+
+    await fleet.management(2).load("outer", {})
+
+    assert states(await fleet.management(2).index())["outer"] == "READY"
+    assert fleet.workers[1].server.model_ready("inner")
+
+
+async def test_a_model_that_serves_cannot_load_another_while_models_are_being_loaded(start, folder):
     fleet = await start()
     worker = fleet.workers[1]
     refusal = []
