@@ -1,131 +1,17 @@
-"""Several workers in one process: real servers and channels, no other process and no port.
-
-Each worker has a manager over the same folders, and a backend of its own that a test can let fail.
-"""
+"""What clients ask of one worker, or change through it, holds for all of them."""
 
 import asyncio
 import os
-import socket
-from types import SimpleNamespace
 
 import pytest
 
-import core
 from core.errors import CoreError, Kind
-from core.fleet.channel import open_channel
-from core.fleet.exchange import Exchange
-from core.fleet.member import Member
-from core.fleet.relay import Relay
-from core.options import Options
-from core.server import Server
 
 CONFIG = """
 backend: "test"
 input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
 output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
 """
-
-
-class Switched(core.Model):
-    def load(self):
-        if self.name in self.backend.refused:
-            raise RuntimeError("no memory here")
-        if (other := self.backend.brings.get(self.name)) is not None:
-            asyncio.run_coroutine_threadsafe(self._bring(other), self.backend.loop).result()
-        self.backend.loads.append(self.name)
-
-    async def _bring(self, other):
-        async with self.waits():
-            await self.server.load(other)
-
-
-class Identity(core.ModelInstance):
-    def execute(self, batch):
-        return {"y": batch["x"]}
-
-
-class Fleet:
-    """The supervisor's relay, and the workers on the other ends of its channels."""
-
-    def __init__(self, brought=None, **options):
-        self.options = options
-        self.brought = brought or {}
-        self.exchange = Exchange(patience_s=0.2)
-        self.relay = Relay(self.exchange, {})
-        self.workers = {}
-        self.all = []  # those that have been replaced too
-
-    async def start(self, numbers):
-        operation = self.exchange.begin(numbers)
-        for number in numbers:
-            await self.connect(number, operation.number)
-            self.exchange.join(number)
-        starts = [self.begin(number) for number in numbers]
-        await asyncio.gather(*starts)
-        self.exchange.end(operation)
-        self.relay.complete = True
-
-    async def connect(self, number, operation):
-        ours, theirs = socket.socketpair()
-        channel = await open_channel(ours)
-        self.exchange.connect(number, channel.send)
-        member = await Member.of(theirs, number, 2, operation)
-
-        async def listen():
-            while (message := await channel.receive()) is not None:
-                self.relay.received(number, message)
-
-        backend = core.Backend(instance=Identity, model=Switched)
-        backend.refused, backend.loads, backend.brings = set(), [], dict(self.brought)
-        backend.loop = asyncio.get_running_loop()
-        options = Options.defaults(workers=2, exit_on_error=False, **self.options)
-        server = Server(options, find_backend=lambda name: backend, member=member)
-        listener = asyncio.get_running_loop().create_task(listen())
-        self.workers[number] = SimpleNamespace(
-            server=server, member=member, backend=backend, channel=channel, listener=listener
-        )
-        self.all.append(self.workers[number])
-        return self.workers[number]
-
-    async def begin(self, number):
-        worker = self.workers[number]
-        await worker.member.starting(worker.server.start())
-        operation = self.exchange._operations.get(worker.member._start)
-        if operation is not None:
-            operation.ended(number)
-
-    def die(self, number):
-        """The worker ends without a word."""
-        self.exchange.leave(number)
-
-    def management(self, number):
-        return self.workers[number].server.management
-
-    async def close(self):
-        self.relay.close()
-        for worker in self.all:
-            await worker.server.stop(5)
-            worker.channel.close()
-            await worker.member.end.wait()
-            await worker.member.close()
-            worker.listener.cancel()
-
-
-@pytest.fixture
-async def start(folder):
-    fleets = []
-
-    async def made(**options):
-        fleet = Fleet(
-            **{"model_repository": [str(folder.path)], "model_control_mode": "explicit", **options}
-        )
-        fleets.append(fleet)
-        await fleet.start([1, 2])
-        return fleet
-
-    yield made
-    for fleet in fleets:
-        await fleet.close()
 
 
 def states(index):
@@ -202,10 +88,10 @@ async def test_what_no_worker_can_load_fails_with_the_text_of_one_server(start, 
     assert "worker" not in caught.value.message
 
 
-async def test_at_the_start_too_what_one_worker_cannot_load_none_serves(start, folder):
+async def test_at_the_start_too_what_one_worker_cannot_load_none_serves(new_fleet, folder):
     folder.model("good", config=CONFIG)
     folder.model("m", config=CONFIG)
-    fleet = Fleet(model_repository=[str(folder.path)])
+    fleet = new_fleet(model_repository=[str(folder.path)])
     operation = fleet.exchange.begin([1, 2])
     for number in (1, 2):
         worker = await fleet.connect(number, operation.number)
@@ -392,81 +278,6 @@ async def test_sequences_that_keep_their_connection_are_served(start, folder):
     await fleet.management(1).load("s", {})
 
     assert fleet.workers[2].server.model_ready("s")
-
-
-def brings(fleet, **models):
-    for worker in fleet.workers.values():
-        worker.backend.brings.update(models)
-
-
-async def test_a_model_that_loads_another_while_it_is_loaded_brings_it_in_all(start, folder):
-    folder.model("outer", config=CONFIG)
-    folder.model("inner", config=CONFIG)
-    folder.model("innermost", config=CONFIG)
-    fleet = await start()
-    brings(fleet, outer="inner", inner="innermost")
-
-    await fleet.management(1).load("outer", {})
-
-    for worker in fleet.workers.values():
-        assert worker.backend.loads == ["innermost", "inner", "outer"]
-    wanted = dict.fromkeys(("outer", "inner", "innermost"), "READY")
-    assert states(await fleet.management(2).index()) == wanted
-    await fleet.management(2).unload("inner")
-    assert states(await fleet.management(1).index())["inner"] == "UNAVAILABLE"
-
-
-async def test_so_does_one_of_those_that_are_loaded_at_the_start(start, folder):
-    folder.model("outer", config=CONFIG)
-    folder.model("inner", config=CONFIG)
-    fleet = await start(load_model=["outer"], brought={"outer": "inner"})
-
-    wanted = dict.fromkeys(("outer", "inner"), "READY")
-    assert states(await fleet.management(2).index()) == wanted
-
-
-async def test_what_one_worker_cannot_bring_fails_the_model_that_wants_it_in_all(start, folder):
-    folder.model("outer", config=CONFIG)
-    folder.model("inner", config=CONFIG)
-    fleet = await start()
-    brings(fleet, outer="inner")
-    fleet.workers[2].backend.refused.add("inner")
-
-    with pytest.raises(CoreError, match="no memory here"):
-        await fleet.management(1).load("outer", {})
-
-    found = states(await fleet.management(1).index())
-    assert found["outer"] == found["inner"] == "UNAVAILABLE"
-    assert not await fleet.management(1).model_ready("inner")
-
-
-async def test_a_model_may_bring_another_only_where_it_likes(start, folder):
-    folder.model("outer", config=CONFIG)
-    folder.model("inner", config=CONFIG)
-    fleet = await start()
-    fleet.workers[1].backend.brings["outer"] = "inner"
-
-    await fleet.management(2).load("outer", {})
-
-    assert states(await fleet.management(2).index())["outer"] == "READY"
-    assert fleet.workers[1].server.model_ready("inner")
-
-
-async def test_a_model_that_serves_cannot_load_another_while_models_are_being_loaded(start, folder):
-    fleet = await start()
-    worker = fleet.workers[1]
-    refusal = []
-
-    async def load_another():
-        try:
-            await worker.server.load("other")
-        except CoreError as error:
-            refusal.append(error)
-
-    await worker.member.starting(load_another())
-
-    assert refusal[0].kind is Kind.UNAVAILABLE
-    assert "while models are being loaded" in refusal[0].message
 
 
 async def test_without_a_supervisor_questions_and_loads_end(start, folder):
