@@ -11,7 +11,7 @@ import pytest
 
 conda_pack = pytest.importorskip("conda_pack")
 # It knows no package cache of conda's to compare with.
-pytestmark = pytest.mark.filterwarnings("ignore:\nConda-managed packages")
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:conda_pack")
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 # What a model needs none of; the rest is packed faster.
