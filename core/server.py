@@ -23,6 +23,7 @@ from core.fleet.everywhere import Everywhere
 from core.fleet.management import Management
 from core.fleet.member import Member
 from core.lifecycle import ModelManager, ModelVersion
+from core.lifecycle.places import asked_in_a_load
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
 from core.pipeline.doors import Doors as Doors
@@ -286,12 +287,12 @@ class Server:
         parameters   `config` (str) and `file:<path>` (bytes) override the repository
         Raises CoreError when it failed.
         """
-        await self.management.load_by_model(name, parameters or {})
+        await self.management.load_by_model(name, parameters or {}, asked_in_a_load())
 
     async def unload(self, name: str, unload_dependents: bool = False) -> None:
         """Unload a model, for another model. Returns when no version is ready; those in flight finish
         behind."""
-        await self.management.unload_by_model(name, unload_dependents)
+        await self.management.unload_by_model(name, unload_dependents, asked_in_a_load())
 
     async def load_here(self, name: str, parameters: Mapping[str, Any]) -> None:
         """The same as `load`, in this process."""

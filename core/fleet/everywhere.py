@@ -76,16 +76,22 @@ class Everywhere(Management):
         )
         _all_done(answers, "the others have unloaded it")
 
-    async def load_by_model(self, name: str, parameters: Mapping[str, Any]) -> None:
-        self._refuse_waiting_for_itself(name)
-        await self.load(name, parameters)
+    async def load_by_model(self, name: str, parameters: Mapping[str, Any], loading: bool) -> None:
+        if loading:  # as its fellows of the other workers do, each for its own
+            await self._member.alone(self._server.load_here(name, parameters))
+        else:
+            self._refuse_waiting_for_itself(name)
+            await self.load(name, parameters)
 
-    async def unload_by_model(self, name: str, unload_dependents: bool = False) -> None:
-        self._refuse_waiting_for_itself(name)
-        await self.unload(name, unload_dependents)
+    async def unload_by_model(self, name: str, unload_dependents: bool, loading: bool) -> None:
+        if loading:
+            await self._member.alone(self._server.unload_here(name, unload_dependents))
+        else:
+            self._refuse_waiting_for_itself(name)
+            await self.unload(name, unload_dependents)
 
     def _refuse_waiting_for_itself(self, name: str) -> None:
-        """Changes follow each other: a model that is being loaded cannot wait for another change."""
+        """Changes follow each other: what is done in the course of one cannot wait for another."""
         if self._member.changing:
             raise unavailable(
                 f"a model cannot load or unload '{name}' while models are being loaded: with "

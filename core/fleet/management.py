@@ -50,11 +50,11 @@ class Management:
         """Unload a model; returns when no version is ready."""
         await self._server.unload_here(name, unload_dependents)
 
-    async def load_by_model(self, name: str, parameters: Mapping[str, Any]) -> None:
-        """The same for a model that loads another."""
+    async def load_by_model(self, name: str, parameters: Mapping[str, Any], loading: bool) -> None:
+        """The same for a model that loads another; `loading` if it does so while it is loaded itself."""
         await self.load(name, parameters)
 
-    async def unload_by_model(self, name: str, unload_dependents: bool = False) -> None:
+    async def unload_by_model(self, name: str, unload_dependents: bool, loading: bool) -> None:
         """The same for a model that unloads another."""
         await self.unload(name, unload_dependents)
 

@@ -176,6 +176,15 @@ class Member:
 
     # agreement ----------------------------------------------------------------
 
+    @staticmethod
+    async def alone(change: Awaitable[None]) -> None:
+        """Change something in this worker alone, whatever all do meanwhile: nobody else is asked."""
+        token = _operation.set(0)
+        try:
+            await change
+        finally:
+            _operation.reset(token)
+
     async def agree(self, model: str, objection: str) -> str:
         """What the workers have against serving what they have just loaded, "" for nothing.
 

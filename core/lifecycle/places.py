@@ -9,7 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from types import TracebackType
+
+_loading: ContextVar[bool] = ContextVar("loading", default=False)
+
+
+def asked_in_a_load() -> bool:
+    """Whether what runs now is asked for by a model that is being loaded, and waits for it."""
+    return _loading.get()
 
 
 class Place:
@@ -43,9 +51,11 @@ class Place:
         """Others may have the place; ends when it is held again, if its load is not over."""
         self._waits += 1
         self._give_back()
+        token = _loading.set(not self._over)
         try:
             yield
         finally:
+            _loading.reset(token)
             self._waits -= 1
             await self._take_back()
 

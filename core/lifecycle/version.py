@@ -26,7 +26,7 @@ from core.lifecycle.policy import State
 from core.options import Options
 from core.pipeline import Chain, open_chain
 from core.pipeline.ensemble import EnsembleChain
-from core.repository import ModelSource
+from core.repository import ModelSource, stamp_of
 from core.telemetry.statistics import Statistics
 
 logger = logging.getLogger("core")
@@ -150,6 +150,8 @@ class ModelVersion:
                 self.config, self.signature = await host.run(settled, self, backend, host)
                 model = self._made(backend, host)
                 model.waits = place.lent
+                # Before anything is read there: what changes meanwhile makes another version of the next.
+                beside = await host.run(stamp_of, backend.folder) if backend.folder else ""
                 if overrides(model, Model, "load"):
                     await host.run(model.load)
                 if overrides(model, Model, "unload"):
@@ -160,20 +162,23 @@ class ModelVersion:
                     loop=host.loop,
                     cache=host.server.cache,
                     limiter=host.server.limiter,
-                    content=self._digest(),
+                    content=self._digest(beside),
                     policies=host.policies,
                 )
                 self.model = model
             undo.push_async_callback(self.chain.close)
             self._undo = undo.pop_all()
 
-    def _digest(self) -> str:
+    def _digest(self, beside: str = "") -> str:
         """Of the files and the configuration that this version is made of.
 
+        beside   the stamp of the folder that its backend is, "" for a package
         However many instances there are, they give the same answers.
         """
         digest = hashlib.blake2b(digest_size=16)
-        digest.update(f"{self.source.versions.get(self.version)}\n{self.source.shared}\n".encode())
+        digest.update(
+            f"{self.source.versions.get(self.version)}\n{self.source.shared}\n{beside}\n".encode()
+        )
         config = policy.without(self.config, "instance_group")
         digest.update(config.SerializeToString(deterministic=True))
         return digest.hexdigest()

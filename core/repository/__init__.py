@@ -7,7 +7,7 @@ worker threads, but for `Catalog.names`, which lists one folder for each reposit
 """
 
 from core.repository.catalog import Catalog, open_repositories
-from core.repository.folder import FolderRepository
+from core.repository.folder import FolderRepository, stamp_of
 from core.repository.override import Override
 from core.repository.source import Listing, ModelDirectory, ModelSource, Repository
 
@@ -20,4 +20,5 @@ __all__ = [
     "Override",
     "Repository",
     "open_repositories",
+    "stamp_of",
 ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.errors import internal
 from core.repository.names import is_folder_name
-from core.repository.source import Listing, ModelDirectory
+from core.repository.source import Listing, ModelDirectory, digest_of
 
 
 class FolderRepository:
@@ -53,6 +53,16 @@ class FolderRepository:
 
     def directory(self, name: str) -> ModelDirectory:
         return ModelDirectory(self._path / name)
+
+
+def stamp_of(folder: Path) -> str:
+    """What tells the files of a folder from those of another time: it is of their names, times and sizes.
+
+    Python's `__pycache__` folders do not count. May block; raises OSError if a folder may not be read.
+    """
+    found: dict[str, str] = {}
+    _list(folder, "", found, ())
+    return digest_of([f"{path}\n{stamp}" for path, stamp in found.items()])
 
 
 def _list(folder: Path, prefix: str, found: dict[str, str], above: tuple[str, ...]) -> None:

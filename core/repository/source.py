@@ -132,12 +132,12 @@ def version_stamps(listing: Listing) -> dict[int, str]:
         number = version_number(folder) if slash else None
         if number is not None:
             entries.setdefault(number, []).append(f"{path}\n{stamp}")
-    return {number: _digest(found) for number, found in sorted(entries.items())}
+    return {number: digest_of(found) for number, found in sorted(entries.items())}
 
 
 def shared_stamp(listing: Listing) -> str:
     """Stamp of what belongs to every version, without the configuration files."""
-    return _digest(
+    return digest_of(
         [
             f"{path}\n{stamp}"
             for path, stamp in listing.items()
@@ -165,6 +165,7 @@ def first_version_entries(listing: Listing) -> frozenset[str]:
     return beside.union(name for name in names if name and "/" not in name[:-1])
 
 
-def _digest(entries: list[str]) -> str:
+def digest_of(entries: list[str]) -> str:
+    """One short text for these, in whichever order they come."""
     text = "\n\n".join(sorted(entries))
     return hashlib.blake2b(text.encode(errors="surrogateescape")).hexdigest()

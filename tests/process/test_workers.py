@@ -153,6 +153,30 @@ def test_loads_and_unloads_hold_for_every_connection(server):
     assert len(index) == 1
 
 
+BRINGS = """
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def initialize(self, args):
+        pb_utils.load_model("who")
+
+    def execute(self, requests):
+        return [pb_utils.InferenceResponse([]) for _ in requests]
+"""
+
+
+@pytest.mark.parametrize("mode", ["process", "thread"])
+def test_what_a_python_model_loads_in_its_initialize_is_in_all_workers(server, mode):
+    config = CONFIG.replace('"thread"', f'"{mode}"')
+    brings = Model("brings", "plain", config=config, files={"1/model.py": BRINGS})
+    found = server("--model-control-mode=explicit", "--load-model=brings", models=(who, brings))
+
+    assert from_every_connection(lambda: (found.ready("brings"), found.ready("who"))) == {
+        (True, True)
+    }
+    assert len(pids(found)) == 2
+
+
 def test_poll_brings_a_model_to_all(server):
     found = server("--model-control-mode=poll", "--repository-poll-secs=1", models=())
 

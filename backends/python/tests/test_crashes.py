@@ -46,7 +46,7 @@ def metric(name):
     }
 
 
-async def test_a_child_that_dies_is_started_again_without_a_request(serve, children):
+async def test_a_child_that_dies_is_started_again_without_a_request(serve, children, caplog):
     model = await serve(PID)
     (first,) = children()
 
@@ -54,6 +54,7 @@ async def test_a_child_that_dies_is_started_again_without_a_request(serve, child
 
     await until(lambda: children() not in ([], [first]))
     await until(lambda: model.chain.ready)
+    assert "(signal 9, SIGKILL, as the system does when memory runs out)" in caplog.text
 
 
 async def test_a_model_is_not_ready_while_it_has_no_child(serve, folder, children):
@@ -186,6 +187,7 @@ async def test_an_execution_beyond_its_limit_ends_the_child(
     for reply in behind:
         await reply
     assert "'m_0' has not come back from execute within 1 seconds; it is killed" in caplog.text
+    assert "when memory runs out" not in caplog.text  # the server has done it
     assert await model.y(0) != [np.float32(first)]
 
 

@@ -245,6 +245,30 @@ def test_errors_have_a_code():
             pb_utils.TritonError(*wrong)
 
 
+@pytest.mark.parametrize("of", [bytes, bytearray])
+def test_text_may_come_as_utf_8(of):
+    # As an element of a BYTES tensor is: whoever lets the client name the model hands it on.
+    text = of("ä".encode())
+
+    made = request(model_name=text, request_id=text, requested_output_names=[text])
+
+    assert made.model_name == made.request_id() == "ä"
+    assert made.requested_output_names() == {"ä"}
+    assert pb_utils.Tensor(text, np.zeros(1)).name() == "ä"
+    assert pb_utils.Tensor.from_dlpack(text, np.zeros(1)).name() == "ä"
+    assert pb_utils.TritonError(text).message() == "ä"
+
+
+def test_numbers_may_be_numpys():
+    made = request(
+        model_version=np.int64(2), flags=np.uint8(3), timeout=np.int32(4), correlation_id=5
+    )
+    made.set_flags(np.uint64(1))
+
+    assert (made.model_version, made.flags(), made.timeout()) == (2, 1, 4)
+    assert type(made.flags()) is type(made.timeout()) is type(made.model_version) is int
+
+
 def request(**changes):
     arguments = {"model_name": "n", "inputs": [], "requested_output_names": ["y"], **changes}
     return pb_utils.InferenceRequest(**{k: v for k, v in arguments.items() if v is not ...})
@@ -270,7 +294,9 @@ def test_a_request_that_a_model_makes_keeps_its_fields():
     [{"model_name": ...}, {"inputs": ...}, {"requested_output_names": ...}, {"inputs": ["x"]},
      {"correlation_id": -1}, {"correlation_id": 2**64}, {"requested_output_names": "y"},
      {"requested_output_names": [1]}, {"flags": -1}, {"timeout": -1}, {"timeout": 1.5},
-     {"request_id": 5}, {"preferred_memory": 5}, {"trace": 5}],
+     {"request_id": 5}, {"preferred_memory": 5}, {"trace": 5}, {"model_name": b"\xff"},
+     {"model_version": "1"}, {"requested_output_names": b"y"}, {"requested_output_names": [b"\xff"]},
+     {"correlation_id": 2**70}],
     ids=str,
 )  # fmt: skip
 def test_wrong_arguments_of_a_request_raise(changes):
@@ -325,7 +351,7 @@ def test_calls_outside_of_a_model_say_so():
             call()
 
 
-def test_wrong_arguments_of_the_logger_raise():
+def test_wrong_arguments_of_functions_raise():
     for call in (
         lambda: pb_utils.Logger.log_info(3),
         lambda: pb_utils.Logger.log("x", 3),
@@ -333,6 +359,23 @@ def test_wrong_arguments_of_the_logger_raise():
     ):
         with pytest.raises(TypeError):
             call()
+    for call in (
+        lambda: pb_utils.load_model(3),
+        lambda: pb_utils.load_model("n", {}),
+        lambda: pb_utils.load_model("n", files={3: b""}),
+        lambda: pb_utils.unload_model(None),
+        lambda: pb_utils.is_model_ready("n", 1),
+        lambda: pb_utils.MetricFamily(1, "d", pb_utils.MetricFamily.COUNTER),
+        lambda: pb_utils.MetricFamily("n", None, pb_utils.MetricFamily.COUNTER),
+        lambda: pb_utils.MetricFamily("n", "d", 0),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    with pytest.raises(pb_utils.TritonModelException) as error:
+        pb_utils.load_model("n", files=["x"])
+    assert str(error.value) == (
+        "failed to load model 'n', files should be a dictionary of file paths and file contents"
+    )
     assert pb_utils.Logger.LogLevel.VERBOSE == pb_utils.Logger.VERBOSE == 3
 
 

@@ -110,7 +110,7 @@ async def test_a_worker_that_dies_is_replaced_with_all_its_models(serve, childre
         assert f"Stub process '{name}' is not healthy. (exit status 7)" in caplog.messages
 
 
-async def test_an_execution_that_takes_too_long_ends_the_worker(serve, children):
+async def test_an_execution_that_takes_too_long_ends_the_worker(serve, children, caplog):
     limit = 'parameters { key: "EXECUTE_TIMEOUT_SECONDS" value { string_value: "1" } }'
     a = await serve(SAYS, limit, mode=SHARED, name="a", datatype="BYTES")
     b = await serve(SAYS, mode=SHARED, name="b", datatype="BYTES")
@@ -121,6 +121,9 @@ async def test_an_execution_that_takes_too_long_ends_the_worker(serve, children)
 
     await until(lambda: children() and children() != [first])
     assert await said(b, "os.getpid()") == str(children()[0])
+    why = "signal 9, SIGKILL of the server: 'a_0' has not come back from execute within 1 seconds"
+    for name in ("a_0", "b_0"):
+        assert f"Stub process '{name}' is not healthy. ({why})" in caplog.messages
 
 
 async def test_a_model_that_is_unloaded_finalizes_and_the_others_go_on(serve, folder, children):

@@ -55,9 +55,12 @@ def test_a_tensor_needs_a_name_and_an_array():
         pb_utils.TritonModelException, match=r"^Tensor name cannot be an empty string\.$"
     ):
         pb_utils.Tensor("", np.zeros(1))
-    for arguments in (("t", [1]), (3, np.zeros(1)), ("t", np.float32(1))):
+    for arguments in (("t", [1]), (3, [1]), ("t", np.float32(1))):
         with pytest.raises(TypeError, match="takes the name"):
             pb_utils.Tensor(*arguments)
+    for name in (3, None, b"\xff"):
+        with pytest.raises(TypeError, match=r"^Tensor\(\): the name "):
+            pb_utils.Tensor(name, np.zeros(1))
 
 
 def test_bf16_has_no_numpy_form():

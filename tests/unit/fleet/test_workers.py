@@ -1,123 +1,17 @@
-"""Several workers in one process: real servers and channels, no other process and no port.
-
-Each worker has a manager over the same folders, and a backend of its own that a test can let fail.
-"""
+"""What clients ask of one worker, or change through it, holds for all of them."""
 
 import asyncio
 import os
-import socket
-from types import SimpleNamespace
 
 import pytest
 
-import core
 from core.errors import CoreError, Kind
-from core.fleet.channel import open_channel
-from core.fleet.exchange import Exchange
-from core.fleet.member import Member
-from core.fleet.relay import Relay
-from core.options import Options
-from core.server import Server
 
 CONFIG = """
 backend: "test"
 input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
 output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
 """
-
-
-class Switched(core.Model):
-    def load(self):
-        if self.name in self.backend.refused:
-            raise RuntimeError("no memory here")
-        self.backend.loads.append(self.name)
-
-
-class Identity(core.ModelInstance):
-    def execute(self, batch):
-        return {"y": batch["x"]}
-
-
-class Fleet:
-    """The supervisor's relay, and the workers on the other ends of its channels."""
-
-    def __init__(self, **options):
-        self.options = options
-        self.exchange = Exchange(patience_s=0.2)
-        self.relay = Relay(self.exchange, {})
-        self.workers = {}
-        self.all = []  # those that have been replaced too
-
-    async def start(self, numbers):
-        operation = self.exchange.begin(numbers)
-        for number in numbers:
-            await self.connect(number, operation.number)
-            self.exchange.join(number)
-        starts = [self.begin(number) for number in numbers]
-        await asyncio.gather(*starts)
-        self.exchange.end(operation)
-        self.relay.complete = True
-
-    async def connect(self, number, operation):
-        ours, theirs = socket.socketpair()
-        channel = await open_channel(ours)
-        self.exchange.connect(number, channel.send)
-        member = await Member.of(theirs, number, 2, operation)
-
-        async def listen():
-            while (message := await channel.receive()) is not None:
-                self.relay.received(number, message)
-
-        backend = core.Backend(instance=Identity, model=Switched)
-        backend.refused, backend.loads = set(), []
-        options = Options.defaults(workers=2, exit_on_error=False, **self.options)
-        server = Server(options, find_backend=lambda name: backend, member=member)
-        listener = asyncio.get_running_loop().create_task(listen())
-        self.workers[number] = SimpleNamespace(
-            server=server, member=member, backend=backend, channel=channel, listener=listener
-        )
-        self.all.append(self.workers[number])
-        return self.workers[number]
-
-    async def begin(self, number):
-        worker = self.workers[number]
-        await worker.member.starting(worker.server.start())
-        operation = self.exchange._operations.get(worker.member._start)
-        if operation is not None:
-            operation.ended(number)
-
-    def die(self, number):
-        """The worker ends without a word."""
-        self.exchange.leave(number)
-
-    def management(self, number):
-        return self.workers[number].server.management
-
-    async def close(self):
-        self.relay.close()
-        for worker in self.all:
-            await worker.server.stop(5)
-            worker.channel.close()
-            await worker.member.end.wait()
-            await worker.member.close()
-            worker.listener.cancel()
-
-
-@pytest.fixture
-async def start(folder):
-    fleets = []
-
-    async def made(**options):
-        fleet = Fleet(
-            **{"model_repository": [str(folder.path)], "model_control_mode": "explicit", **options}
-        )
-        fleets.append(fleet)
-        await fleet.start([1, 2])
-        return fleet
-
-    yield made
-    for fleet in fleets:
-        await fleet.close()
 
 
 def states(index):
@@ -194,10 +88,10 @@ async def test_what_no_worker_can_load_fails_with_the_text_of_one_server(start, 
     assert "worker" not in caught.value.message
 
 
-async def test_at_the_start_too_what_one_worker_cannot_load_none_serves(start, folder):
+async def test_at_the_start_too_what_one_worker_cannot_load_none_serves(new_fleet, folder):
     folder.model("good", config=CONFIG)
     folder.model("m", config=CONFIG)
-    fleet = Fleet(model_repository=[str(folder.path)])
+    fleet = new_fleet(model_repository=[str(folder.path)])
     operation = fleet.exchange.begin([1, 2])
     for number in (1, 2):
         worker = await fleet.connect(number, operation.number)
@@ -384,23 +278,6 @@ async def test_sequences_that_keep_their_connection_are_served(start, folder):
     await fleet.management(1).load("s", {})
 
     assert fleet.workers[2].server.model_ready("s")
-
-
-async def test_a_model_that_loads_another_while_it_is_loaded_is_refused(start, folder):
-    fleet = await start()
-    worker = fleet.workers[1]
-    refusal = []
-
-    async def load_another():
-        try:
-            await worker.server.load("other")
-        except CoreError as error:
-            refusal.append(error)
-
-    await worker.member.starting(load_another())
-
-    assert refusal[0].kind is Kind.UNAVAILABLE
-    assert "while models are being loaded" in refusal[0].message
 
 
 async def test_without_a_supervisor_questions_and_loads_end(start, folder):

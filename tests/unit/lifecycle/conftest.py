@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import core
+from core.errors import CoreError
 from core.lifecycle import ModelManager
 from core.options import Options
 from core.request import InferenceRequest
@@ -204,3 +205,25 @@ async def manage(folder, backend, ticker):
         thread.join(10)  # an instance's thread tells that it has closed a moment before it ends
     assert set(threading.enumerate()) <= threads
     assert backend.diary.count("open backend") == backend.diary.count("close backend")
+
+
+@pytest.fixture
+def refusal():
+    """The CoreError with which something that is awaited is refused."""
+
+    async def refusal(awaitable):
+        with pytest.raises(CoreError) as error:
+            await awaitable
+        return error.value
+
+    return refusal
+
+
+@pytest.fixture
+async def started(manage):
+    async def start(mode="explicit", **options):
+        manager = manage(mode, **options)
+        await manager.start()
+        return manager
+
+    return start

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from typing import ClassVar
 
+from backend_python.api.arguments import text
+
 
 class ErrorCode(enum.IntEnum):
     """The codes of an error; the server maps them to statuses of its protocols."""
@@ -38,13 +40,11 @@ class TritonError:
     CANCELLED: ClassVar = ErrorCode.CANCELLED
 
     def __init__(self, message: str, code: ErrorCode = ErrorCode.INTERNAL):
-        if not isinstance(message, str):
-            raise TypeError(f"TritonError: message must be a str, found {type(message)}")
         if not isinstance(code, ErrorCode):
             raise TypeError(
                 f"TritonError: code must be one of TritonError.UNKNOWN … CANCELLED, found {code!r}"
             )
-        self._message = message
+        self._message = text("TritonError: message", message)
         self._code = code
 
     def code(self) -> ErrorCode:

@@ -6,6 +6,7 @@ import enum
 import sys
 from typing import ClassVar
 
+from backend_python.api.arguments import text
 from backend_python.api.host import current
 
 
@@ -51,7 +52,6 @@ Logger.LogLevel = LogLevel  # type: ignore[attr-defined]  # named so in Triton
 
 
 def _write(message: str, level: LogLevel) -> None:
-    if not isinstance(message, str):
-        raise TypeError(f"the logger takes a str, found {type(message)}")
+    line = text("Logger: message", message)
     caller = sys._getframe(2)
-    current().log(level, caller.f_code.co_filename, caller.f_lineno, message)
+    current().log(level, caller.f_code.co_filename, caller.f_lineno, line)

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any, ClassVar, SupportsFloat
 
+from backend_python.api.arguments import text
 from backend_python.api.errors import TritonModelException
 from backend_python.api.host import Host, current
 
@@ -34,12 +35,17 @@ class MetricFamily:
                 f"found {kind!r}"
             )
         self._kind = kind
+        about = {
+            "name": text("MetricFamily: name", name),
+            "description": text("MetricFamily: description", description),
+            "kind": kind.name.lower(),
+        }
         host = current()
         self._number: int = _ask(
             host,
             "creating MetricFamily",
             "metric_family",
-            {"name": name, "description": description, "kind": kind.name.lower()},
+            about,
             prefix="Error when ",
         )
         self._host = host

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 
+from backend_python.api.arguments import text
+from backend_python.api.errors import TritonModelException
 from backend_python.api.host import current
 
 
@@ -18,20 +20,33 @@ def load_model(model_name: str, config: str = "", files: dict[str, bytes] | None
     config   its configuration as JSON in place of config.pbtxt
     files    {"file:1/model.onnx": content} in place of the model's folder; needs config
     """
+    name = text("load_model: model_name", model_name)
+    config = text("load_model: config", config)
+    if files is not None and not isinstance(files, dict):
+        raise TritonModelException(
+            f"failed to load model '{name}', files should be a dictionary of file paths and file "
+            "contents"
+        )
     encoded = {
-        path: b2a_base64(content, newline=False).decode() for path, content in (files or {}).items()
+        text("load_model: a path of files", path): _base64(content)
+        for path, content in (files or {}).items()
     }
-    current().call("load_model", {"name": model_name, "config": config, "files": encoded})
+    current().call("load_model", {"name": name, "config": config, "files": encoded})
+
+
+def _base64(content: bytes | str) -> str:
+    data = content.encode() if isinstance(content, str) else content
+    return b2a_base64(data, newline=False).decode()
 
 
 def unload_model(model_name: str, unload_dependents: bool = False) -> None:
     """Begin to unload a model; returns before it is gone."""
-    current().call(
-        "unload_model", {"name": model_name, "unload_dependents": bool(unload_dependents)}
-    )
+    name = text("unload_model: model_name", model_name)
+    current().call("unload_model", {"name": name, "unload_dependents": bool(unload_dependents)})
 
 
 def is_model_ready(model_name: str, model_version: str = "") -> bool:
     """Whether a model can serve; of its newest version if none is named."""
-    answer = current().call("is_model_ready", {"name": model_name, "version": model_version})
-    return bool(answer)
+    name = text("is_model_ready: model_name", model_name)
+    version = text("is_model_ready: model_version", model_version)
+    return bool(current().call("is_model_ready", {"name": name, "version": version}))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any
 
+from backend_python.api.arguments import number, text
 from backend_python.api.errors import TritonError, TritonModelException
 from backend_python.api.host import Answers, Host, Key, current
 from backend_python.api.iterator import ResponseIterator
@@ -39,7 +40,7 @@ class PreferredMemory:
 
     def __init__(self, preferred_memory_type: MemoryType, preferred_device_id: int = 0):
         self.memory_type = MemoryType(preferred_memory_type)
-        self.device_id = preferred_device_id
+        self.device_id = number("PreferredMemory: device id", preferred_device_id, -(2**63), 2**63)
 
 
 class InferenceTrace:
@@ -111,29 +112,29 @@ class InferenceRequest:
             if value is None:
                 raise TypeError(f"InferenceRequest: {name} is missing")
         assert inputs is not None and requested_output_names is not None
-        assert model_name is not None
-        _check("request_id", request_id, str)
-        _check("model_name", model_name, str)
-        _check("model_version", model_version, int)
+        request_id = text("InferenceRequest: request_id", request_id)
+        model_name = text("InferenceRequest: model_name", model_name)
+        model_version = number("InferenceRequest: model_version", model_version, -(2**63), 2**63)
         _check("preferred_memory", preferred_memory, (PreferredMemory, type(None)))
         _check("trace", trace, (InferenceTrace, type(None)))
-        _check_number("flags", flags, 2**32)
-        _check_number("timeout", timeout, 2**64)
         if not isinstance(correlation_id, str):
             if isinstance(correlation_id, bool) or not isinstance(correlation_id, int):
                 raise TritonModelException("Correlation ID must be integer or string")
-            _check_number("correlation_id", correlation_id, 2**64)
+            correlation_id = number("InferenceRequest: correlation_id", correlation_id, 0, 2**64)
         asked = f"for request with id '{request_id}' and model name '{model_name}'"
         for tensor in inputs:
             if tensor is None:
                 raise TritonModelException(f"Input tensor {asked} should not be empty.")
             _check("inputs, a list of Tensor,", tensor, Tensor)
-        if isinstance(requested_output_names, str):
-            raise TypeError("InferenceRequest: requested_output_names must be a list, found a str")
-        for name in requested_output_names:
-            _check("requested_output_names, a list of str,", name, str)
-            if not name:
-                raise TritonModelException(f"Requested output name {asked} should not be empty.")
+        if isinstance(requested_output_names, (str, bytes, bytearray)):
+            raise TypeError(
+                "InferenceRequest: requested_output_names must be a list, "
+                f"found a {type(requested_output_names).__name__}"
+            )
+        what = "InferenceRequest: requested_output_names, a list of str,"
+        outputs = frozenset(text(what, name) for name in requested_output_names)
+        if "" in outputs:
+            raise TritonModelException(f"Requested output name {asked} should not be empty.")
         self._host = None
         self._key = (None, 0)
         self._sender = None
@@ -142,9 +143,9 @@ class InferenceRequest:
         self._request_id = request_id
         self._correlation_id = correlation_id
         self._inputs = list(inputs)
-        self._outputs = frozenset(requested_output_names)
-        self._flags = flags
-        self._timeout = timeout
+        self._outputs = outputs
+        self._flags = number("InferenceRequest: flags", flags, 0, 2**32)
+        self._timeout = number("InferenceRequest: timeout", timeout, 0, 2**64)
         self._trace = trace or InferenceTrace()
         self._parameters = "" if parameters is None else parameters_json(parameters)
         self.model_name = model_name
@@ -226,8 +227,7 @@ class InferenceRequest:
         return self._flags
 
     def set_flags(self, flags: int) -> None:
-        _check_number("flags", flags, 2**32)
-        self._flags = flags
+        self._flags = number("InferenceRequest: flags", flags, 0, 2**32)
 
     def timeout(self) -> int:
         return self._timeout
@@ -312,11 +312,6 @@ async def _only(answers: Answers) -> InferenceResponse | ResponseIterator:
 def _check(name: str, value: Any, expected: type | tuple[type, ...]) -> None:
     if not isinstance(value, expected):
         raise TypeError(f"InferenceRequest: {name} must not have a {type(value)}")
-
-
-def _check_number(name: str, value: Any, below: int) -> None:
-    if not isinstance(value, SupportsIndex) or not 0 <= value.__index__() < below:
-        raise TypeError(f"InferenceRequest: {name} must be from 0 to {below - 1}, found {value!r}")
 
 
 def _none() -> InferenceResponse:

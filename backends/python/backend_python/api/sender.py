@@ -47,16 +47,20 @@ class InferenceResponseSender:
         return self._host.is_cancelled(self._key)
 
     def _check(self, response: InferenceResponse | None, flags: int) -> None:
+        """TritonModelException, in the order in which Triton looks."""
         if flags not in (0, TRITONSERVER_RESPONSE_COMPLETE_FINAL):
             raise TritonModelException("Unable to send response. Unsupported flag provided.")
-        if self._closed:
-            raise TritonModelException("Unable to send response. Response sender has been closed.")
         if response is None and not flags:
             raise TritonModelException(
                 "Inference Response object must be provided when the response flags is set to zero."
             )
-        if self._decoupled:
-            return
+        if not self._decoupled:
+            self._check_only(response)
+        if self._closed:
+            raise TritonModelException("Unable to send response. Response sender has been closed.")
+
+    def _check_only(self, response: InferenceResponse | None) -> None:
+        """A model that is not decoupled sends one response."""
         if response is not None and self._sent:
             raise TritonModelException(
                 "Unable to send response. Non-decoupled model cannot send more than one response."

@@ -9,6 +9,7 @@ import numpy as np
 
 from backend_python import strings
 from backend_python.api import datatypes
+from backend_python.api.arguments import text
 from backend_python.api.datatypes import BF16, BYTES
 from backend_python.api.errors import TritonModelException
 
@@ -39,7 +40,7 @@ class Tensor:
 
     def __init__(self, name: str, numpy_array: Array, /):
         if type(numpy_array) is not np.ndarray or type(name) is not str:
-            _check_types(name, numpy_array)
+            name = _checked(name, numpy_array)
         if not name:
             raise TritonModelException("Tensor name cannot be an empty string.")
         number = _NUMBERS.get(numpy_array.dtype) or datatypes.number_of(numpy_array.dtype)
@@ -88,8 +89,7 @@ class Tensor:
     @staticmethod
     def from_dlpack(name: str, tensor: Any, /) -> Tensor:
         """A tensor that shares the memory of a DLPack capsule or an object with `__dlpack__`."""
-        if not isinstance(name, str):
-            raise TypeError(f"from_dlpack() takes the name as a str, found {type(name)}")
+        name = text("from_dlpack(): the name", name)
         if not name:
             raise TritonModelException("Tensor name cannot be an empty string.")
         if isinstance(tensor, Tensor):
@@ -179,9 +179,11 @@ class Tensor:
         return f"Tensor({self._name!r}, datatype {self._number}, shape {self.shape()})"
 
 
-def _check_types(name: Any, array: Any) -> None:
-    if not isinstance(name, str) or not isinstance(array, np.ndarray):
+def _checked(name: Any, array: Any) -> str:
+    """The name. TypeError if one of them is of a wrong type."""
+    if not isinstance(array, np.ndarray):
         raise TypeError(
             "Tensor() takes the name (str) and a numpy.ndarray, "
             f"found {type(name)} and {type(array)}"
         )
+    return text("Tensor(): the name", name)

@@ -17,10 +17,11 @@ from backend_python.server.template import Command
 
 _PACKAGE = Path(backend_python.__file__).parent
 _ALONE = _PACKAGE / "child" / "alone.py"
-# For bash: activate, folder of programs, folder of libraries, command. What was packed elsewhere may
-# still name its old place. Libraries come last, since bash itself is to run with the system's.
+# For bash: activate, folder of programs, folder of libraries, command. How activate ends says nothing: it
+# is what the last script of a package has ended with. What was packed elsewhere may still name its old
+# place. Libraries come last, since bash itself is to run with the system's.
 _ACTIVATED = """
-source "$0" || exit
+source "$0"
 export PATH="$1:$PATH"
 [ -z "${VIRTUAL_ENV-}" ] || export VIRTUAL_ENV="${1%/bin}"
 [ -z "$2" ] || export LD_LIBRARY_PATH="$2${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"

@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import sys
-import tarfile
 import threading
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,7 @@ from backend_python.environments.interpreter import Interpreter
 from backend_python.environments.settings import EnvironmentSettings
 
 _EXPECTED = (
-    "expected an archive of conda-pack (.tar.gz), the folder of an environment, or a Python "
+    "expected an archive of conda-pack (.tar.gz, .zip), the folder of an environment, or a Python "
     "interpreter"
 )
 
@@ -70,7 +69,7 @@ class Maker:
         if _is_archive(found):
             return self._of_archive(found)
         if not os.access(found, os.X_OK):
-            raise Unusable(f"is no archive that tar could read, and no program; {_EXPECTED}")
+            raise Unusable(f"is no archive of a kind that is known, and no program; {_EXPECTED}")
         return Interpreter(str(found))
 
     def _of_archive(self, file: Path) -> Interpreter:
@@ -98,7 +97,7 @@ def _place(path: str) -> Path:
 
 def _is_archive(file: Path) -> bool:
     try:
-        return tarfile.is_tarfile(file)
+        return archive.is_archive(file)
     except OSError as error:
         raise Unusable(f"cannot be read: {error}") from None
 

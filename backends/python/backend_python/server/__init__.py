@@ -12,7 +12,8 @@ printed.py     what its model prints
 connection.py  the same child from the loop, once it runs: batches out, answers in
 outbox.py      what is on its way to it
 readiness.py   what its model says of its readiness
-active.py      which batches it has · requests.py  a batch as a message
+executions.py  the batches that it has, and what becomes of them · active.py  one of them ·
+               answers.py  what it tells of answers · requests.py  a batch as a message
 inprocess.py   without a child: EXECUTION_MODE thread and inline · local.py  what its calls become ·
                handover.py  its batches · tensors.py  core's tensors as the model's, and back
 nested.py      the calls of other models that a child makes · bls.py  what they become

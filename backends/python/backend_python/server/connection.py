@@ -1,35 +1,31 @@
 """The server's end of a channel once the model runs. Loop thread only.
 
-A batch costs one send and one wake-up: `begin` writes EXECUTE itself, and the reader callback hands the
-answers of EXECUTED to the batch before it tells that the execution is over.
+A batch costs one send and one wake-up: `begin` writes EXECUTE itself, and the reader callback gives what
+comes to `executions`, which hands the answers of EXECUTED to the batch before it tells that it is over.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
-from functools import partial
 from typing import Any
 
-from backend_python import layout, protocol
+from backend_python import protocol
 from backend_python.arena import ALIGNMENT
 from backend_python.protocol import Frame, ProtocolError
-from backend_python.server.active import AHEAD, Active, Done, Took, behind_the_first
-from backend_python.server.answers import Remembered, give
-from backend_python.server.errors import failed, unhealthy
+from backend_python.server.active import AHEAD, Active, Done
+from backend_python.server.errors import unhealthy
+from backend_python.server.executions import Executions
 from backend_python.server.nested import NestedCalls
 from backend_python.server.outbox import Outbox
 from backend_python.server.process import Process
 from backend_python.server.readiness import Readiness
 from backend_python.server.requests import COPIED_ON_THE_LOOP, Encoder, Parts, write
 from core.batch import Batch
-from core.errors import CoreError
 from core.native.arrays import joined
 from core.native.frames import message
-from core.tensor import Tensor
 
 logger = logging.getLogger("core")
 
@@ -37,7 +33,7 @@ _RELEASES = 64  # regions that the child's arena may be short of before it is to
 
 
 class Connection:
-    """Sends batches and hands out answers until the child dies or `detach` is called.
+    """Sends batches and takes answers until the child dies or `detach` is called.
 
     died     called once the child is not to be used any more
     again    called for each batch that the child has not begun, when it has ended
@@ -62,26 +58,22 @@ class Connection:
     ):
         self.process = process
         self._loop = loop
-        self._decoupled = decoupled
         self._died = died
         self._again = again
         self._ahead = ahead
-        self._number = 0
-        self._active: dict[int, Active] = {}
+        self.executions = Executions(
+            process, loop, decoupled, self._cancel, self._go, self._tell_ahead
+        )
         self._behind: dict[int, Active] = {}  # of a dying child, which may not have begun them
-        self._layouts = Remembered()
         self._encoder = Encoder(outputs, states)
-        self._finished: deque[Done] = deque()  # executions that are over, not told yet
-        self._took = Took()
         self._copying = False  # a batch, on a thread
         self.alive = True
         self.detached = False
-        self.worked = False  # whether it has executed anything
         self.was_busy = False  # when it was detached: the child executed or computed something
-        self.readiness = Readiness(process.name, self._send, lambda: self.executing() is not None)
+        self.readiness = Readiness(process.name, self._send, self._executes)
         self.ended: Future[None] = Future()  # of a child that has been ended, not of a detached one
         self._nested = NestedCalls(
-            server, process, loop, self._send, self._send_tensors, self._trace_of
+            server, process, loop, self._send, self._send_tensors, self.executions.trace_of
         )
         process.sock.setblocking(False)
         self._outbox = Outbox(process.sock, loop)
@@ -91,14 +83,12 @@ class Connection:
         loop.call_soon(self._take_frames)  # what came with the answer to INITIALIZE
 
     def _tell_ahead(self) -> None:
-        self._ahead(AHEAD if self._took.short and self.alive and not self._copying else 1)
+        self._ahead(AHEAD if self.executions.short and self.alive and not self._copying else 1)
 
     def begin(self, batch: Batch, done: Done) -> None:
         """Run a batch; done(None) when the child's execute has returned, or the child has died."""
         parts = self._encoder.batch(batch.requests)
-        self._number += 1
-        number = self._number
-        active = self._active[number] = Active(number, batch, done, self._cancel)
+        active = self.executions.begin(batch, done)
         inputs = self.process.inputs
         if parts.size <= COPIED_ON_THE_LOOP:
             self._execute(active, parts, None)
@@ -125,7 +115,7 @@ class Connection:
         """Stop listening: the channel goes back to a thread that may block."""
         if self.alive:
             self.detached = True
-            self.was_busy = self.executing() is not None or self.readiness.waits
+            self.was_busy = self._executes() or self.readiness.waits
             self.readiness.close()
             self._nested.close(telling=True)
             self._outbox.flush()
@@ -136,20 +126,19 @@ class Connection:
             self.process.sock.setblocking(True)
             self.process.write = self.process.write_now
 
-    def executing(self) -> int | None:
-        """The number of the batch that the child is to execute now; None if there is none."""
-        return next((n for n, one in self._active.items() if one.done is not None), None)
-
     def end(self, reason: str) -> None:
         """End the child: it is stuck."""
         logger.error("'%s' %s; it is killed", self.process.name, reason)
-        self._lost()
+        self._lost(f"'{self.process.name}' {reason}")
 
     def fail_all(self) -> None:
         """Nobody will use the child any more: whoever waits for it gets an error."""
-        self._fail(self._behind)
-        self._fail(self._active)
-        self._tell_finished()
+        self._fail_behind()
+        self.executions.fail_all(unhealthy(self.process.name))
+        self.executions.tell_finished()
+
+    def _executes(self) -> bool:
+        return self.executions.current() is not None
 
     # sending -----------------------------------------------------------------
 
@@ -179,14 +168,13 @@ class Connection:
         place = protocol.PLACE.pack(offset, size)
         content = [place, fixed, parts.layout, parts.fields, inline]
         whole = message(kind, number, released, content)
-        if kind == protocol.EXECUTE and (self._outbox.together > 1 or len(self._active) > 1):
+        if kind == protocol.EXECUTE and (self._outbox.together > 1 or len(self.executions) > 1):
             self._outbox.hold(whole)
         else:
             self._outbox.write(whole)
 
     def _cancel(self, number: int, i: int) -> None:
-        active = self._active.get(number)
-        if self.alive and active is not None and i in active.open:
+        if self.alive:
             self._send(protocol.CANCEL, number, protocol.INDEX.pack(i))
 
     # receiving ---------------------------------------------------------------
@@ -211,22 +199,18 @@ class Connection:
                 self._handle(frame)
         except Exception as error:  # nothing that a child sends may harm the server
             logger.error("'%s' sent what is no message: %r", self.process.name, error)
-            self._lost()
-        self._tell_finished()
-
-    def _tell_finished(self) -> None:
-        """Executions are over. Not while a frame is handled: the pipeline may begin the next."""
-        while self._finished:
-            self._finished.popleft()(None)
+            self._lost(f"'{self.process.name}' sent what is no message")
+        self.executions.tell_finished()
 
     def _handle(self, frame: Frame) -> None:
         kind = frame.kind
         if kind == protocol.EXECUTED:
-            self._executed(frame)
+            self.executions.executed(frame)
         elif kind == protocol.RESPOND:
-            self._respond(frame)
+            self.executions.respond(frame)
+            self._release()
         elif kind == protocol.FAILED:
-            self._failed(frame)
+            self.executions.failed(frame)
         elif kind == protocol.LOG:
             self.process.log(frame)
         elif kind == protocol.CALL:
@@ -243,142 +227,32 @@ class Connection:
         else:
             raise ProtocolError(f"message of kind {kind}")
 
-    def _executed(self, frame: Frame) -> None:
-        """The answers of a batch, or of a decoupled model only that execute has returned."""
-        active = self._active[frame.number]
-        content = frame.content
-        offset, size, start, end = protocol.DONE.unpack_from(content)
-        region, at, stop = self.process.outputs.tensors(content, protocol.DONE.size, offset, size)
-        told = self._layouts.of(content[protocol.DONE.size : stop], size)
-        batch = active.batch
-        batch.compute_start_ns = start
-        batch.compute_end_ns = end
-        if self._took.add(end - start):
-            self._tell_ahead()
-        if len(told.items) != len(batch.requests):
-            raise ProtocolError(f"{len(told.items)} answers to {len(batch.requests)} requests")
-        tensors = told.tensors(region, at)
-        if told.plain and active.whole:
-            batch.respond_all(tensors)
-            active.close()
-        else:
-            self._answer_each(active, told.items, tensors)
-        self._over(frame.number, active)
-
-    def _answer_each(
-        self,
-        active: Active,
-        items: list[layout.Answer | bool | None],
-        tensors: list[list[Tensor]],
-    ) -> None:
-        for i, item in enumerate(items):
-            if i not in active.open:
-                continue  # a response sender was first
-            if isinstance(item, layout.Answer):
-                give(active.batch, i, item, tensors[i], True)
-                active.open.discard(i)  # now: one whose answer makes no sense fails with the child
-            elif item is True:
-                active.open.discard(i)
-                active.batch.reschedule(i)
-            elif item is False:
-                active.batch.defer(i)  # its sender answers later
-            elif not self._decoupled:
-                active.open.discard(i)  # it has no answer, and the pipeline says so
-
-    def _respond(self, frame: Frame) -> None:
-        """One answer of a response sender."""
-        content = frame.content
-        offset, size, i, flags = protocol.ANSWER.unpack_from(content)
-        fixed = protocol.ANSWER.size
-        region, at, stop = self.process.outputs.tensors(content, fixed, offset, size)
-        self._release()
-        active = self._active.get(frame.number)
-        if active is None or i not in active.open:
-            if flags & protocol.ASKS:
-                self._go(frame.number, i)
-            return  # it has had its last answer, as a failure of its batch
-        if flags & protocol.ASKS:
-            # Behind the answers, which the delivery hands over in a turn of its own.
-            request = active.batch.requests[i]
-            self._loop.call_soon(request.when_free, partial(self._go, frame.number, i))
-        told = self._layouts.of(content[fixed:stop], size)
-        (answer,) = told.items
-        final = bool(flags & protocol.FINAL) or not self._decoupled
-        if isinstance(answer, layout.Answer):
-            (tensors,) = told.tensors(region, at)
-            give(active.batch, i, answer, tensors, final)
-        else:
-            final = True
-            active.batch.finish(i)
-        if final:
-            active.open.discard(i)
-        self._forget_if_over(frame.number, active)
-
     def _go(self, number: int, i: int) -> None:
         """The client of a request has room for more answers."""
         self._send(protocol.GO, number, protocol.INDEX.pack(i))
-
-    def _trace_of(self, number: int, i: int) -> Any:
-        """The trace of a request, which calls that belong to it are part of; None once it is over."""
-        active = self._active.get(number)
-        return active.batch.requests[i].trace if active is not None and i in active.open else None
 
     def _release(self) -> None:
         """Tell the child which regions are free, if nothing else has for long."""
         if len(self.process.outputs.released) >= _RELEASES:
             self._send(protocol.RELEASE)
 
-    def _failed(self, frame: Frame) -> None:
-        """execute has raised, or returned what is no answer."""
-        active = self._active.get(frame.number)
-        if active is None:
-            return
-        _, _, start, end = protocol.DONE.unpack_from(frame.content)
-        if active.done is not None:
-            active.batch.compute_start_ns = start
-            active.batch.compute_end_ns = end
-        text = frame.content[protocol.DONE.size :].decode("utf-8", "replace")
-        self._fail_one(active, failed(self.process.name, text))
-        self._over(frame.number, active)
-
-    def _over(self, number: int, active: Active) -> None:
-        """The execution of a batch is over."""
-        self.worked = True
-        self._finish(active)
-        self._forget_if_over(number, active)
-
-    def _finish(self, active: Active) -> None:
-        if active.done is not None:
-            self._finished.append(active.done)
-            active.done = None
-
-    def _forget_if_over(self, number: int, active: Active) -> None:
-        if active.done is None and not active.open:
-            self._active.pop(number, None)
-
-    @staticmethod
-    def _fail_one(active: Active, error: CoreError) -> None:
-        for i in sorted(active.open):
-            active.batch.fail(i, error, failure=True)
-        active.open.clear()
-
     # the end -----------------------------------------------------------------
 
-    def _lost(self) -> None:
-        """The channel is closed, or what comes through it is nonsense: the child must go."""
+    def _lost(self, why: str = "") -> None:
+        """The channel is closed, or there is a reason `why` the child must go."""
         if not self.alive:
             return
         self.alive = False
         self._tell_ahead()
         self._loop.remove_reader(self.process.sock.fileno())
         self._outbox.close()
-        self.process.kill_soon()
+        self.process.kill_soon(why)
         self._nested.close(telling=False)
         self.readiness.close()
-        self._behind = behind_the_first(self._active)
-        self._fail(self._active)
+        self._behind = self.executions.take_behind()
+        self.executions.fail_all(unhealthy(self.process.name))
         self._died()
-        self._tell_finished()
+        self.executions.tell_finished()
 
     def _ended(self) -> None:
         """The process has ended, whether or not something it started holds the channel open."""
@@ -389,17 +263,13 @@ class Connection:
         logger.error("%s (%s)", unhealthy(self.process.name).message, ending)
         self.ended.set_result(None)
         unbegun = {n: self._behind.pop(n) for n in list(self._behind) if n > begun}
-        self._fail(self._behind)  # their answers were under way
-        self._tell_finished()
+        self._fail_behind()  # their answers were under way
+        self.executions.tell_finished()
         for one in unbegun.values():
             done, one.done = one.done, None
             if done is not None:
                 self._again(one.batch, done)
 
-    def _fail(self, batches: dict[int, Active]) -> None:
-        error = unhealthy(self.process.name)
-        failing = list(batches.values())
-        batches.clear()
-        for one in failing:
-            self._fail_one(one, error)
-            self._finish(one)
+    def _fail_behind(self) -> None:
+        failing, self._behind = self._behind, {}
+        self.executions.fail(failing.values(), unhealthy(self.process.name))

@@ -161,7 +161,7 @@ class Keeper:
             model.execute_timeout_s,
             settings.timeout_s,
             child.pid,
-            connection.executing,
+            connection.executions.current,
             connection.end,
         )
         self._health.serves(True)
@@ -183,7 +183,7 @@ class Keeper:
             return
         watch.close()
         self._health.serves(False)
-        if connection.worked:
+        if connection.executions.worked:
             self._backoff.worked()
         connection.ended.add_done_callback(self._ended)
         self._instance.changed()

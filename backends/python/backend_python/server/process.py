@@ -150,9 +150,12 @@ class Process:
         self._child.wait()
         self.close()
 
-    def kill_soon(self) -> None:
-        """End the process, a worker with all its models; `close` is to follow when pidfd tells its end."""
-        self._child.kill()
+    def kill_soon(self, why: str) -> None:
+        """End the process, a worker with all its models; `close` is to follow when pidfd tells its end.
+
+        why   for the log of all of them; "" if it seems to have ended by itself
+        """
+        self._child.kill(why)
 
     def give_up(self) -> None:
         """Nobody needs it any more: who waits for an answer gets Died. Any thread."""
@@ -182,7 +185,7 @@ class Process:
         status = self._child.status
         if status is None:
             return "nobody knows how"
-        return _signal(-status) if status < 0 else f"exit status {status}"
+        return _signal(-status, self._child.killed) if status < 0 else f"exit status {status}"
 
     def log(self, frame: Frame) -> None:
         """Write a LOG frame to the server's log."""
@@ -285,13 +288,15 @@ def too_late(name: str, settings: Settings) -> CoreError:
     )
 
 
-def _signal(number: int) -> str:
-    """A signal that ended a process, in words."""
+def _signal(number: int, why: str) -> str:
+    """A signal that ended a process, in words; `why` if the server has sent it."""
     try:
         name = signal.Signals(number).name
     except ValueError:  # one of those without a name
         return f"signal {number}"
-    hint = ", as the system does when memory runs out" if name == "SIGKILL" else ""
+    hint = ""
+    if name == "SIGKILL":
+        hint = f" of the server: {why}" if why else ", as the system does when memory runs out"
     return f"signal {number}, {name}{hint}"
 
 

@@ -41,9 +41,14 @@ class Tenant:
         """The worker's, after its end."""
         return self._worker.status()
 
-    def kill(self) -> None:
+    @property
+    def killed(self) -> str:
+        """Why the server has killed the worker, for whichever of its instances."""
+        return self._worker.killed()
+
+    def kill(self, why: str = "") -> None:
         """End the worker at once, with all its instances."""
-        self._worker.kill()
+        self._worker.kill(why)
 
     def leave(self) -> None:
         """Nobody needs the instance any more. If it still does something, the worker goes on and the
@@ -117,11 +122,15 @@ class Worker:
             self._over = True
         self._close()
 
-    def kill(self) -> None:
+    def kill(self, why: str) -> None:
         """End it at once, while there is an instance."""
         with self._lock:
             self._over = True
-            self._child.kill()
+            self._child.kill(why)
+
+    def killed(self) -> str:
+        """Why it has been killed, as template.Child tells it."""
+        return self._child.killed
 
     def status(self) -> int | None:
         """How it has ended, as template.Child tells it, while there is an instance."""

@@ -34,6 +34,7 @@ class Child:
     pidfd   readable when the process has ended
     status  its exit status, or the negative number of a signal; None before the end is known, or if
             nobody could tell it
+    killed  why the server has killed it, "" if it has not, or had no reason to tell
     """
 
     leaving = "it is killed"
@@ -43,10 +44,12 @@ class Child:
         self.pid = pid
         self.pidfd = pidfd
         self.status: int | None = None
+        self.killed = ""
         self._report = report  # a pipe, to which the template writes the status
 
-    def kill(self) -> None:
-        """End the process at once; `wait` is to follow."""
+    def kill(self, why: str = "") -> None:
+        """End the process at once; `wait` is to follow. The first reason is remembered."""
+        self.killed = self.killed or why
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 

@@ -1,5 +1,6 @@
 """Environments of this machine's interpreters, and models that run in them."""
 
+import functools
 import json
 import shutil
 import subprocess
@@ -49,6 +50,37 @@ def interpreter(version):
 def _version(python):
     told = subprocess.run([python, "--version"], capture_output=True, text=True, check=False)
     return told.stdout
+
+
+@pytest.fixture(scope="session")
+def python_of():
+    """python_of("3.9") is an interpreter of that version; else the test is skipped."""
+
+    def python_of(version):
+        if (found := interpreter(version)) is None:
+            pytest.skip(f"there is no Python {version} here")
+        return found
+
+    return python_of
+
+
+@pytest.fixture(scope="session")
+def numpy_of(tmp_path_factory):
+    """numpy_of("3.9") is a folder with numpy for that version; else the test is skipped."""
+
+    @functools.cache
+    def numpy_of(version):
+        packages = tmp_path_factory.mktemp("packages") / version
+        # The server's pip brings it: an old Python's may not know the index.
+        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+        command += ["--no-deps", "--no-compile", "--only-binary=:all:"]
+        command += [f"--python-version={version}", f"--target={packages}", "numpy"]
+        brought = subprocess.run(command, capture_output=True, text=True)
+        if brought.returncode:
+            pytest.skip(f"numpy for Python {version} cannot be had: {brought.stderr[-200:]}")
+        return packages
+
+    return numpy_of
 
 
 @pytest.fixture

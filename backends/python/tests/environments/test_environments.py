@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from core import config as configuration
 from core.errors import CoreError
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
-VERSIONS = [v for v in ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14") if v != HERE]
+VERSIONS = [v for v in ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15") if v != HERE]
 
 TWICE = """
     async def execute(self, requests):
@@ -92,25 +91,11 @@ async def test_a_model_runs_in_an_interpreter_of_any_version(serve, of_version, 
 
 
 @pytest.fixture(scope="session")
-def of_version(tmp_path_factory, interpreter, venv):
+def of_version(tmp_path_factory, python_of, numpy_of, venv):
     """of_version("3.9") is an environment of that Python with numpy; else the test is skipped."""
-
-    def made(version):
-        python = interpreter(version)
-        if python is None:
-            pytest.skip(f"there is no Python {version} here")
-        folder = tmp_path_factory.mktemp("version") / version
-        packages = folder.parent / "packages"
-        # The server's pip brings it: an old Python's may not know the index.
-        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-        command += ["--no-deps", "--no-compile", "--only-binary=:all:"]
-        command += [f"--python-version={version}", f"--target={packages}", "numpy"]
-        brought = subprocess.run(command, capture_output=True, text=True)
-        if brought.returncode:
-            pytest.skip(f"numpy for Python {version} cannot be had: {brought.stderr[-200:]}")
-        return venv(folder, python, [packages])
-
-    return made
+    return lambda version: venv(
+        tmp_path_factory.mktemp("version") / version, python_of(version), [numpy_of(version)]
+    )
 
 
 async def test_children_of_one_environment_come_from_one_template(

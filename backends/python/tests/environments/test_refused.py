@@ -9,7 +9,7 @@ from backend_python import backend
 async def test_a_path_that_is_not_there_is_named(runs_in, refused):
     assert await refused(runs_in("/nowhere/env.tar.gz")) == (
         "model 'm': EXECUTION_ENV_PATH '/nowhere/env.tar.gz' does not exist; expected an archive of "
-        "conda-pack (.tar.gz), the folder of an environment, or a Python interpreter"
+        "conda-pack (.tar.gz, .zip), the folder of an environment, or a Python interpreter"
     )
 
 
@@ -29,7 +29,7 @@ async def test_a_file_that_is_neither_archive_nor_program_is_named(tmp_path, run
 
     message = await refused(runs_in(tmp_path / "notes.txt"))
 
-    assert "notes.txt' is no archive that tar could read, and no program; expected" in message
+    assert "notes.txt' is no archive of a kind that is known, and no program; expected" in message
 
 
 async def test_a_program_that_is_no_python_is_named(runs_in, refused):

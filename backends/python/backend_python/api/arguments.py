@@ -1,0 +1,25 @@
+"""Arguments as Triton's own classes take them: text may come as bytes of UTF-8 (so an element of a BYTES
+tensor may name a model), whole numbers as numpy's."""
+
+from __future__ import annotations
+
+from typing import Any, SupportsIndex
+
+
+def text(where: str, value: Any) -> str:
+    """Text that came as str, bytes or bytearray. TypeError, which begins with `where`, for all else."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bytes, bytearray)):
+        try:
+            return value.decode()
+        except UnicodeDecodeError as error:
+            raise TypeError(f"{where} is no UTF-8: {error}") from None
+    raise TypeError(f"{where} must not have a {type(value)}")
+
+
+def number(where: str, value: Any, lowest: int, below: int) -> int:
+    """A whole number from `lowest` to before `below`, of Python or numpy. TypeError, as `text`."""
+    if isinstance(value, SupportsIndex) and lowest <= (found := value.__index__()) < below:
+        return found
+    raise TypeError(f"{where} must be from {lowest} to {below - 1}, found {value!r}")

@@ -1,0 +1,140 @@
+"""What comes out of an archive, and where it goes.
+
+Nothing in the archive is trusted with where it goes: files and folders are made first, then links, so
+that nothing is ever written through a link; and a link that leads out of the folder ends it all.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import IO
+
+from backend_python.environments import Unusable
+
+_MOST_ENTRIES = 2_000_000
+# Bytes of a name: a path that the system does not follow is not checked by following it.
+LONGEST = 1024
+
+
+class Unpacking:
+    """A folder that is filled, entry by entry. Names are as the archive has them; Unusable for those
+    that it should not have.
+
+    root         the folder; there, and empty
+    most_bytes   that all files may hold together
+    """
+
+    def __init__(self, root: str, most_bytes: int):
+        self._root = os.path.realpath(root)
+        self._most = most_bytes
+        self._bytes = 0
+        self._entries = 0
+        self._links: dict[str, str] = {}  # name → target
+
+    def folder(self, entry: str) -> None:
+        if name := self._name(entry):
+            self._folder(name)
+
+    def file(self, entry: str, content: IO[bytes], size: int, runs: bool, time_s: float) -> None:
+        """A file with the first `size` bytes of `content`.
+
+        runs     whether it may be executed
+        time_s   when it was changed last
+        """
+        name = self._named(entry)
+        self._bytes += size
+        if self._bytes > self._most:
+            raise Unusable(
+                f"holds more than {self._most} bytes; "
+                "--backend-config=python,environment-max-byte-size=N allows more"
+            )
+        path = self._new(name)
+        with open(path, "xb") as file:
+            shutil.copyfileobj(content, file, 1 << 20)
+            os.fchmod(file.fileno(), 0o755 if runs else 0o644)
+        os.utime(path, (time_s, time_s))
+
+    def link(self, entry: str, target: str) -> None:
+        """A symbolic link, which `finish` makes."""
+        name = self._named(entry)
+        if os.path.isabs(target) or "\0" in target or _length(target) > LONGEST:
+            raise _leads_out(name, target)
+        self._new(name)
+        self._links[name] = target
+
+    def hard_link(self, entry: str, to: str) -> None:
+        """Another name of a file that came before."""
+        name, target = self._named(entry), _checked(to, entry)
+        if target in self._links:
+            self._new(name)
+            self._links[name] = self._links[target]
+            return
+        found = f"{self._root}/{target}"
+        if target == name or not os.path.isfile(found):
+            raise Unusable(f"entry '{name}' is a link to '{to}', which is no file before it")
+        os.link(found, self._new(name))
+
+    def finish(self) -> None:
+        """All entries have come."""
+        for name, target in self._links.items():
+            path = f"{self._root}/{name}"
+            if os.path.lexists(path):
+                raise Unusable(f"entry '{name}' is a link, and others lie behind it")
+            os.symlink(target, path)
+        for name, target in self._links.items():  # they may lead over each other
+            end = os.path.realpath(f"{self._root}/{name}")
+            if end != self._root and not end.startswith(f"{self._root}/"):
+                raise _leads_out(name, target)
+
+    def _name(self, entry: str) -> str:
+        """Of the next entry; "" for the folder itself."""
+        self._entries += 1
+        if self._entries > _MOST_ENTRIES:
+            raise Unusable(f"has more than {_MOST_ENTRIES} entries")
+        return _checked(entry, entry)
+
+    def _named(self, entry: str) -> str:
+        if name := self._name(entry):
+            return name
+        raise Unusable(f"entry '{entry}' has no name")
+
+    def _folder(self, name: str) -> None:
+        try:
+            os.makedirs(f"{self._root}/{name}", 0o755, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise Unusable(f"entry '{name}' is a folder, and another is a file there") from None
+
+    def _new(self, name: str) -> str:
+        """The path of a new file; one of that name that came before gives way."""
+        parent = os.path.dirname(name)
+        if parent:
+            self._folder(parent)
+        path = f"{self._root}/{name}"
+        if os.path.isdir(path):
+            raise Unusable(f"entry '{name}' is a file, and another is a folder there")
+        if os.path.lexists(path):
+            os.unlink(path)
+        self._links.pop(name, None)
+        return path
+
+
+def _checked(name: str, entry: str) -> str:
+    """A name in the archive without ".", relative to its top; "" for the top itself."""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if name.startswith("/") or ".." in parts or "\0" in name:
+        raise Unusable(f"entry '{entry}' lies outside of it")
+    if _length(name) > LONGEST:
+        raise Unusable(f"entry '{entry[:80]}…' has a name of more than {LONGEST} bytes")
+    return "/".join(parts)
+
+
+def _length(text: str) -> int:
+    return len(text.encode("utf-8", "surrogateescape"))
+
+
+def _leads_out(name: str, target: str) -> Unusable:
+    return Unusable(
+        f"entry '{name}' is a link to '{target[:200]}', outside of the archive; "
+        "an environment with such links can be used as a folder"
+    )

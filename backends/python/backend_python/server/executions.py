@@ -1,0 +1,213 @@
+"""The batches that a child has, and what it tells of them. Loop thread only.
+
+Connection ─► begin; EXECUTED, RESPOND, FAILED ─► [Executions] ─► answers to requests, `done` of batches
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from backend_python import layout, protocol
+from backend_python.protocol import Frame, ProtocolError
+from backend_python.server.active import Active, Done, Took, behind_the_first
+from backend_python.server.answers import Remembered, give
+from backend_python.server.errors import failed
+from backend_python.server.process import Process
+from core.batch import Batch
+from core.errors import CoreError
+from core.tensor import Tensor
+
+Tell = Callable[[int, int], None]
+
+
+class Executions:
+    """Batches by their numbers. Those that are over are told of by `tell_finished` alone.
+
+    cancel   tells the child that a request is cancelled: number, index
+    go       tells it that the client of one has room for more answers: number, index
+    paced    told when `short` is another
+    """
+
+    def __init__(
+        self,
+        process: Process,
+        loop: asyncio.AbstractEventLoop,
+        decoupled: bool,
+        cancel: Tell,
+        go: Tell,
+        paced: Callable[[], None],
+    ):
+        self.worked = False  # whether the child has executed anything
+        self._process = process
+        self._loop = loop
+        self._decoupled = decoupled
+        self._cancel = cancel
+        self._go = go
+        self._paced = paced
+        self._number = 0
+        self._active: dict[int, Active] = {}
+        self._layouts = Remembered()
+        self._finished: deque[Done] = deque()  # executions that are over, not told yet
+        self._took = Took()
+
+    def __len__(self) -> int:
+        return len(self._active)
+
+    @property
+    def short(self) -> bool:
+        """Whether they are so short that the next should be there when one is over."""
+        return self._took.short
+
+    def begin(self, batch: Batch, done: Done) -> Active:
+        """A batch that the child gets; done(None) when its execution is over."""
+        self._number += 1
+        active = self._active[self._number] = Active(self._number, batch, done, self.cancelled)
+        return active
+
+    def current(self) -> int | None:
+        """The number of the batch that the child is to execute now; None if there is none."""
+        return next((n for n, one in self._active.items() if one.done is not None), None)
+
+    def cancelled(self, number: int, i: int) -> None:
+        """Nobody waits for the answer to a request any more."""
+        active = self._active.get(number)
+        if active is not None and i in active.open:
+            self._cancel(number, i)
+
+    def trace_of(self, number: int, i: int) -> Any:
+        """The trace of a request, which calls that belong to it are part of; None once it is over."""
+        active = self._active.get(number)
+        return active.batch.requests[i].trace if active is not None and i in active.open else None
+
+    def tell_finished(self) -> None:
+        """Executions are over. Not while a frame is handled: the pipeline may begin the next."""
+        while self._finished:
+            self._finished.popleft()(None)
+
+    # what the child tells: raises for what makes no sense -----------------------
+
+    def executed(self, frame: Frame) -> None:
+        """The answers of a batch, or of a decoupled model only that execute has returned."""
+        active = self._active[frame.number]
+        content = frame.content
+        offset, size, start, end = protocol.DONE.unpack_from(content)
+        region, at, stop = self._process.outputs.tensors(content, protocol.DONE.size, offset, size)
+        told = self._layouts.of(content[protocol.DONE.size : stop], size)
+        batch = active.batch
+        batch.compute_start_ns = start
+        batch.compute_end_ns = end
+        if self._took.add(end - start):
+            self._paced()
+        if len(told.items) != len(batch.requests):
+            raise ProtocolError(f"{len(told.items)} answers to {len(batch.requests)} requests")
+        tensors = told.tensors(region, at)
+        if told.plain and active.whole:
+            batch.respond_all(tensors)
+            active.close()
+        else:
+            self._answer_each(active, told.items, tensors)
+        self._over(frame.number, active)
+
+    def respond(self, frame: Frame) -> None:
+        """One answer of a response sender."""
+        content = frame.content
+        offset, size, i, flags = protocol.ANSWER.unpack_from(content)
+        fixed = protocol.ANSWER.size
+        region, at, stop = self._process.outputs.tensors(content, fixed, offset, size)
+        active = self._active.get(frame.number)
+        if active is None or i not in active.open:
+            if flags & protocol.ASKS:
+                self._go(frame.number, i)
+            return  # it has had its last answer, as a failure of its batch
+        if flags & protocol.ASKS:
+            # Behind the answers, which the delivery hands over in a turn of its own.
+            request = active.batch.requests[i]
+            self._loop.call_soon(request.when_free, partial(self._go, frame.number, i))
+        told = self._layouts.of(content[fixed:stop], size)
+        (answer,) = told.items
+        final = bool(flags & protocol.FINAL) or not self._decoupled
+        if isinstance(answer, layout.Answer):
+            (tensors,) = told.tensors(region, at)
+            give(active.batch, i, answer, tensors, final)
+        else:
+            final = True
+            active.batch.finish(i)
+        if final:
+            active.open.discard(i)
+        self._forget_if_over(frame.number, active)
+
+    def failed(self, frame: Frame) -> None:
+        """execute has raised, or returned what is no answer."""
+        active = self._active.get(frame.number)
+        if active is None:
+            return
+        _, _, start, end = protocol.DONE.unpack_from(frame.content)
+        if active.done is not None:
+            active.batch.compute_start_ns = start
+            active.batch.compute_end_ns = end
+        text = frame.content[protocol.DONE.size :].decode("utf-8", "replace")
+        _fail(active, failed(self._process.name, text))
+        self._over(frame.number, active)
+
+    # the end ---------------------------------------------------------------------
+
+    def take_behind(self) -> dict[int, Active]:
+        """Take out the batches behind the one that the child was to execute: it may not have begun
+        them."""
+        return behind_the_first(self._active)
+
+    def fail_all(self, error: CoreError) -> None:
+        """The child is not there any more."""
+        failing, self._active = self._active, {}
+        self.fail(failing.values(), error)
+
+    def fail(self, batches: Iterable[Active], error: CoreError) -> None:
+        """The same of batches that have been taken out."""
+        for one in batches:
+            _fail(one, error)
+            self._finish(one)
+
+    def _answer_each(
+        self,
+        active: Active,
+        items: list[layout.Answer | bool | None],
+        tensors: list[list[Tensor]],
+    ) -> None:
+        for i, item in enumerate(items):
+            if i not in active.open:
+                continue  # a response sender was first
+            if isinstance(item, layout.Answer):
+                give(active.batch, i, item, tensors[i], True)
+                active.open.discard(i)  # now: one whose answer makes no sense fails with the child
+            elif item is True:
+                active.open.discard(i)
+                active.batch.reschedule(i)
+            elif item is False:
+                active.batch.defer(i)  # its sender answers later
+            elif not self._decoupled:
+                active.open.discard(i)  # it has no answer, and the pipeline says so
+
+    def _over(self, number: int, active: Active) -> None:
+        """The execution of a batch is over."""
+        self.worked = True
+        self._finish(active)
+        self._forget_if_over(number, active)
+
+    def _finish(self, active: Active) -> None:
+        if active.done is not None:
+            self._finished.append(active.done)
+            active.done = None
+
+    def _forget_if_over(self, number: int, active: Active) -> None:
+        if active.done is None and not active.open:
+            self._active.pop(number, None)
+
+
+def _fail(active: Active, error: CoreError) -> None:
+    for i in sorted(active.open):
+        active.batch.fail(i, error, failure=True)
+    active.open.clear()

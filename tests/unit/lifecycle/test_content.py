@@ -1,0 +1,62 @@
+"""What tells a version from others of its name and number: answers in a cache are of one of them."""
+
+import os
+
+import pytest
+
+
+@pytest.fixture
+async def content(folder, started, config):
+    """Load model m anew; what it is then."""
+    folder.model("m", config=config, text="2")
+    manager = await started()
+
+    async def content():
+        await manager.unload("m")
+        await manager.settled()
+        await manager.load("m", {})
+        return manager.resolve("m").content
+
+    return content
+
+
+async def test_a_version_that_is_loaded_again_is_what_it_was(content):
+    assert await content() == await content()
+
+
+async def test_another_file_makes_another_version(content, folder):
+    before = await content()
+
+    (folder.path / "m/1/model.txt").write_text("22")
+
+    assert await content() != before
+
+
+@pytest.mark.parametrize("change", ["text", "time", "new", "deep"])
+async def test_another_file_in_the_folder_that_runs_it_makes_another_version(
+    content, backend, tmp_path, change
+):
+    backend.folder = tmp_path / "backend"
+    (backend.folder / "inner").mkdir(parents=True)
+    (backend.folder / "model.py").write_text("x = 1")
+    (backend.folder / "inner/deep.py").write_text("x = 1")
+    before = await content()
+    assert await content() == before
+
+    if change == "time":
+        os.utime(backend.folder / "model.py", (1, 1))
+    else:
+        file = {"text": "model.py", "new": "other.py", "deep": "inner/deep.py"}[change]
+        (backend.folder / file).write_text("x = 234")
+
+    assert await content() != before
+
+
+async def test_bytecode_beside_it_makes_no_other_version(content, backend, tmp_path):
+    backend.folder = tmp_path / "backend"
+    (backend.folder / "__pycache__").mkdir(parents=True)
+    before = await content()
+
+    (backend.folder / "__pycache__/model.cpython-311.pyc").write_bytes(b"x")
+
+    assert await content() == before
