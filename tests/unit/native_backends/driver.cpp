@@ -75,12 +75,12 @@ int main() {
     if (name.find("later") != std::string::npos || name == "waits" || name == "details" || name == "measures" ||
         name == "released_unanswered")
       continue;
-    for (int32_t dtype : {CORE_FP32, CORE_INT8, CORE_BYTES}) {
+    for (int32_t dtype : {CORE_FP32, CORE_BYTES}) {
       contract->outputs = {{"y", dtype}};
       Execution execution(contract, std::make_shared<Pool>(), &calls);
       Made made;
-      for (int32_t count : {1, 2, 5})
-        for (int64_t columns : {0, 1, 3, 20'000})
+      for (int32_t count : {1, 4})
+        for (int64_t columns : {0, 3, 3'000})
           for (bool odd : {false, true}) {
             core_instance* instance = player(name.c_str());
             fill(&execution, count, dtype, columns, odd, &made);

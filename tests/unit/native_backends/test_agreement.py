@@ -130,7 +130,7 @@ def test_what_is_no_capsule_is_refused(native):
             self.closed = True
 
     instance = Wrong()
-    with pytest.raises(CoreError, match="expected a capsule named 'core.instance'"):
+    with pytest.raises(CoreError, match=r"expected a capsule named 'core\.instance'"):
         open_instance(instance)
     assert instance.closed
 

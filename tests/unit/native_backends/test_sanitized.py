@@ -28,4 +28,4 @@ def test_no_batch_and_no_backend_makes_core_touch_what_is_not_its_own(tmp_path):
     done = subprocess.run([built], capture_output=True, text=True, check=False, env=options)
 
     assert done.returncode == 0, done.stderr[-5000:]
-    assert int(done.stdout.split()[0]) > 1000
+    assert int(done.stdout.split()[0]) > 500
