@@ -122,8 +122,8 @@ class ModelInstance:
                 mean "thread": the loop is bound to none.
     changed     to be called on the loop when what `ready` gives has changed; written by core before open.
                 While an instance is not ready, requests go to the others of its model, if one is ready
-    native      a capsule of a native backend (core/include/core_abi.h), put here by open(): core calls what it
-                holds, without the GIL, where it would call `execute`; docs/native-backends.md
+    native      a capsule of a native backend (core/include/core_abi.h), put here by open(): core calls what
+                it holds, without the GIL, where it would call `execute`; docs/native-backends.md
     ahead       how many batches may be begun before the first of them is done, with placement
                 "callback": more than one for an instance that takes short executions in groups. It
                 executes them in order, one at a time. May change at any time; loop thread.

@@ -52,7 +52,8 @@ def _pairs(config: ModelConfig) -> list[Pair]:
     outputs = {_index(config, each.name, "OUTPUT"): each for each in config.output}
     if inputs.keys() != outputs.keys():
         raise invalid(
-            config, f"has inputs {sorted(inputs)} and outputs {sorted(outputs)}: each needs the other"
+            config,
+            f"has inputs {sorted(inputs)} and outputs {sorted(outputs)}: each needs the other",
         )
     pairs = []
     for index, given in inputs.items():
@@ -62,7 +63,8 @@ def _pairs(config: ModelConfig) -> list[Pair]:
                 config, f"input '{given.name}' is {has}, its output '{taken.name}' is {gives}"
             )
         dims = [1 if dim == -1 else dim for dim in _dims(given)]
-        pairs.append((given.name, taken.name, given.data_type, dims, given.allow_ragged_batch))
+        number = int(given.data_type)
+        pairs.append((given.name, taken.name, number, dims, given.allow_ragged_batch))
     return pairs
 
 
