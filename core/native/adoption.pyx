@@ -6,14 +6,15 @@ Each call that a backend may make takes the GIL, and lets no exception out: it i
 """
 
 cimport cython
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libcpp.string cimport string
 
 from core.abi cimport (
-    CORE_BOOLEAN, CORE_COUNTER, CORE_GAUGE, CORE_HISTOGRAM, CORE_INTEGER, CORE_INTERNAL, CORE_INVALID,
-    CORE_LOG_ERROR, CORE_LOG_INFO, CORE_LOG_VERBOSE, CORE_LOG_WARNING, CORE_NUMBER, CORE_OK, CORE_TEXT, core_answer,
-    core_batch, core_details, core_metric, core_parameter,
+    CORE_ABI_VERSION, CORE_BOOLEAN, CORE_COUNTER, CORE_GAUGE, CORE_HISTOGRAM, CORE_INSTANCE_CAPSULE, CORE_INTEGER, CORE_INTERNAL, CORE_INVALID,
+    CORE_LOG_ERROR, CORE_LOG_INFO, CORE_LOG_VERBOSE, CORE_LOG_WARNING, CORE_NOT_GATHERED, CORE_NUMBER, CORE_OK,
+    CORE_TEXT, core_answer, core_batch, core_details, core_instance, core_metric, core_parameter,
 )
 from core.native.crossing cimport Answer, Crossing, Details, Execution, Flight, table
 from core.request cimport InferenceRequest, RequestedOutput
@@ -21,10 +22,12 @@ from core.request cimport InferenceRequest, RequestedOutput
 import logging
 
 from core.errors import internal
-from core.native import crossing
 
-ABI_VERSION = crossing.ABI_VERSION
+ABI_VERSION = CORE_ABI_VERSION
 _logger = logging.getLogger("core")
+
+cdef enum:
+    ALL_FLAGS = CORE_NOT_GATHERED
 
 cdef dict _LEVELS = {
     CORE_LOG_VERBOSE: logging.DEBUG,
@@ -37,7 +40,44 @@ cdef dict _METRICS = {CORE_COUNTER: "counter", CORE_GAUGE: "gauge", CORE_HISTOGR
 
 def adopt(instance):
     """The callable that executes batches on a native instance; see adoption.pyi."""
-    return Crossing(instance)
+    cdef core_instance* native
+    capsule = instance.native
+    name = type(instance).__module__
+    if not PyCapsule_IsValid(capsule, CORE_INSTANCE_CAPSULE):
+        raise internal(
+            f"{name} gave {type(capsule).__name__} as `native` of an instance, expected a capsule "
+            f"named '{CORE_INSTANCE_CAPSULE.decode()}'"
+        )
+    native = <core_instance*>PyCapsule_GetPointer(capsule, CORE_INSTANCE_CAPSULE)
+    _check(native, name)
+    if _has_attach(native):
+        native.attach(native.self, table())
+    return Crossing(capsule)
+
+
+cdef int _check(core_instance* native, str name) except -1:
+    """Refuse what was built for another core."""
+    if native.abi_version != CORE_ABI_VERSION:
+        newer = native.abi_version > CORE_ABI_VERSION
+        raise internal(
+            f"{name} was built for core ABI {native.abi_version}, this core has {CORE_ABI_VERSION}: "
+            f"{'upgrade core' if newer else 'reinstall the backend'}"
+        )
+    least = <char*>(&native.execute + 1) - <char*>native
+    if native.struct_size < least:
+        raise internal(
+            f"{name} gave a core_instance of {native.struct_size} bytes, core ABI {CORE_ABI_VERSION} has at "
+            f"least {least}: set struct_size to sizeof(core_instance)"
+        )
+    if native.flags & ~<uint64_t>ALL_FLAGS:
+        raise internal(f"{name} asks for flags {native.flags:#x}, this core has {ALL_FLAGS:#x}: upgrade core")
+    if native.execute == NULL:
+        raise internal(f"{name} gave a core_instance without `execute`")
+    return 0
+
+
+cdef bint _has_attach(core_instance* native) noexcept:
+    return <char*>(&native.attach + 1) - <char*>native <= <ptrdiff_t>native.struct_size and native.attach != NULL
 
 
 @cython.final

@@ -6,14 +6,12 @@ from libcpp.vector cimport vector
 
 from core.abi cimport core_answer, core_batch, core_calls, core_details, core_instance, core_request, core_tensor
 from core.batch cimport Batch
+from core.native.answered cimport Block, Parameter
 
 
 cdef extern from "execution/calls.hpp" namespace "core_native" nogil:
     cppclass Pool:
         pass
-
-    cppclass Block:
-        char* data
 
     cppclass OwnedBlock "std::unique_ptr<core_native::Block>":
         Block* get()
@@ -43,13 +41,6 @@ cdef extern from "execution/calls.hpp" namespace "core_native" nogil:
         uint64_t size
         const Target* target
         OwnedBlock block
-
-    cppclass Parameter:
-        string name
-        string text
-        int64_t integer
-        double number
-        int32_t kind
 
     cppclass Answer "core_answer":
         cbool touched

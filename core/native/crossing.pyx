@@ -7,60 +7,24 @@ need Python are in adoption.pyx, which is what others import.
 """
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
-from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
-from libc.string cimport memcpy
+from cpython.pycapsule cimport PyCapsule_GetPointer
 from libcpp.memory cimport make_shared
 
-from core.abi cimport (
-    CORE_ABI_VERSION, CORE_CPU, CORE_FATAL, CORE_INSTANCE_CAPSULE, CORE_INTEGER, CORE_BOOLEAN, CORE_NOT_GATHERED,
-    CORE_NUMBER, CORE_OK, CORE_TEXT,
-)
+from core.abi cimport CORE_CPU, CORE_FATAL, CORE_INSTANCE_CAPSULE, CORE_NOT_GATHERED, CORE_OK
 from core.config.signature cimport InputSpec, OutputSpec, Signature
 from core.dtypes cimport DataType
+from core.native.answered cimport Memory, error_of, memory, parameters_of
 from core.request cimport InferenceRequest, RequestedOutput
 from core.tensor cimport Tensor, made_tensor
 
-from core.errors import CoreError, Fatal, Kind, internal
-
-ABI_VERSION = CORE_ABI_VERSION
+from core.errors import CoreError, internal
 
 cdef enum:
     # Below this a copy is cheaper than the objects that keep a part's owner.
     COPIED_UP_TO = 4096
-    ALL_FLAGS = CORE_NOT_GATHERED
-
-# By core_status; a Fatal is made elsewhere.
-cdef tuple _KINDS = (
-    Kind.INTERNAL, Kind.INTERNAL, Kind.NOT_FOUND, Kind.INVALID, Kind.UNAVAILABLE, Kind.UNSUPPORTED,
-    Kind.ALREADY_EXISTS, Kind.CANCELLED, Kind.UNKNOWN, Kind.INTERNAL,
-)
-
-
-@cython.final
-@cython.freelist(32)
-cdef class Memory:
-    """Bytes of an output, read only: a block of its own, or a part of another one's."""
-
-    cdef Block* _block
-    cdef Memory _whole
-    cdef char* _data
-    cdef Py_ssize_t _size
-
-    def __getbuffer__(self, Py_buffer* buffer, int flags):
-        PyBuffer_FillInfo(buffer, self, self._data, self._size, 1, flags)
-
-    def __len__(self):
-        return self._size
-
-    def __dealloc__(self):
-        cdef Block* block = self._block
-        if block != NULL:
-            with nogil:  # a backend may be told
-                del block
-
 
 cdef core_calls _table = calls_without_python()  # the rest is filled in by adoption.pyx
 
@@ -70,33 +34,14 @@ cdef core_calls* table() noexcept:
     return &_table
 
 
-cdef Memory _memory(Block* block, Memory whole, char* data, uint64_t size):
-    cdef Memory made = Memory.__new__(Memory)
-    made._block = block
-    made._whole = whole
-    made._data = data
-    made._size = <Py_ssize_t>size
-    return made
-
-
 @cython.final
 cdef class Crossing:
     """Calls the instance that a capsule holds; see crossing.pyi. One call at a time."""
 
-    def __init__(self, instance):
-        capsule = instance.native
-        name = type(instance).__module__
-        if not PyCapsule_IsValid(capsule, CORE_INSTANCE_CAPSULE):
-            raise internal(
-                f"{name} gave {type(capsule).__name__} as `native` of an instance, expected a capsule "
-                f"named '{CORE_INSTANCE_CAPSULE.decode()}'"
-            )
+    def __init__(self, capsule):
         self._capsule = capsule
         self._native = <core_instance*>PyCapsule_GetPointer(capsule, CORE_INSTANCE_CAPSULE)
-        _check(self._native, name)
         self._pool = make_shared[Pool]()
-        if _has_attach(self._native):
-            self._native.attach(self._native.self, table())
 
     def __call__(self, Batch batch not None):
         if batch.signature is not self._signature:
@@ -137,10 +82,8 @@ cdef class Crossing:
             batch.start_ns, execution.compute_start_ns or start_ns, batch.compute_end_ns
         )
         flight.deliver()
-        if status == CORE_FATAL:
-            raise Fatal(_said(text, self._model))
         if status != CORE_OK:
-            raise CoreError(_KINDS[status], _said(text, self._model))
+            raise error_of(status, text, self._model)
 
     cdef int _learn(self, signature) except -1:
         """What the model's configuration says; once, but for a signature that has changed."""
@@ -171,66 +114,9 @@ cdef class Crossing:
         return 0
 
 
-cdef int _check(core_instance* native, str name) except -1:
-    """Refuse what was built for another core."""
-    if native.abi_version != CORE_ABI_VERSION:
-        newer = native.abi_version > CORE_ABI_VERSION
-        raise internal(
-            f"{name} was built for core ABI {native.abi_version}, this core has {CORE_ABI_VERSION}: "
-            f"{'upgrade core' if newer else 'reinstall the backend'}"
-        )
-    least = <char*>(&native.execute + 1) - <char*>native
-    if native.struct_size < least:
-        raise internal(
-            f"{name} gave a core_instance of {native.struct_size} bytes, core ABI {CORE_ABI_VERSION} has at "
-            f"least {least}: set struct_size to sizeof(core_instance)"
-        )
-    if native.flags & ~<uint64_t>ALL_FLAGS:
-        raise internal(f"{name} asks for flags {native.flags:#x}, this core has {ALL_FLAGS:#x}: upgrade core")
-    if native.execute == NULL:
-        raise internal(f"{name} gave a core_instance without `execute`")
-    return 0
-
-
-cdef bint _has_attach(core_instance* native) noexcept:
-    return <char*>(&native.attach + 1) - <char*>native <= <ptrdiff_t>native.struct_size and native.attach != NULL
-
-
 cdef int64_t _between(int64_t least, int64_t wanted, int64_t most) noexcept:
     """A time of a backend, if it lies within the execution; else its end."""
     return wanted if least <= wanted <= most else most
-
-
-cdef str _said(const string& text, str model):
-    if text.empty():
-        return f"model '{model}' failed, and its backend does not say why"
-    return text.decode("utf-8", "replace")
-
-
-cdef error_of(Answer* answer, str model):
-    """The error that an answer has become."""
-    return CoreError(_KINDS[answer.failed], _said(answer.text, model))
-
-
-cdef dict parameters_of(Answer* answer):
-    """The parameters of a response; None for none."""
-    cdef Parameter* each
-    cdef size_t i
-    if answer.parameters.empty():
-        return None
-    cdef dict found = {}
-    for i in range(answer.parameters.size()):
-        each = &answer.parameters[i]
-        name = each.name.decode("utf-8", "replace")
-        if each.kind == CORE_TEXT:
-            found[name] = each.text.decode("utf-8", "replace")
-        elif each.kind == CORE_INTEGER:
-            found[name] = each.integer
-        elif each.kind == CORE_BOOLEAN:
-            found[name] = each.integer != 0
-        else:
-            found[name] = each.number
-    return found
 
 
 @cython.final
@@ -410,8 +296,8 @@ cdef class Flight:
                     raw = PyBytes_FromStringAndSize(output.data + start, <Py_ssize_t>size)
                 else:
                     if whole is None:
-                        whole = _memory(output.block.release(), None, output.data, output.size)
-                    raw = _memory(NULL, whole, output.data + start, size)
+                        whole = memory(output.block.release(), None, output.data, output.size)
+                    raw = memory(NULL, whole, output.data + start, size)
                 (<list>found[i]).append(made_tensor(name, dtype, (request.rows, *rest), raw, None))
         return found
 
@@ -447,21 +333,21 @@ cdef class Flight:
                     return wanted.memory[: output.size]
         if output.size <= COPIED_UP_TO:
             return PyBytes_FromStringAndSize(output.data, <Py_ssize_t>output.size)
-        return _memory(output.block.release(), None, output.data, output.size)
+        return memory(output.block.release(), None, output.data, output.size)
 
     cdef respond(self, Answer* answer, int32_t request, bint final):
         """Deliver an answer to one request; what it held is gone then."""
         if not answer.failed:
             try:
                 self.batch.respond(
-                    request, self.tensors(answer, request), parameters_of(answer), final=final
+                    request, self.tensors(answer, request), parameters_of(answer.parameters), final=final
                 )
             except CoreError as error:
                 self.batch.fail(request, error, final=final)
-        elif answer.failed == CORE_FATAL:
-            self.batch.fail(request, Fatal(_said(answer.text, self.crossing._model)), final=final)
         else:
-            self.batch.fail(request, error_of(answer, self.crossing._model), final=final)
+            self.batch.fail(
+                request, error_of(answer.failed, answer.text, self.crossing._model), final=final
+            )
         answer.clear()
 
 
