@@ -26,6 +26,8 @@ lint: .venv/.test  ## style, then types
 
 dev: .venv/.test  ## everything that work on the code needs; builds the compiled modules again
 	$(PIP) install --no-build-isolation --no-deps --editable .
+	for each in $(dir $(wildcard backends/*/CMakeLists.txt)); do \
+	  $(PIP) install --no-build-isolation --no-deps --editable $$each || exit 1; done
 
 bench: .venv/.test  ## this server beside Triton, MLServer and FastAPI, in under ten minutes
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -19,8 +19,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import core
-from core import abi, plugins
+from core import plugins
 from core.errors import CoreError
+from core.native.adoption import ABI_VERSION
 from core.options import Options
 
 Row = tuple[str, str, str]
@@ -84,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _installed() -> int:
     """Print versions, backends, frontends and plugins; 0 if all can be imported."""
-    print(f"core {core.__version__}, backend ABI {abi.VERSION}, Python {platform.python_version()}")
+    print(f"core {core.__version__}, backend ABI {ABI_VERSION}, Python {platform.python_version()}")
     healthy = True
     kinds: dict[str, Mapping[str, plugins.Plugin]] = {
         "backends": plugins.available_backends(),

@@ -3,8 +3,8 @@
 At the start only names are read; a module is imported when somebody asks for what it brings. A
 broken plugin fails those who ask for it, and nobody else.
 
-CORE_BLOCK=name,… hides plugins by name, whatever their group. CORE_TRACE_HOOKS=1 writes every call of a hook
-to stderr.
+CORE_BLOCK=name,… hides plugins by their name or their distribution's, whatever their group.
+CORE_TRACE_HOOKS=1 writes every call of a hook to stderr.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ HOOKS = "core.plugins"
 
 _KINDS = {BACKENDS: "backend", FRONTENDS: "frontend", HOOKS: "plugin"}
 # Words of configurations whose distribution has another name.
-_DISTRIBUTIONS = {"onnxruntime": "backend-onnx"}
+_DISTRIBUTIONS = {
+    "onnxruntime": "backend-onnx",
+    **dict.fromkeys(("identity", "repeat", "square"), "backend-testing"),
+}
 
 # What a folder of --backend-directory may hold, and the backend that makes one of it.
 _RUNTIMES = {"model.py": "python"}
@@ -341,7 +344,12 @@ def _cut(text: str) -> str:
 
 def _installed(group: str) -> Mapping[str, Plugin]:
     blocked = _blocked()
-    return {name: plugin for name, plugin in _scan(group).items() if name not in blocked}
+    found = {}
+    for name, plugin in _scan(group).items():
+        left = tuple(e for e in plugin.entries if e.dist is None or e.dist.name not in blocked)
+        if left and name not in blocked:
+            found[name] = plugin if left == plugin.entries else Plugin(name, group, left)
+    return found
 
 
 def _blocked() -> set[str]:

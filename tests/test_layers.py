@@ -14,7 +14,7 @@ LONGEST = 450
 
 # core's inner order, from the bottom. A room may import those above it in this list, and its own.
 ROOMS = (
-    ("core.abi", "core.devices", "core.errors", "core.hookspecs"),
+    ("core.cmake", "core.devices", "core.errors", "core.hookspecs"),
     ("core.host_policy",),
     ("core.native",),
     ("core.dtypes",),

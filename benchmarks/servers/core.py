@@ -61,6 +61,7 @@ class Core(Kind):
             ],
             {
                 "PYTHONPATH": path,
+                "CORE_BLOCK": "backend-testing",  # its identity is another one
                 "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             },
         )

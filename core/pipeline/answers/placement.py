@@ -24,5 +24,8 @@ def place(tensor: Tensor, memory: memoryview) -> None:
             f"({memory.nbytes} bytes) should be at least {size} bytes to hold the results"
         )
     if size:
-        # numpy and not `gather`: it sees when source and target overlap.
-        np.copyto(np.frombuffer(memory[:size], np.uint8), np.frombuffer(tensor.raw, np.uint8))
+        target, source = np.frombuffer(memory[:size], np.uint8), np.frombuffer(tensor.raw, np.uint8)
+        # A native backend has written it there.
+        if target.__array_interface__["data"][0] != source.__array_interface__["data"][0]:
+            # numpy and not `gather`: it sees when source and target overlap.
+            np.copyto(target, source)

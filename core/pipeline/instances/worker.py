@@ -12,6 +12,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from core.backend import ModelInstance
@@ -128,7 +129,7 @@ class ThreadWorker(Worker):
 
     def _open(self) -> None:
         self.instance.host_policy.bind()
-        self.instance.open()
+        open_instance(self.instance)
 
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:
@@ -144,7 +145,7 @@ class InlineWorker(Worker):
     """The instance executes on the loop: for work shorter than a hand-over to a thread."""
 
     async def open(self) -> None:
-        await self._call(self.instance.open)
+        await self._call(partial(open_instance, self.instance))
 
     def run(self, delivery: BatchDelivery) -> None:
         self._ended(delivery, self.execute(delivery))
@@ -230,6 +231,23 @@ class _Errand:
 def on_device(delivery: BatchDelivery, instance: ModelInstance) -> None:
     """The instance gets inputs on devices as they are."""
     delivery.batch = DeviceBatch(delivery.batch, instance)
+
+
+def open_instance(instance: ModelInstance) -> None:
+    """Open an instance, and take in what it has brought of native code.
+
+    A capsule that this core cannot use is the load's error, and the instance is closed again.
+    """
+    instance.open()
+    if instance.native is None:
+        return
+    from core.native.adoption import adopt  # few servers have native backends
+
+    try:
+        instance.native_execute = adopt(instance)
+    except BaseException:
+        instance.close()
+        raise
 
 
 def contained(error: BaseException) -> Exception:

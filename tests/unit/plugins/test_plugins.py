@@ -140,6 +140,15 @@ def test_a_plugin_can_be_hidden_by_name(install, monkeypatch):
     assert "(CORE_BLOCK hides it)" in refused("plug").message
 
 
+def test_a_distribution_can_be_hidden_so_that_another_one_has_the_name(install, monkeypatch):
+    for name in ("backend-plug", "other-plug"):
+        install(name, "[core.backends]\nplug = plug_i:backend\n", {"plug_i": BACKEND})
+    monkeypatch.setenv("CORE_BLOCK", "other-plug")
+
+    assert plugins.available_backends()["plug"].distribution == "backend-plug 1.0"
+    assert plugins.backend("plug").name == "plug"
+
+
 def test_hooks_of_a_plugin_are_called(install):
     install(
         "hooks-plug",

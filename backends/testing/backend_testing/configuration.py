@@ -1,0 +1,47 @@
+"""What the configurations of the models must say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import core
+from core import dtypes
+from core.config import ModelConfig
+
+Tensor = tuple[str, str, Sequence[int]]  # name, datatype, dims; -1 for any size, which all must say
+
+
+def require(config: ModelConfig, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
+    """Raise CoreError(INVALID) unless the model has these inputs and outputs, in any order."""
+    for what, found, wanted in (
+        ("input", config.input, inputs),
+        ("output", config.output, outputs),
+    ):
+        given = {each.name: (_datatype(each), list(each.dims)) for each in found}
+        expected = {name: (datatype, list(dims)) for name, datatype, dims in wanted}
+        if given.keys() != expected.keys():
+            raise invalid(
+                config, f"has {what}s {sorted(given)}, the backend has {sorted(expected)}"
+            )
+        for name, (datatype, dims) in expected.items():
+            has, size = given[name]
+            if has != datatype or len(size) != len(dims) or (dims != [-1] and size != dims):
+                raise invalid(
+                    config, f"{what} '{name}' is {has}{size}, the backend has {datatype}{dims}"
+                )
+
+
+def invalid(config: ModelConfig, text: str) -> core.CoreError:
+    """An error that names the model."""
+    return core.CoreError(core.Kind.INVALID, f"model '{config.name}' {text}")
+
+
+def whole_number(model: core.Model, name: str) -> int:
+    """A parameter that says a number of 0 or more; 0 where it says none."""
+    text = model.parameter(name)
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def _datatype(tensor: Any) -> str:
+    return dtypes.BY_NUMBER[tensor.data_type].name

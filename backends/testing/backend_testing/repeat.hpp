@@ -1,0 +1,70 @@
+// repeat: one answer for each element of IN, DELAY[i] ms after the one before; WAIT ms until the next request
+// may begin.
+#pragma once
+#include "waiting.hpp"
+
+namespace backend_testing {
+
+class Repeat {
+ public:
+  core_instance native{};
+
+  Repeat() {
+    native.abi_version = CORE_ABI_VERSION;
+    native.struct_size = sizeof native;
+    native.self = this;
+    native.execute = execute;
+  }
+
+  void close() { threads_.join(); }
+
+ private:
+  static int32_t execute(void* self, core_batch* batch, char*, size_t) {
+    // Without a batch dimension there is one request in a batch.
+    const core_tensor* in = core_input(batch, "IN");
+    const core_tensor* delay = core_input(batch, "DELAY");
+    const core_tensor* wait_ms = core_input(batch, "WAIT");
+    if (in->byte_size != delay->byte_size) {
+      batch->core->fail(batch->core->one(batch, 0), CORE_INVALID,
+                        "IN and DELAY have different numbers of elements: each answer needs its delay");
+      return CORE_OK;
+    }
+    const auto milliseconds = *static_cast<const uint32_t*>(wait_ms->data);
+    const core_calls* core = batch->core;
+    core_answer* answer = core->later(batch, 0);
+    if (!answer) return CORE_INTERNAL;
+    // The inputs stay where they are until the answer is released.
+    const auto* values = static_cast<const int32_t*>(in->data);
+    const auto* delays = static_cast<const uint32_t*>(delay->data);
+    const auto count = static_cast<uint32_t>(in->byte_size / sizeof(int32_t));
+    const volatile int* cancelled = batch->requests[0].cancelled;
+    if (!static_cast<Repeat*>(self)->threads_.run(
+            [=] { answer_all(core, answer, values, delays, count); })) {
+      core->fail(answer, CORE_UNAVAILABLE, "no thread for the answers");
+      core->send(answer, 1);
+      core->release(answer);
+      return CORE_OK;
+    }
+    // Not `answer`: it may have been released by now.
+    wait(milliseconds, [cancelled] { return *cancelled != 0; });
+    return CORE_OK;
+  }
+
+  static void answer_all(const core_calls* core, core_answer* answer, const int32_t* values,
+                         const uint32_t* delays, uint32_t count) {
+    const int64_t one = 1;
+    for (uint32_t i = 0; i < count; i++) {
+      wait(delays[i], [=] { return core->is_cancelled(answer) != 0; });
+      auto* out = static_cast<int32_t*>(core->output(answer, "OUT", CORE_INT32, &one, 1, 0));
+      auto* index = static_cast<uint32_t*>(core->output(answer, "IDX", CORE_UINT32, &one, 1, 0));
+      if (out) *out = values[i];
+      if (index) *index = i;
+      if (!send(core, answer)) break;
+    }
+    core->release(answer);  // there are no more
+  }
+
+  Threads threads_;
+};
+
+}  // namespace backend_testing

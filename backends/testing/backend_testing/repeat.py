@@ -1,0 +1,29 @@
+"""repeat: a decoupled model whose answers, and the time between them, a request says."""
+
+from __future__ import annotations
+
+import core
+from backend_testing import native
+from backend_testing.configuration import invalid, require
+
+INPUTS = (("IN", "INT32", [-1]), ("DELAY", "UINT32", [-1]), ("WAIT", "UINT32", [1]))
+OUTPUTS = (("OUT", "INT32", [1]), ("IDX", "UINT32", [1]))
+
+
+class Repeat(core.Model):
+    def load(self) -> None:
+        if self.config.max_batch_size:
+            raise invalid(self.config, "has a max_batch_size; repeat answers request by request")
+        require(self.config, INPUTS, OUTPUTS)
+
+
+class RepeatInstance(core.ModelInstance):
+    def open(self) -> None:
+        self._instance = native.Repeat()
+        self.native = self._instance.capsule()
+
+    def close(self) -> None:
+        self._instance.close()
+
+
+repeat = core.Backend(model=Repeat, instance=RepeatInstance)

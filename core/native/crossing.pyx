@@ -1,0 +1,373 @@
+# distutils: language = c++
+# cython: boundscheck=False, wraparound=False
+"""The way of a batch to a native backend and back: one call without the GIL; see crossing.pyi.
+
+What needs no Python (gathering, checking of outputs, memory) is in execution/*.hpp; calls of backends that
+need Python are in adoption.pyx, which is what others import.
+"""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libcpp.memory cimport make_shared
+
+from core.abi cimport CORE_CPU, CORE_FATAL, CORE_INSTANCE_CAPSULE, CORE_NOT_GATHERED, CORE_OK
+from core.config.signature cimport InputSpec, OutputSpec, Signature
+from core.dtypes cimport DataType
+from core.native.answered cimport Memory, error_of, memory, parameters_of
+from core.request cimport InferenceRequest, RequestedOutput
+from core.tensor cimport Tensor, made_tensor
+
+from core.errors import CoreError, internal
+
+cdef enum:
+    # Below this a copy is cheaper than the objects that keep a part's owner.
+    COPIED_UP_TO = 4096
+
+cdef core_calls _table = calls_without_python()  # the rest is filled in by adoption.pyx
+
+
+cdef core_calls* table() noexcept:
+    """What backends may call; stays where it is."""
+    return &_table
+
+
+@cython.final
+cdef class Crossing:
+    """Calls the instance that a capsule holds; see crossing.pyi. One call at a time."""
+
+    def __init__(self, capsule):
+        self._capsule = capsule
+        self._native = <core_instance*>PyCapsule_GetPointer(capsule, CORE_INSTANCE_CAPSULE)
+        self._pool = make_shared[Pool]()
+
+    def __call__(self, Batch batch not None):
+        if batch.signature is not self._signature:
+            self._learn(batch.signature)
+        cdef Flight flight = self._free
+        self._free = None
+        if flight is None:
+            flight = Flight.__new__(Flight)
+            flight.crossing = self
+            flight.execution = new Execution(self._contract, self._pool, table())
+            flight.execution.owner = <void*>flight
+        flight.executing = True
+        try:
+            self._run(flight, batch)
+        finally:
+            flight.executing = False
+            if not flight.senders:
+                flight.clear()
+                self._free = flight
+
+    cdef _run(self, Flight flight, Batch batch):
+        cdef Execution* execution = flight.execution
+        cdef core_instance* native = self._native
+        cdef int32_t status = CORE_OK
+        cdef string text
+        cdef bint fits
+        cdef int64_t start_ns
+        flight.fill(batch)
+        with nogil:
+            fits = execution.gather(flight.ragged, not native.flags & CORE_NOT_GATHERED, &text)
+            start_ns = now_ns()
+            if fits:
+                status = execution.run(native[0], &text)
+        if not fits:
+            raise internal(text.decode("utf-8", "replace"))
+        batch.compute_end_ns = _between(batch.start_ns, execution.compute_end_ns, now_ns())
+        batch.compute_start_ns = _between(
+            batch.start_ns, execution.compute_start_ns or start_ns, batch.compute_end_ns
+        )
+        flight.deliver()
+        if status != CORE_OK:
+            raise error_of(status, text, self._model)
+
+    cdef int _learn(self, signature) except -1:
+        """What the model's configuration says; once, but for a signature that has changed."""
+        cdef Signature known = signature
+        cdef OutputSpec spec
+        cdef Contract* contract
+        cdef Wanted wanted
+        self._contract = make_shared[Contract]()
+        contract = self._contract.get()
+        contract.model = known.name.encode()
+        contract.has_rows = known.max_batch_size > 0
+        contract.decoupled = known.decoupled
+        self._model = known.name
+        self._decoupled = known.decoupled
+        self._inputs = list(known.inputs)
+        self._outputs = list(known.outputs)
+        self._dtypes = [each.dtype for each in known.outputs.values()]
+        for name, state in known.states.items():
+            if name not in known.outputs:
+                self._outputs.append(name)
+                self._dtypes.append(state.dtype)
+        for name, dtype in zip(self._outputs, self._dtypes):
+            wanted.name = name.encode()
+            wanted.dtype = dtype.number
+            contract.outputs.push_back(wanted)
+        self._free = None
+        self._signature = signature
+        return 0
+
+
+cdef int64_t _between(int64_t least, int64_t wanted, int64_t most) noexcept:
+    """A time of a backend, if it lies within the execution; else its end."""
+    return wanted if least <= wanted <= most else most
+
+
+@cython.final
+cdef class Flight:
+    """One batch under way. The instance's thread while it executes, then the holders of the GIL.
+
+    Invariants:
+    1. `buffers` are held from fill until clear: as long as a backend may read what they point to.
+    2. It is used again once it is neither executing nor has senders.
+    """
+
+    def __dealloc__(self):
+        self.clear()
+        PyMem_Free(self.buffers)
+        del self.execution
+
+    cdef clear(self):
+        cdef Py_ssize_t i
+        for i in range(self.held):
+            PyBuffer_Release(&self.buffers[i])
+        self.held = 0
+        if self.execution != NULL:
+            self.execution.begin(0, 0)
+        self.batch = None
+        self.details = None
+
+    cdef int fill(self, Batch batch) except -1:
+        """Show the backend what the batch holds."""
+        cdef list requests = batch.requests
+        cdef Py_ssize_t n = len(requests), needed
+        cdef InferenceRequest request = requests[0]
+        cdef Signature signature = batch.signature
+        cdef InputSpec spec
+        cdef list names = self.crossing._inputs
+        cdef int32_t i
+        cdef int64_t row = 0
+        cdef char ragged
+        if len(request.inputs) != len(names) or any([name not in request.inputs for name in names]):
+            names = [name for name in names if name in request.inputs]
+            names += [name for name in request.inputs if name not in signature.inputs]
+        self.batch = batch
+        self.alone = n == 1
+        needed = n * len(names) + 1
+        if self.room < needed:
+            self.buffers = <Py_buffer*>PyMem_Realloc(self.buffers, needed * sizeof(Py_buffer))
+            if self.buffers == NULL:
+                self.room = 0
+                raise MemoryError()
+            self.room = needed
+        self.execution.begin(<int32_t>n, <int32_t>len(names))
+        self.execution.rows = batch.rows
+        self.ragged.clear()
+        for name in names:
+            spec = signature.inputs.get(name)
+            ragged = spec is not None and spec.ragged
+            self.ragged.push_back(ragged)
+        for i in range(<int32_t>n):
+            self._fill_request(i, names)
+            self.execution.request(i).first_row = row
+            row += self.execution.request(i).rows
+        return 0
+
+    cdef int _fill_request(self, int32_t i, list names) except -1:
+        cdef InferenceRequest request = self.batch.requests[i]
+        cdef core_request* seen = &self.execution.request(i)
+        cdef core_tensor* piece
+        cdef Tensor tensor
+        cdef int64_t* shape
+        cdef int32_t k, dimensions
+        seen.rows = request.rows
+        seen.deadline_ns = request.deadline_ns
+        seen.cancelled = <const int*>&request.cancelled
+        seen.flags = request.flags
+        for k in range(<int32_t>len(names)):
+            name = names[k]
+            tensor = request.inputs[name]
+            piece = &self.execution.piece(i, k)
+            piece.name = PyUnicode_AsUTF8(name)
+            piece.dtype = tensor.dtype.number
+            piece.device_kind = CORE_CPU
+            dimensions = <int32_t>len(tensor.shape)
+            piece.dimensions = dimensions
+            shape = self.execution.shape(dimensions)
+            piece.shape = shape
+            for dim in tensor.shape:
+                shape[0] = dim
+                shape += 1
+            self._hold(tensor._raw if tensor._raw is not None else tensor.raw, piece)
+        if request.shared and request.outputs:
+            self._fill_targets(i, request)
+        return 0
+
+    cdef int _hold(self, raw, core_tensor* tensor) except -1:
+        cdef Py_buffer* buffer = &self.buffers[self.held]
+        PyObject_GetBuffer(raw, buffer, PyBUF_SIMPLE)
+        self.held += 1
+        tensor.data = buffer.buf if buffer.len else NULL
+        tensor.byte_size = <uint64_t>buffer.len
+        return 0
+
+    def _fill_targets(self, int32_t i, InferenceRequest request):
+        """Memory of the client that takes outputs of request `i`, as they are."""
+        cdef RequestedOutput output
+        cdef Target target
+        cdef Py_buffer buffer
+        if request.cancelled:
+            return
+        for output in request.outputs:
+            if output.memory is None or output.class_count or output.name not in self.crossing._outputs:
+                continue
+            # The request keeps the memoryview, and that its buffer.
+            PyObject_GetBuffer(output.memory, &buffer, PyBUF_SIMPLE)
+            target.request = i
+            target.output = self.crossing._outputs.index(output.name)
+            target.data = <char*>buffer.buf
+            target.size = <uint64_t>buffer.len
+            PyBuffer_Release(&buffer)
+            self.execution.targets.push_back(target)
+
+    cdef deliver(self):
+        """Hand over what the backend has answered."""
+        cdef Execution* execution = self.execution
+        cdef Answer* answer
+        cdef int32_t i, n = <int32_t>len(self.batch.requests)
+        cdef bint whole = execution.together().touched and not execution.together().failed
+        cdef bint own = False
+        cdef size_t r
+        for i in range(n):
+            answer = execution.own(i)
+            if answer != NULL:
+                own = True
+                if not answer.is_later:
+                    self.respond(answer, i, True)
+        for r in range(execution.rescheduled().size()):
+            self.batch.reschedule(execution.rescheduled()[r])
+        if whole:
+            parts = self._split()
+            if not own:
+                self.batch.respond_all(parts)
+            else:
+                for i in range(n):
+                    if execution.own(i) == NULL:
+                        self.batch.respond(i, parts[i])
+        elif self.crossing._decoupled and not execution.together().failed:
+            for i in range(n):
+                if execution.own(i) == NULL:  # it has no answers: nobody is to wait for some
+                    self.batch.finish(i)
+
+    cdef _split(self):
+        """The outputs of batch->all, as tensors of each request."""
+        cdef Answer* answer = &self.execution.together()
+        cdef list requests = self.batch.requests, found
+        cdef Py_ssize_t n = len(requests), i
+        cdef InferenceRequest request
+        cdef Output* output
+        cdef Memory whole
+        cdef DataType dtype
+        cdef size_t o
+        cdef uint64_t start, size
+        cdef tuple rest
+        if n == 1:
+            return [self.tensors(answer, 0)]
+        found = [[] for _ in range(n)]
+        for o in range(answer.outputs.size()):
+            output = &answer.outputs[o]
+            if not self.execution.offsets(output[0], &self.offsets):
+                raise self._malformed(output.index)
+            name = self.crossing._outputs[output.index]
+            dtype = self.crossing._dtypes[output.index]
+            rest = _shape(output)[1:]
+            whole = None
+            for i in range(n):
+                request = requests[i]
+                start = self.offsets[i]
+                size = self.offsets[i + 1] - start
+                if size <= COPIED_UP_TO:
+                    raw = PyBytes_FromStringAndSize(output.data + start, <Py_ssize_t>size)
+                else:
+                    if whole is None:
+                        whole = memory(output.block.release(), None, output.data, output.size)
+                    raw = memory(NULL, whole, output.data + start, size)
+                (<list>found[i]).append(made_tensor(name, dtype, (request.rows, *rest), raw, None))
+        return found
+
+    def _malformed(self, int32_t index):
+        return internal(
+            f"model '{self.crossing._model}' gave output '{self.crossing._outputs[index]}' with bytes that are "
+            "not the elements which its shape says: each is a uint32 length and so many bytes"
+        )
+
+    cdef list tensors(self, Answer* answer, int32_t request):
+        """The outputs of an answer to one request."""
+        cdef Output* output
+        cdef list found = []
+        cdef size_t o
+        for o in range(answer.outputs.size()):
+            output = &answer.outputs[o]
+            if not core_element_size((<DataType>self.crossing._dtypes[output.index]).number):
+                if not _is_bytes(output):
+                    raise self._malformed(output.index)
+            found.append(made_tensor(
+                self.crossing._outputs[output.index], self.crossing._dtypes[output.index], _shape(output),
+                self.raw_of(output, request), None,
+            ))
+        return found
+
+    cdef raw_of(self, Output* output, int32_t request):
+        cdef InferenceRequest asked
+        cdef RequestedOutput wanted
+        if output.target != NULL:
+            asked = self.batch.requests[request]
+            for wanted in asked.outputs:
+                if wanted.name == self.crossing._outputs[output.index]:
+                    return wanted.memory[: output.size]
+        if output.size <= COPIED_UP_TO:
+            return PyBytes_FromStringAndSize(output.data, <Py_ssize_t>output.size)
+        return memory(output.block.release(), None, output.data, output.size)
+
+    cdef respond(self, Answer* answer, int32_t request, bint final):
+        """Deliver an answer to one request; what it held is gone then."""
+        if not answer.failed:
+            try:
+                self.batch.respond(
+                    request, self.tensors(answer, request), parameters_of(answer.parameters), final=final
+                )
+            except CoreError as error:
+                self.batch.fail(request, error, final=final)
+        else:
+            self.batch.fail(
+                request, error_of(answer.failed, answer.text, self.crossing._model), final=final
+            )
+        answer.clear()
+
+
+cdef tuple _shape(Output* output):
+    cdef int32_t i
+    return tuple([output.shape[i] for i in range(output.dimensions)])
+
+
+cdef extern from "Python.h":
+    const char* PyUnicode_AsUTF8(object text) except NULL
+
+cdef extern from "core_abi.h" nogil:
+    uint64_t core_element_size(int32_t dtype)
+
+cdef extern from *:
+    """
+    #include "execution/calls.hpp"
+    static bool crossing_is_bytes(const core_native::Output* output) {
+      const int64_t count = core_native::elements(output->shape, output->dimensions);
+      return core_native::bytes_of(output->data, output->size, count) == static_cast<int64_t>(output->size);
+    }
+    """
+    bint _is_bytes "crossing_is_bytes"(const Output* output) nogil

@@ -1,0 +1,128 @@
+// Memory for tensors that native backends read and write: kept for the next batch, since pages that are
+// new to a process cost more than what is computed in them. No Python in here.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <memory>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace core_native {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kPooledFrom = 64 * 1024;            // below, malloc is as fast
+constexpr size_t kKept = size_t{64} * 1024 * 1024;   // bytes that wait in a pool, at most
+constexpr int kClasses = 64;                         // of sizes: powers of two
+
+// Any thread. Lives as long as a block of it.
+class Pool {
+ public:
+  ~Pool() {
+    for (auto& kept : kept_)
+      for (void* memory : kept) free(memory);
+  }
+
+  // Memory of 2**level bytes or nullptr.
+  void* take(int level) {
+    {
+      std::lock_guard<std::mutex> hold(lock_);
+      if (!kept_[level].empty()) {
+        void* memory = kept_[level].back();
+        kept_[level].pop_back();
+        bytes_ -= size_t{1} << level;
+        return memory;
+      }
+    }
+    return malloc(size_t{1} << level);
+  }
+
+  void put(void* memory, int level) noexcept {
+    const size_t size = size_t{1} << level;
+    {
+      std::lock_guard<std::mutex> hold(lock_);
+      if (bytes_ + size <= kKept) {
+        try {
+          kept_[level].push_back(memory);
+          bytes_ += size;
+          return;
+        } catch (const std::bad_alloc&) {  // then it is freed
+        }
+      }
+    }
+    free(memory);
+  }
+
+  size_t bytes() {
+    std::lock_guard<std::mutex> hold(lock_);
+    return bytes_;
+  }
+
+ private:
+  std::mutex lock_;
+  std::vector<void*> kept_[kClasses];
+  size_t bytes_ = 0;
+};
+
+// The bytes of one tensor: of a pool, of malloc, or of a backend, which is told when they are not needed.
+class Block {
+ public:
+  char* data = nullptr;
+
+  Block() = default;
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  // Memory of `size` bytes, aligned; nullptr if there is none.
+  static std::unique_ptr<Block> of(const std::shared_ptr<Pool>& pool, uint64_t size) {
+    std::unique_ptr<Block> block(new (std::nothrow) Block);
+    if (!block || size > (uint64_t{1} << 62)) return nullptr;
+    const size_t whole = static_cast<size_t>(size) + kAlignment;
+    if (whole < kPooledFrom) {
+      block->memory_ = malloc(whole);
+    } else {
+      int level = 0;
+      while ((size_t{1} << level) < whole) level++;
+      block->level_ = level;
+      block->pool_ = pool;
+      block->memory_ = pool->take(level);
+    }
+    if (!block->memory_) {
+      block->pool_.reset();
+      return nullptr;
+    }
+    const uintptr_t at = reinterpret_cast<uintptr_t>(block->memory_);
+    block->data = reinterpret_cast<char*>((at + kAlignment - 1) & ~uintptr_t{kAlignment - 1});
+    return block;
+  }
+
+  // Memory of somebody who wants it back by `release`; nullptr (and nothing is called) if there is none.
+  static std::unique_ptr<Block> borrowed(const void* data, void (*release)(void*), void* argument) {
+    std::unique_ptr<Block> block(new (std::nothrow) Block);
+    if (!block) return nullptr;
+    block->data = const_cast<char*>(static_cast<const char*>(data));
+    block->release_ = release;
+    block->argument_ = argument;
+    return block;
+  }
+
+  ~Block() {
+    if (release_)
+      release_(argument_);
+    else if (pool_)
+      pool_->put(memory_, level_);
+    else
+      free(memory_);
+  }
+
+ private:
+  void* memory_ = nullptr;
+  int level_ = 0;
+  std::shared_ptr<Pool> pool_;
+  void (*release_)(void*) = nullptr;
+  void* argument_ = nullptr;
+};
+
+}  // namespace core_native
