@@ -9,9 +9,11 @@
     torchscript.py  a Program of a TorchScript file; effects.py says what it writes to
     exported.py     a Program of torch.export's file; pickles.py refuses one that would run code
     aoti.py         a Program of an AOTInductor package
+    aoti_source.py  what a package takes, from its source
     structure.py    names in nested tuples, lists and dicts: ARGS[0][key], RESULT[1]
     module.py       a Program of an nn.Module in a Python file
     naming.py       which name of the configuration is which argument or result
+    check.py        a configuration that the program contradicts is refused
     complete.py     what the file knows, written into a configuration
     instance.py     execute: tensors ─► run ─► arrays
     tensors.py      numpy ⇄ torch on the host

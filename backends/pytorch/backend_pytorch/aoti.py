@@ -1,26 +1,26 @@
 """A Program of an AOTInductor package: compiled code, with the structure of its arguments.
 
-files ─► [open_aoti] ─► naming, instance.  The package tells no datatypes and no shapes. Its code was compiled
-for one kind of device, and for the instructions of one kind of processor.
+files ─► [open_aoti] ─► naming, instance.  The package tells nothing of its results but their structure. Its
+code was compiled for one kind of device, and for the instructions of one kind of processor.
 """
 
 from __future__ import annotations
 
-import os
+import logging
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from backend_pytorch.aoti_source import Argument, arguments_of
 from backend_pytorch.files import cannot_load
 from backend_pytorch.framework import first_line
 from backend_pytorch.program import Port, Program
 from backend_pytorch.structure import input_names, output_names
 from core.errors import unsupported
 
-# Compiled code trusts its arguments unless this is set: with another shape it reads what lies behind them.
-_CHECK_INPUTS = "AOTI_RUNTIME_CHECK_INPUTS"
+logger = logging.getLogger("core")
 
 
 class AotiProgram(Program):
@@ -30,18 +30,27 @@ class AotiProgram(Program):
     # Nothing in the package says whether it writes to its arguments.
     writes_inputs = True
 
-    def __init__(self, loader: Any, model: str):
+    def __init__(self, loader: Any, arguments: list[Argument] | None, model: str):
         self._loader = loader
         taken, given = (pytree.treespec_loads(text) for text in loader.get_call_spec())
+        names = input_names(taken, model)
+        if arguments is not None and len(arguments) != len(names):
+            arguments = None
+        self._arguments = arguments or []
         self.takes = [
-            Port(f"INPUT__{i}", (name,)) for i, name in enumerate(input_names(taken, model))
+            Port(f"INPUT__{i}", (name,), *_known(arguments, i)) for i, name in enumerate(names)
         ]
+        self.most_rows = min(each.most.get(0, 0) for each in arguments) if arguments else 0
         self.gives = [
             Port(f"OUTPUT__{i}", (name,)) for i, name in enumerate(output_names(given, model))
         ]
 
     def run(self, arguments: list[Any] | dict[str, Any]) -> list[Any]:
-        return list(self._loader.boxed_run(list(arguments)))
+        given = list(arguments)
+        for argument, tensor, port in zip(self._arguments, given, self.takes or (), strict=False):
+            if refusal := argument.refusal(tensor):
+                raise ValueError(f"{port.name} ({port.aliases[0]}) has {refusal}")
+        return list(self._loader.boxed_run(given))
 
 
 def open_aoti(path: Path, device: Any, model: str, runners: int) -> AotiProgram:
@@ -51,7 +60,6 @@ def open_aoti(path: Path, device: Any, model: str, runners: int) -> AotiProgram:
     runners   how many runs may go on at once
     Raises CoreError with file, reason and next step.
     """
-    os.environ[_CHECK_INPUTS] = "1"  # read by each library when it first runs
     try:
         loader = torch._C._aoti.AOTIModelPackageLoader(
             str(path), "model", False, runners, _index(device)
@@ -73,7 +81,20 @@ def open_aoti(path: Path, device: Any, model: str, runners: int) -> AotiProgram:
             f"model '{model}': '{path}' was compiled for {compiled_for}, the instance is on {device}; use "
             f"instance_group {{ kind: {kind} }}, or compile the model for {device.type}"
         )
-    return AotiProgram(loader, model)
+    arguments = arguments_of(path)
+    if arguments is None:
+        logger.warning(
+            "model '%s': the source in '%s' is not there or of an unknown form, so shapes of inputs cannot "
+            "be checked against it; its code trusts those of config.pbtxt",
+            model,
+            path,
+        )
+    return AotiProgram(loader, arguments, model)
+
+
+def _known(arguments: list[Argument] | None, i: int) -> tuple[Any, Any]:
+    """Datatype and dims of one argument, as far as they are known."""
+    return (arguments[i].dtype, arguments[i].dims) if arguments is not None else (None, None)
 
 
 def _index(device: Any) -> int:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from backend_pytorch.check import check
 from backend_pytorch.complete import complete
 from backend_pytorch.files import Format, format_of, is_checkpoint, model_file
 from backend_pytorch.framework import import_torch
 from backend_pytorch.instance import TorchInstance
-from backend_pytorch.naming import config_inputs, config_outputs, places
 from backend_pytorch.parameters import MODEL_CLASS, Parameters
 from backend_pytorch.program import Program
 from backend_pytorch.threads import settings
 from core.backend import Backend, Device, Model
-from core.errors import invalid, unsupported
+from core.errors import unsupported
 
 
 class TorchBackend(Backend):
@@ -69,7 +69,7 @@ class TorchModel(Model):
             if first is not None and self._source is None:
                 return first
             program = self._opened(device, first)
-            self._check(program)
+            check(self.config, program)
             if self._shares(program):
                 self._programs.setdefault(device, program)
             return program
@@ -103,14 +103,6 @@ class TorchModel(Model):
         # Of a module in Python only parameters are shared, to which nobody writes but in training.
         return self._source is not None or not program.keeps_outputs
 
-    def _check(self, program: Program) -> None:
-        """Names that do not fit are refused with what the program has."""
-        if program.takes is not None:
-            places(config_inputs(self.config), program.takes, "input", self.name)
-        places(config_outputs(self.config), program.gives, "output", self.name)
-        if program.takes is not None:
-            _check_text(self.config, program)
-
     def unload(self) -> None:
         self._programs = {}
         self._source = None
@@ -139,30 +131,6 @@ def torch_device(device: Device, model: str) -> Any:
             "change gpus of its instance_group, or CUDA_VISIBLE_DEVICES"
         )
     return torch.device("cuda", device.id)
-
-
-def _check_text(config: Any, program: Program) -> None:
-    """Text goes to List[str], numbers to tensors, and lists have one dimension."""
-    from core import dtypes
-
-    found = places(config_inputs(config), program.takes, "input", config.name)
-    ports = program.takes or ()
-    for io in config.input:
-        is_text = io.data_type == dtypes.BYTES.number
-        port = ports[found[io.name]]
-        if program.kind == "TorchScript" and is_text != port.text:
-            kind, wanted = ("List[str]", "TYPE_STRING") if port.text else ("Tensor", "a number")
-            raise invalid(
-                f"unable to load model '{config.name}', argument '{port.name}' of forward is a {kind}: "
-                f"data_type of input '{io.name}' must be {wanted}, it is "
-                f"{dtypes.BY_NUMBER[io.data_type].config_name}"
-            )
-        dims = list(io.reshape.shape) if io.HasField("reshape") else list(io.dims)
-        if is_text and (len(dims) > 1 or (config.max_batch_size and dims not in ([], [1]))):
-            raise invalid(
-                f"a List[str] has 1 dimension: input '{io.name}' of model '{config.name}' has dims {dims} "
-                f"with max_batch_size {config.max_batch_size}; use [ -1 ] without batching, [ 1 ] with it"
-            )
 
 
 backend = TorchBackend(

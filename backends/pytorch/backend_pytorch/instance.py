@@ -11,6 +11,7 @@ import numpy as np
 from backend_pytorch.framework import execute_failure, first_line, import_torch
 from backend_pytorch.naming import config_inputs, config_outputs, places
 from backend_pytorch.program import datatype_of
+from backend_pytorch.threads import settings
 from core import dtypes
 from core.backend import ModelInstance
 from core.batch import Batch
@@ -37,8 +38,14 @@ class TorchInstance(ModelInstance):
         self._states = frozenset(state.output_name for state in config.sequence_batching.state)
         program = self._program
         self._keys = program.takes is None
+        self._scalar_inputs: set[str] = (
+            set()
+        )  # one element to clients, none of a dimension to the program
         if program.takes is not None:
             self._input_places = places(list(self._inputs), program.takes, "input", config.name)
+            self._scalar_inputs = {
+                name for name, i in self._input_places.items() if program.takes[i].dims == ()
+            }
         self._output_places = places(self._names, program.gives, "output", config.name)
         self._text_dims = {
             io.name: tuple(io.dims) for io in config.output if io.data_type == dtypes.BYTES.number
@@ -86,6 +93,7 @@ class TorchInstance(ModelInstance):
 
     def _enter(self, entered: ExitStack) -> None:
         torch = self._torch
+        settings.enter(torch)
         entered.enter_context(torch.inference_mode() if self._inference else torch.no_grad())
         if self._lane is not None:
             entered.enter_context(self._lane.current())
@@ -107,6 +115,8 @@ class TorchInstance(ModelInstance):
         given = {name: batch[name] for name in batch}
         if self.model.config.batch_input:
             given.update(batch_inputs(self.model.config, batch))
+        for name in self._scalar_inputs & given.keys():
+            given[name] = given[name].reshape(())
         tensors = {name: self._tensor(name, array, batch) for name, array in given.items()}
         if self._keys:
             return tensors

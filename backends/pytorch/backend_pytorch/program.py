@@ -78,6 +78,11 @@ _BY_TORCH = {
 }
 
 
+def named_datatype(name: str) -> DataType | None:
+    """The datatype that torch calls "float32"."""
+    return _BY_TORCH.get(name)
+
+
 def datatype_of(torch_dtype: Any) -> DataType | None:
     """The datatype of a torch.dtype, None for one that the protocol does not have (complex, float8, …)."""
     return _BY_TORCH.get(str(torch_dtype).removeprefix("torch."))

@@ -29,18 +29,28 @@ class ProcessSettings:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._given: dict[str, tuple[Any, str]] = {}  # name → value, model
+        self._threads = 0  # within an operation; 0 leaves it to torch
+        self._here = threading.local()  # .threads: what the calling thread has
 
     def begin(self, torch: Any) -> None:
         """Threads for the case that no model says anything; see `intra_op_threads`."""
-        if not os.environ.get("OMP_NUM_THREADS") and not os.environ.get("MKL_NUM_THREADS"):
-            torch.set_num_threads(intra_op_threads(torch.get_num_threads()))
+        said = os.environ.get("OMP_NUM_THREADS") or os.environ.get("MKL_NUM_THREADS")
+        if not self._threads and not said:
+            self._threads = intra_op_threads(torch.get_num_threads())
+
+    def enter(self, torch: Any) -> None:
+        """Before torch runs something on the calling thread. OpenMP keeps a number for each thread, and
+        torch tells it those only that have not run anything yet."""
+        if getattr(self._here, "threads", 0) != self._threads:
+            torch.set_num_threads(self._threads)
+            self._here.threads = self._threads
 
     def apply(self, torch: Any, parameters: Parameters, model: str) -> None:
         """Take what a model's parameters say, where no other model has said it yet."""
         self._set(
             "INTRA_OP_THREAD_COUNT",
             parameters.number("INTRA_OP_THREAD_COUNT", "NUM_THREADS"),
-            torch.set_num_threads,
+            self._set_threads,
             model,
         )
         self._set(
@@ -57,6 +67,9 @@ class ProcessSettings:
                 model,
                 torch.__version__,
             )
+
+    def _set_threads(self, count: int) -> None:
+        self._threads = count
 
     def _set(self, name: str, value: Any, function: Callable[[Any], Any], model: str) -> None:
         if value is None:

@@ -81,9 +81,20 @@ def test_a_shape_that_it_was_not_compiled_for_is_an_error(start):
     model = start(width=-1)
 
     for width in (1, 300):
-        with pytest.raises(CoreError, match="PyTorch execute failure"):
+        with pytest.raises(
+            CoreError, match=r"INPUT__0 \(ARGS\[0\]\) has shape .* compiled for \[-1, 3\]"
+        ):
             model(**inputs(NAMES, 2, width))
+    with pytest.raises(CoreError, match="size 17 in dimension 0, compiled for 0 to 16"):
+        model(**inputs(NAMES, 17))
     model(**inputs(NAMES))
+
+
+def test_what_it_was_not_compiled_for_is_refused_at_the_load(start):
+    with pytest.raises(
+        CoreError, match=r"'ARGS\[0\]': the model expects 2 dimensions \(shape \[-1, 3\]\)"
+    ):
+        start(width=4)
 
 
 def test_what_it_lacks_is_told_with_its_names(serve, package):

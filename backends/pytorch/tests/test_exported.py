@@ -77,7 +77,13 @@ def test_nested_structures_are_taken_apart(serve, nested, io, inputs, outputs):
     x, a, b, scale = inputs
     model = serve(
         lambda folder: (folder / "model.pt2").write_bytes(nested),
-        io("input", (x, "FP32", "-1, 3"), (a, "FP32", "-1, 1"), (b, "FP32", "-1, 1"), (scale, "FP32", 1))
+        io(
+            "input",
+            (x, "FP32", "-1, 3"),
+            (a, "FP32", "-1, 1"),
+            (b, "FP32", "-1, 1"),
+            (scale, "FP32", 1),
+        )
         + io("output", (outputs[0], "FP32", "-1, 1"), (outputs[1], "FP32", "-1, 3")),
     )
     column = np.array([[1], [2], [3]], np.float32)
@@ -108,7 +114,12 @@ def test_the_keys_of_a_dict_are_the_names_that_are_filled_in(serve, export, modu
 def test_a_shape_that_it_was_not_exported_for_is_an_error(serve, nested, io):
     model = serve(
         lambda folder: (folder / "model.pt2").write_bytes(nested),
-        io("input", ("x", "FP32", "-1, -1"), ("more_a", "FP32", "-1, 1"), ("more_b", "FP32", "-1, 1"))
+        io(
+            "input",
+            ("x", "FP32", "-1, -1"),
+            ("more_a", "FP32", "-1, 1"),
+            ("more_b", "FP32", "-1, 1"),
+        )
         + io("input", ("scale", "FP32", 1))
         + io("output", ("RESULT[y]", "FP32", "-1, -1")),
     )
@@ -159,3 +170,37 @@ def test_examples_that_hold_more_than_tensors_are_refused(serve, nested, tmp_pat
     with pytest.raises(CoreError, match="holds more than plain tensors"):
         serve(pickled)
     assert not touched.exists()
+
+
+def test_a_scalar_goes_in_as_one_element(serve, export):
+    class Times(torch.nn.Module):
+        def forward(self, x, factor):
+            return x * factor
+
+    model = serve(
+        lambda folder: export(Times(), folder / "model.pt2", torch.ones(2), torch.tensor(3.0))
+    )
+
+    assert list(model.config.input[1].dims) == [1]
+    found = model(x=np.array([1, 2], np.float32), factor=np.array([5], np.float32))
+    assert found["OUTPUT__0"].tolist() == [5, 10]
+
+
+@pytest.mark.parametrize(
+    ("name", "datatype", "dims", "text"),
+    [
+        ("x", "FP64", "3", "expects datatype TYPE_FP64 for input 'x', model provides TYPE_FP32"),
+        ("x", "FP32", "4", "tensor 'x': the model expects 1 dimensions (shape [3])"),
+        ("x", "FP32", "1, 3", "tensor 'x': the model expects 1 dimensions (shape [3])"),
+    ],
+)
+def test_a_configuration_that_the_file_contradicts_is_refused(
+    serve, export, modules, io, name, datatype, dims, text
+):
+    with pytest.raises(CoreError) as caught:
+        serve(
+            lambda folder: export(modules.Identity(), folder / "model.pt2", torch.ones(3)),
+            io("input", (name, datatype, dims)) + io("output", ("OUTPUT__0", "FP32", 3)),
+        )
+
+    assert text in caught.value.message

@@ -67,7 +67,9 @@ def test_a_damaged_program_is_refused_with_torchs_version(serve, script, modules
         ):
             for name in whole.namelist():
                 content = whole.read(name)
-                broken.writestr(name.replace("whole/", "model/"), b"?" if ".py" in name else content)
+                broken.writestr(
+                    name.replace("whole/", "model/"), b"?" if ".py" in name else content
+                )
 
     message = refused(serve, damage)
 

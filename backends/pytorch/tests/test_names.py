@@ -100,7 +100,7 @@ def test_an_output_that_there_is_not_is_refused_as_triton_does(serve, modules, i
 
     with pytest.raises(
         CoreError,
-        match="^The output OUT__2 in the model configuration refers to an output index which doesn't "
+        match=r"^The output OUT__2 in the model configuration refers to an output index which doesn't "
         "exist. This model has 2 outputs",
     ):
         model(x=X, y=Y)
@@ -112,15 +112,13 @@ def test_a_datatype_that_was_not_announced_is_refused_as_triton_does(serve, modu
 
     with pytest.raises(
         CoreError,
-        match="^configuration expects datatype TYPE_INT32 for output 'OUTPUT__0', model provides TYPE_FP32",
+        match=r"^configuration expects datatype TYPE_INT32 for output 'OUTPUT__0', model provides TYPE_FP32",
     ):
         model(x=X[0])
 
 
 def test_a_result_that_is_no_tensor_is_an_error(serve, modules, io):
-    model = serve(
-        modules.Number(), io("input", ("x", "FP32", 2)) + io("output", ("y", "INT64", 1))
-    )
+    model = serve(modules.Number(), io("input", ("x", "FP32", 2)) + io("output", ("y", "INT64", 1)))
 
     with pytest.raises(CoreError, match=r"'y' must be of type Tensor or List\[str\].* gave a int"):
         model(x=X[0])
