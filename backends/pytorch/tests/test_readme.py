@@ -17,4 +17,4 @@ def test_the_first_model_is_made_and_served(tmp_path):
     )
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "['OUTPUT__0'] (5, 3)"
+    assert done.stdout.splitlines()[-1] == "['OUTPUT__0'] (3, 3)"
