@@ -83,7 +83,9 @@ def main(folder: Path = FOLDER) -> None:
     onnx = version(folder / "convolution_onnx")
     (script.parent / "config.pbtxt").write_text(CONFIG)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch announces that these two will not be developed further
+        warnings.simplefilter(
+            "ignore"
+        )  # torch announces that these two will not be developed further
         torch.jit.save(torch.jit.trace(network, example), str(script / "model.pt"))
         torch.onnx.export(
             network,

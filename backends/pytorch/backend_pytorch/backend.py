@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import Any
 
@@ -15,6 +16,8 @@ from backend_pytorch.program import Program
 from backend_pytorch.threads import settings
 from core.backend import Backend, Device, Model
 from core.errors import unsupported
+
+logger = logging.getLogger("core")
 
 
 class TorchBackend(Backend):
@@ -45,6 +48,13 @@ class TorchModel(Model):
         if self.config.runtime.endswith(".py"):
             from backend_pytorch.module import ModuleSource, files_of
 
+            if "EXECUTION_ENV_PATH" in self.config.parameters:
+                logger.warning(
+                    "model '%s': EXECUTION_ENV_PATH means nothing to backend 'pytorch', whose %s runs in "
+                    "the server's process; backend 'python' has environments",
+                    self.name,
+                    self.config.runtime,
+                )
             self._file, weights = files_of(self.config, self.path)
             if self._file.suffix == ".py":
                 wanted = self.parameters.text(MODEL_CLASS)
