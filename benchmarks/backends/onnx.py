@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,7 @@ class OnnxMlp(Case):
         mlp.write(folder / "model.onnx")
 
     def load(self, folder: Path) -> Callable[[Arrays], Arrays]:
-        import onnxruntime
-
+        onnxruntime: Any = importlib.import_module("onnxruntime")  # ships no types
         options: Any = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         session: Any = onnxruntime.InferenceSession(str(folder / "model.onnx"), options)
