@@ -192,9 +192,8 @@ class TorchInstance(ModelInstance):
             if batch.signature.max_batch_size and self._text_dims.get(name) == (1,):
                 return found.reshape(-1, 1)
             return found
-        if isinstance(value, np.ndarray):
-            return value
-        found = array_of(value, copy=self._program.keeps_outputs)
+        on_host = isinstance(value, np.ndarray)  # it came from a GPU
+        found = value if on_host else array_of(value, copy=self._program.keeps_outputs)
         # A scalar has one element for clients, unless they are told otherwise by `reshape`.
         return found if found.ndim or name in self._scalars else found.reshape(1)
 
