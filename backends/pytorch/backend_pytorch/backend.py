@@ -1,0 +1,151 @@
+"""Backend and Model: what core calls; who shares weights."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+from backend_pytorch.check import check
+from backend_pytorch.complete import complete
+from backend_pytorch.files import Format, format_of, is_checkpoint, model_file
+from backend_pytorch.framework import import_torch
+from backend_pytorch.instance import TorchInstance
+from backend_pytorch.parameters import MODEL_CLASS, Parameters
+from backend_pytorch.program import Program
+from backend_pytorch.threads import settings
+from core.backend import Backend, Device, Model
+from core.errors import unsupported
+
+logger = logging.getLogger("core")
+
+
+class TorchBackend(Backend):
+    """torch in this process.
+
+    Settings (--backend-config=pytorch,…): default-max-batch-size.
+    """
+
+    def open(self) -> None:
+        """Import torch, and let its threads leave a core to the server."""
+        settings.begin(import_torch())
+
+
+class TorchModel(Model):
+    """One version. Programs are loaded when an instance asks, one for each device if they may be shared.
+
+    A program is shared if it keeps nothing between runs; ENABLE_WEIGHT_SHARING says otherwise, either way.
+    """
+
+    backend: TorchBackend
+
+    def load(self) -> None:
+        """Find the file, see what it is, read the parameters: all refuse before an instance is made."""
+        torch = import_torch()
+        self.parameters = Parameters(self.config)
+        self.parameters.check()
+        self._source: Any = None
+        if self.config.runtime.endswith(".py"):
+            from backend_pytorch.module import ModuleSource, files_of
+
+            if "EXECUTION_ENV_PATH" in self.config.parameters:
+                logger.warning(
+                    "model '%s': EXECUTION_ENV_PATH means nothing to backend 'pytorch', whose %s runs in "
+                    "the server's process; backend 'python' has environments",
+                    self.name,
+                    self.config.runtime,
+                )
+            self._file, weights = files_of(self.config, self.path)
+            if self._file.suffix == ".py":
+                wanted = self.parameters.text(MODEL_CLASS)
+                self._source = ModuleSource(self._file, weights, self.config, wanted)
+        else:
+            self._file = model_file(self.config, self.path)
+        if self._source is None:
+            self._format = format_of(self._file, self.name)
+            if self._format is Format.CHECKPOINT:
+                raise is_checkpoint(self._file, self.name)
+        settings.apply(torch, self.parameters, self.name)
+        self._programs: dict[Device, Program] = {}
+        self._opening = threading.Lock()  # instances open at the same time, each on its thread
+
+    def program_on(self, device: Device) -> Program:
+        """The program of an instance on `device`. Any thread.
+
+        Raises CoreError if it cannot be loaded there, or the configuration does not fit it.
+        """
+        with self._opening:
+            first = self._programs.get(device)
+            if first is not None and self._source is None:
+                return first
+            program = self._opened(device, first)
+            check(self.config, program)
+            if self._shares(program):
+                self._programs.setdefault(device, program)
+            return program
+
+    def _opened(self, device: Device, first: Any) -> Program:
+        target = torch_device(device, self.name)
+        if self._source is not None:
+            shared = None if first is None else first.module
+            return self._source.make(target, self.parameters.compile(), shared)  # type: ignore[no-any-return]
+        if self._format is Format.TORCHSCRIPT:
+            from backend_pytorch.torchscript import open_torchscript
+
+            optimized = not self.parameters.boolean("DISABLE_OPTIMIZED_EXECUTION")
+            return open_torchscript(self._file, target, self.name, optimized=optimized)
+        if self._format is Format.EXPORTED:
+            from backend_pytorch.exported import open_exported
+
+            return open_exported(self._file, target, self.name)
+        from backend_pytorch.aoti import open_aoti
+
+        return open_aoti(self._file, target, self.name, self._instances())
+
+    def _instances(self) -> int:
+        """How many instances may run a package at once: the largest group's."""
+        return max([1, *(group.count for group in self.config.instance_group)])
+
+    def _shares(self, program: Program) -> bool:
+        asked = self.parameters.boolean("ENABLE_WEIGHT_SHARING")
+        if asked is not None:
+            return asked
+        # Of a module in Python only parameters are shared, to which nobody writes but in training.
+        return self._source is not None or not program.keeps_outputs
+
+    def unload(self) -> None:
+        self._programs = {}
+        self._source = None
+
+
+def torch_device(device: Device, model: str) -> Any:
+    """The torch.device of an instance; None for KIND_MODEL, where everything stays as the file has it.
+
+    Raises CoreError(UNSUPPORTED) for a GPU that torch cannot use.
+    """
+    torch = import_torch()
+    if device.kind == "MODEL":
+        return None
+    if device.kind != "GPU":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        reason = "was built without CUDA" if torch.version.cuda is None else "finds no usable GPU"
+        raise unsupported(
+            f"model '{model}': an instance on {device} needs CUDA, and torch {torch.__version__} {reason}; "
+            "install a torch with CUDA (https://pytorch.org/get-started), or use instance_group { kind: "
+            "KIND_CPU }"
+        )
+    if device.id >= torch.cuda.device_count():
+        raise unsupported(
+            f"model '{model}': an instance on {device}, but torch sees {torch.cuda.device_count()} GPUs; "
+            "change gpus of its instance_group, or CUDA_VISIBLE_DEVICES"
+        )
+    return torch.device("cuda", device.id)
+
+
+backend = TorchBackend(
+    model=TorchModel,
+    instance=TorchInstance,
+    complete=complete,
+    instances={"CPU": 1, "GPU": 1},
+)

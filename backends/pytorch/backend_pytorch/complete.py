@@ -1,0 +1,175 @@
+"""What the model file knows, written into a configuration.
+
+config.pbtxt ─► fill ─► [complete] ─► normalise ─► validate.  An exported program knows everything.
+TorchScript, packages and Python files know names only: what is missing is said with them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from backend_pytorch.files import Format, format_of, model_file
+from backend_pytorch.framework import import_torch
+from backend_pytorch.naming import config_inputs, config_outputs, places
+from backend_pytorch.program import Port, Program
+from core.backend import Backend
+from core.config import ModelConfig
+from core.errors import CoreError, invalid, unsupported
+
+logger = logging.getLogger("core")
+
+MAX_BATCH_SIZE = "default-max-batch-size"
+_DEFAULT_MAX_BATCH_SIZE = 4
+
+
+def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
+    """Fill in inputs, outputs, max_batch_size and dynamic_batching, in place.
+
+    path   the version's folder
+    Does nothing if every input and output is described: what a person wrote in full is meant.
+    Raises CoreError if the file cannot be loaded, or does not know what is missing.
+    """
+    if _is_whole(config):
+        return
+    if config.runtime.endswith(".py"):
+        raise _tells_no_types(config, "a module in Python", None)
+    import_torch()
+    file = model_file(config, path)
+    found = format_of(file, config.name)
+    if found is Format.EXPORTED:
+        from backend_pytorch.exported import open_exported
+
+        _complete_exported(config, open_exported(file, None, config.name), backend)
+    elif found is Format.TORCHSCRIPT:
+        from backend_pytorch.torchscript import open_torchscript
+
+        program = open_torchscript(file, "cpu", config.name, optimized=True)
+        raise _tells_no_types(config, found.value, program)
+    elif found is Format.AOTI:
+        from backend_pytorch.aoti import open_aoti
+
+        raise _tells_no_types(config, found.value, open_aoti(file, None, config.name, 1))
+
+
+def _is_whole(config: ModelConfig) -> bool:
+    inputs = bool(config.input or config.batch_input)
+    tensors: list[Any] = [*config.input, *config.output]
+    return inputs and bool(config.output) and all(io.data_type and io.dims for io in tensors)
+
+
+def _tells_no_types(config: ModelConfig, what: str, program: Program | None) -> CoreError:
+    names = ""
+    if program is not None and program.takes is not None:
+        names = f"its inputs are {_listed(program.takes)}"
+        if program.gives is not None:
+            names += f", its outputs {_listed(program.gives)}"
+        names += "; "
+    return invalid(
+        f"unable to load model '{config.name}': {what} tells neither datatypes nor shapes, and "
+        f"config.pbtxt does not describe every input and output; {names}write "
+        "input [ { name: … data_type: … dims: … } ] and output, or export the model "
+        "with torch.export.save, whose file tells them"
+    )
+
+
+def _listed(ports: Sequence[Port]) -> str:
+    return ", ".join("/".join((port.name, *port.aliases)) for port in ports) or "none"
+
+
+def _complete_exported(config: ModelConfig, program: Program, backend: Backend) -> None:
+    takes, gives = program.takes or (), program.gives or ()
+    _complete_batching(config, program, backend)
+    reserved_inputs, reserved_outputs = _tensors_of_the_server(config)
+    _complete_tensors(config, config.input, takes, reserved_inputs, config_inputs, "input")
+    _complete_tensors(config, config.output, gives, reserved_outputs, config_outputs, "output")
+
+
+def _tensors_of_the_server(config: ModelConfig) -> tuple[set[str], set[str]]:
+    """Inputs that no client sends, and outputs that none gets: controls, states, …"""
+    inputs = set(config_inputs(config)) - {io.name for io in config.input}
+    return inputs, {state.output_name for state in config.sequence_batching.state}
+
+
+def _complete_batching(config: ModelConfig, program: Program, backend: Backend) -> None:
+    """The first dimension is the batch's if every input and output has one of any size."""
+    ports = [*(program.takes or ()), *(program.gives or ())]
+    batches = all(port.dims and port.dims[0] == -1 for port in ports)
+    if not batches:
+        if config.max_batch_size:
+            fixed = next(port for port in ports if not port.dims or port.dims[0] != -1)
+            raise invalid(
+                f"autofill failed for model '{config.name}': model does not support batching while "
+                f"non-zero max_batch_size is specified; '{fixed.name}' was exported with shape "
+                f"{list(fixed.dims or ())}: export it with a dynamic first dimension"
+            )
+        return
+    if not config.max_batch_size and not _described_without_batch(config, ports):
+        most = _default_max_batch_size(backend)
+        config.max_batch_size = min(most, program.most_rows) if program.most_rows else most
+        logger.warning(
+            "autofilled max_batch_size to %d for model '%s' since batching is supported but no "
+            "max_batch_size is specified in model configuration. Must specify max_batch_size to "
+            "utilize autofill with a larger max batch size",
+            config.max_batch_size,
+            config.name,
+        )
+    if program.most_rows and config.max_batch_size > program.most_rows:
+        raise invalid(
+            f"model '{config.name}' was exported for at most {program.most_rows} rows, max_batch_size is "
+            f"{config.max_batch_size}"
+        )
+    if config.max_batch_size > 1 and config.WhichOneof("scheduling_choice") is None:
+        config.dynamic_batching.SetInParent()
+
+
+def _default_max_batch_size(backend: Backend) -> int:
+    text = backend.config.get(MAX_BATCH_SIZE, str(_DEFAULT_MAX_BATCH_SIZE))
+    if not text.isascii() or not text.isdigit():
+        raise invalid(
+            f"--backend-config=pytorch,{MAX_BATCH_SIZE}={text}: it must be a whole number"
+        )
+    return int(text)
+
+
+def _described_without_batch(config: ModelConfig, ports: Sequence[Port]) -> bool:
+    """Whether an entry of the configuration has as many dims as the file: no batch dimension."""
+    known = {name: port for port in ports for name in (port.name, *port.aliases)}
+    tensors: list[Any] = [*config.input, *config.output]
+    return any(
+        io.dims and io.name in known and len(io.dims) == len(known[io.name].dims or ())
+        for io in tensors
+    )
+
+
+def _complete_tensors(
+    config: ModelConfig,
+    entries: Any,
+    ports: Sequence[Port],
+    reserved: set[str],
+    names_of: Any,
+    kind: str,
+) -> None:
+    """Add every tensor of the file to an empty list; complete the entries of another."""
+    if not entries:
+        taken = places(sorted(reserved), ports, "output", config.name) if reserved else {}
+        for index, port in enumerate(ports):
+            if index not in taken.values():
+                entries.add(name=port.name)
+    found = places(names_of(config), ports, kind, config.name)
+    for entry in entries:
+        port = ports[found[entry.name]]
+        if port.dtype is None:
+            raise unsupported(
+                f"model '{config.name}': '{port.name}' is of a type that cannot be sent to clients"
+            )
+        entry.data_type = entry.data_type or port.dtype.number
+        if not entry.dims:
+            dims = (port.dims or ())[1 if config.max_batch_size else 0 :]
+            entry.dims.extend(dims or (1,))
+            if (
+                not dims and config.max_batch_size
+            ):  # a row is one element, without a dimension of its own
+                entry.reshape.SetInParent()

@@ -1,0 +1,108 @@
+"""Which kind of file a model is, by its content, and what to do about one that is none.
+
+Model.load ─► [files] ─► torchscript, exported, aoti.  Nothing is unpickled here: only the names in the
+archive are read.
+"""
+
+from __future__ import annotations
+
+import enum
+import zipfile
+from pathlib import Path
+
+from core.config import ModelConfig
+from core.errors import CoreError, internal, unavailable
+
+_LFS_POINTER = b"version https://git-lfs"
+
+
+class Format(enum.Enum):
+    """What a file of PyTorch may be."""
+
+    TORCHSCRIPT = "a TorchScript program"
+    AOTI = "an AOTInductor package"
+    EXPORTED = "an exported program"
+    CHECKPOINT = "a checkpoint of torch.save"
+
+
+def model_file(config: ModelConfig, directory: Path) -> Path:
+    """The file of a version: `default_model_filename`, which core has filled in by the platform.
+
+    Another one of model.pt and model.pt2 is taken if it alone is there.
+    Raises CoreError(UNAVAILABLE) with what is there instead.
+    """
+    path = directory / (config.default_model_filename or "model.pt")
+    if path.is_file():
+        return path
+    others = [directory / name for name in ("model.pt", "model.pt2")]
+    there = [each for each in others if each.is_file()]
+    if path in others and there:
+        return there[0]
+    raise not_found(path, config.name)
+
+
+def not_found(path: Path, model: str) -> CoreError:
+    there = sorted(each.name for each in path.parent.iterdir()) if path.parent.is_dir() else []
+    return unavailable(
+        f"unable to find '{path}' for model '{model}' (its folder has {', '.join(there) or 'nothing'}); "
+        "put the model there, or name its file with default_model_filename in config.pbtxt"
+    )
+
+
+def format_of(path: Path, model: str) -> Format:
+    """What the file is. Raises CoreError(INTERNAL) for one that is nothing of torch, with the next step."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, OSError) as error:
+        raise _no_archive(path, model, error) from error
+    inner = {name.partition("/")[2] for name in names}
+    if any(name.startswith("data/aotinductor/") for name in inner):
+        return Format.AOTI
+    if "archive_format" in inner or any("exported_program" in name for name in (*names, *inner)):
+        return Format.EXPORTED
+    if "constants.pkl" in inner:
+        return Format.TORCHSCRIPT
+    if "data.pkl" in inner:
+        return Format.CHECKPOINT
+    raise internal(
+        f"model '{model}': '{path}' is a zip archive, but nothing that torch saves; export the model "
+        "with torch.jit.save, torch.export.save or torch._inductor.aoti_compile_and_package"
+    )
+
+
+def is_checkpoint(path: Path, model: str) -> CoreError:
+    """The refusal of weights where a program is needed. They are not unpickled to look inside."""
+    return internal(
+        f"model '{model}': '{path}' is a checkpoint of torch.save: weights, without the code of the "
+        "model. Make a program of it: torch.jit.script(model).save('model.pt') or "
+        "torch.export.save(torch.export.export(model, example_inputs), 'model.pt2'); or put a model.py "
+        'with its nn.Module beside it, and runtime: "model.py" into config.pbtxt'
+    )
+
+
+def cannot_load(path: Path, model: str, version: str, reason: str, advice: str) -> CoreError:
+    return internal(f"model '{model}': torch {version} cannot load '{path}': {reason}; {advice}")
+
+
+def _no_archive(path: Path, model: str, error: Exception) -> CoreError:
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(len(_LFS_POINTER))
+    if not size:
+        advice = "it is empty; copy or export it again"
+    elif head == _LFS_POINTER:
+        advice = "it is only a pointer of Git LFS; fetch the model itself with: git lfs pull"
+    elif head[:4] == b"PK\x03\x04":
+        advice = f"its {size} bytes are only the beginning of an archive; copy or export it again"
+    elif head[:1] == b"\x80":
+        advice = (
+            "it is a pickle, such as torch.save of old wrote; it is not opened, since pickles run code. "
+            "Export the model with torch.jit.save or torch.export.save"
+        )
+    else:
+        advice = (
+            f"its {size} bytes are no archive as torch writes them; export the model with "
+            "torch.jit.save, torch.export.save or torch._inductor.aoti_compile_and_package"
+        )
+    return internal(f"model '{model}': cannot load '{path}': {advice} ({error})")

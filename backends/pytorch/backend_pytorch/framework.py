@@ -1,0 +1,44 @@
+"""torch itself: imported when the first model asks, and what to say if it cannot be.
+
+Backend.open ─► [framework] ─► everything else here.  Modules that need torch at their top are imported
+in functions, after this.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from core.errors import CoreError, internal, unavailable
+
+
+def import_torch() -> Any:
+    """The module torch. The first call takes seconds; any thread.
+
+    Raises CoreError(UNAVAILABLE) with the reason if it is not installed, or broken.
+    """
+    try:
+        import torch
+    except (
+        Exception
+    ) as error:  # a library that does not fit raises OSError, a mixed-up one anything
+        raise unavailable(
+            f"backend 'pytorch' cannot import torch: {type(error).__name__}: {error}; try: pip install "
+            "--force-reinstall 'torch>=2.8', and `python -c 'import torch'` in the same environment"
+        ) from error
+    # Inputs are views of what clients sent, and numpy knows that; what is written to is copied first.
+    warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+    return torch
+
+
+def first_line(error: BaseException) -> str:
+    """The text of an error of torch without the stack of C++ below it."""
+    text = str(error).strip()
+    for marker in ("\nException raised from", "\nC++ CapturedTraceback", "\n\nCOMPILE_TIME_"):
+        text = text.partition(marker)[0]
+    return text.strip() or type(error).__name__
+
+
+def execute_failure(model: str, error: BaseException) -> CoreError:
+    """An exception of a run, as Triton words it."""
+    return internal(f"PyTorch execute failure: {first_line(error)} (model '{model}')")

@@ -1,0 +1,266 @@
+"""execute: tensors ─► run ─► arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from backend_pytorch.framework import execute_failure, first_line, import_torch
+from backend_pytorch.naming import config_inputs, config_outputs, places
+from backend_pytorch.program import datatype_of
+from backend_pytorch.threads import settings
+from core import dtypes
+from core.backend import ModelInstance
+from core.batch import Batch
+from core.errors import CoreError, Fatal, internal, invalid
+from core.ragged import batch_inputs, scattered
+
+if TYPE_CHECKING:
+    from backend_pytorch.backend import TorchModel
+
+
+class TorchInstance(ModelInstance):
+    """Runs batches on a program, which other instances of the device may use at the same time."""
+
+    model: TorchModel
+    placement = "auto"  # torch does not mind which thread runs it
+
+    def open(self) -> None:
+        self._torch = import_torch()
+        self._program = self.model.program_on(self.device)
+        config, parameters = self.model.config, self.model.parameters
+        self._inputs = _datatypes(config, config_inputs(config))
+        self._outputs = _datatypes(config, config_outputs(config))
+        self._names = list(self._outputs)
+        self._states = frozenset(state.output_name for state in config.sequence_batching.state)
+        program = self._program
+        self._keys = program.takes is None
+        self._scalar_inputs: set[str] = (
+            set()
+        )  # one element to clients, none of a dimension to the program
+        if program.takes is not None:
+            self._input_places = places(list(self._inputs), program.takes, "input", config.name)
+            self._scalar_inputs = {
+                name for name, i in self._input_places.items() if program.takes[i].dims == ()
+            }
+        self._output_places = places(self._names, program.gives, "output", config.name)
+        self._text_dims = {
+            io.name: tuple(io.dims) for io in config.output if io.data_type == dtypes.BYTES.number
+        }
+        self._scalars = {
+            io.name: tuple(io.reshape.shape) for io in config.output if io.HasField("reshape")
+        }
+        self._lane = self._make_lane()
+        self._inference = parameters.boolean("INFERENCE_MODE") is not False
+        self._no_cudnn = bool(parameters.boolean("DISABLE_CUDNN")) and self._lane is not None
+        self._cleans = bool(parameters.boolean("ENABLE_CACHE_CLEANING")) and self._lane is not None
+        if self._lane is not None or program.kind == "Python":
+            self.placement = "thread"
+
+    def _make_lane(self) -> Any:
+        """What moves tensors to GPUs and back; None for a model on the host."""
+        if self.device.kind == "CPU" or not self._torch.cuda.is_available():
+            return None
+        from backend_pytorch.cuda import Lane
+
+        if self.device.kind == "GPU":
+            return Lane(self._torch.device("cuda", self.device.id), every_gpu=False)
+        found = getattr(self._program, "device", None)
+        if found is None:
+            module = getattr(self._program, "module", None)
+            first = next(iter(module.parameters()), None) if module is not None else None
+            found = self._torch.device("cpu") if first is None else first.device
+        return Lane(found, every_gpu=True)
+
+    def execute(self, batch: Batch) -> Mapping[str, Any] | None:
+        batch.inputs_ready()
+        try:
+            with ExitStack() as entered:
+                self._enter(entered)
+                outputs = self._run(batch)
+        except CoreError:
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
+        if not self.model.config.batch_output:
+            return outputs
+        for i, parts in enumerate(scattered(self.model.config, batch, outputs)):
+            batch.respond(i, parts)
+        return None
+
+    def _enter(self, entered: ExitStack) -> None:
+        torch = self._torch
+        settings.enter(torch)
+        entered.enter_context(torch.inference_mode() if self._inference else torch.no_grad())
+        if self._lane is not None:
+            entered.enter_context(self._lane.current())
+        if self._no_cudnn:
+            entered.enter_context(torch.backends.cudnn.flags(enabled=False))
+
+    def _run(self, batch: Batch) -> dict[str, np.ndarray]:
+        found = self._program.run(self._arguments(batch))
+        wanted = self._picked(found, self._wanted(batch))
+        if self._lane is not None:
+            tensors = {name: each for name, each in wanted.items() if not isinstance(each, list)}
+            wanted.update(self._lane.arrays_of(tensors))
+            if self._cleans:
+                self._torch.cuda.empty_cache()
+        batch.outputs_ready()
+        return {name: self._array(name, each, batch) for name, each in wanted.items()}
+
+    def _arguments(self, batch: Batch) -> list[Any] | dict[str, Any]:
+        given = {name: batch[name] for name in batch}
+        if self.model.config.batch_input:
+            given.update(batch_inputs(self.model.config, batch))
+        for name in self._scalar_inputs & given.keys():
+            given[name] = given[name].reshape(())
+        tensors = {name: self._tensor(name, array, batch) for name, array in given.items()}
+        if self._keys:
+            return tensors
+        arguments = [port.default for port in self._program.takes or ()]
+        for name, tensor in tensors.items():
+            arguments[self._input_places[name]] = tensor
+        return arguments
+
+    def _tensor(self, name: str, array: np.ndarray, batch: Batch) -> Any:
+        dtype = self._inputs[name]
+        if dtype is dtypes.BYTES:
+            return _texts(array, name, batch)
+        if self._lane is not None:
+            return self._lane.tensor_of(array, dtype)
+        from backend_pytorch.tensors import tensor_of
+
+        return tensor_of(array, dtype, writes=self._program.writes_inputs)
+
+    def _wanted(self, batch: Batch) -> list[str]:
+        """The outputs that some request of the batch wants, and its states; no others are fetched."""
+        wanted: set[str] = set()
+        for request in batch.requests:
+            if not request.outputs:
+                return self._names
+            wanted.update(output.name for output in request.outputs)
+        return [name for name in self._names if name in wanted or name in self._states]
+
+    def _picked(self, found: list[Any] | dict[str, Any], names: list[str]) -> dict[str, Any]:
+        """Name → what the program gave for it, checked."""
+        if isinstance(found, dict) and all(name in found for name in names):
+            picked = {name: found[name] for name in names}
+        else:
+            results = list(found.values()) if isinstance(found, dict) else found
+            picked = {name: self._result(results, name) for name in names}
+        for name, value in picked.items():
+            self._check(name, value)
+        return picked
+
+    def _result(self, results: list[Any], name: str) -> Any:
+        index = self._output_places[name]
+        if index >= len(results):
+            raise invalid(
+                f"The output {name} in the model configuration refers to an output index which doesn't "
+                f"exist. This model has {len(results)} outputs"
+            )
+        return results[index]
+
+    def _check(self, name: str, value: Any) -> None:
+        """Raises for what is neither a tensor nor text, and for a datatype that was not announced."""
+        expected = self._outputs[name]
+        if isinstance(value, self._torch.Tensor):
+            given = datatype_of(value.dtype)
+            shown = given.config_name if given else str(value.dtype)
+        elif isinstance(value, list) and all(isinstance(each, str) for each in value):
+            given, shown = dtypes.BYTES, dtypes.BYTES.config_name
+        else:
+            raise internal(
+                f"PyTorch execute failure: output '{name}' must be of type Tensor or List[str], model "
+                f"'{self.model.name}' gave a {type(value).__name__}"
+            )
+        if given is not expected:
+            raise invalid(
+                f"configuration expects datatype {expected.config_name} for output '{name}', model "
+                f"provides {shown} (model '{self.model.name}'); change data_type in config.pbtxt, or let the "
+                "model convert it"
+            )
+
+    def _array(self, name: str, value: Any, batch: Batch) -> np.ndarray:
+        from backend_pytorch.tensors import array_of, array_of_text
+
+        if isinstance(value, list):
+            found = array_of_text(value)
+            if batch.signature.max_batch_size and self._text_dims.get(name) == (1,):
+                return found.reshape(-1, 1)
+            return found
+        on_host = isinstance(value, np.ndarray)  # it came from a GPU
+        found = value if on_host else array_of(value, copy=self._program.keeps_outputs)
+        # A scalar has one element for clients, unless they are told otherwise by `reshape`.
+        return found if found.ndim or name in self._scalars else found.reshape(1)
+
+    def _failed(self, error: Exception) -> CoreError:
+        text = first_line(error)
+        if type(error).__name__ == "AcceleratorError" or "CUDA error" in text:
+            return Fatal(
+                f"PyTorch execute failure: {text}; instance '{self.name}' of model '{self.model.name}' on "
+                f"{self.device} leaves service, as no later run survives an error of the device"
+            )
+        if type(error).__name__ == "OutOfMemoryError":
+            self._torch.cuda.empty_cache()
+        return execute_failure(self.model.name, error)
+
+    def close(self) -> None:
+        """Let go of the program; the last of those that share it ends it."""
+        self._program = self._lane = None  # type: ignore[assignment]
+
+
+def _datatypes(config: Any, names: list[str]) -> dict[str, Any]:
+    """Datatype of every input or output that the program has to do with, in the order of `names`."""
+    sequence = config.sequence_batching
+    numbers = {io.name: io.data_type for io in (*config.input, *config.output)}
+    for each in config.batch_input:
+        numbers.update(dict.fromkeys(each.target_name, each.data_type))
+    for state in sequence.state:
+        numbers.setdefault(state.input_name, state.data_type)
+        numbers.setdefault(state.output_name, state.data_type)
+    for control in sequence.control_input:
+        numbers[control.name] = _control_datatype(control)
+    return {name: dtypes.BY_NUMBER[numbers[name]] for name in names}
+
+
+def _control_datatype(control: Any) -> int:
+    for each in control.control:
+        for values, dtype in (
+            (each.int32_false_true, dtypes.INT32),
+            (each.fp32_false_true, dtypes.FP32),
+            (each.bool_false_true, dtypes.BOOL),
+        ):
+            if values:
+                return dtype.number
+        if each.data_type:
+            return int(each.data_type)
+    return dtypes.FP32.number
+
+
+def _texts(array: np.ndarray, name: str, batch: Batch) -> list[str]:
+    """bytes → str. A request whose bytes are no UTF-8 gets an error, and leaves empty text behind."""
+    from backend_pytorch.tensors import text_of
+
+    try:
+        return text_of(array)
+    except UnicodeDecodeError:
+        pass
+    found: list[str] = []
+    for i, request in enumerate(batch.requests):
+        elements = request.inputs[name].array
+        try:
+            found += text_of(elements)
+        except UnicodeDecodeError as error:
+            found += [""] * elements.size
+            batch.fail(
+                i,
+                invalid(
+                    f"input '{name}' of model '{batch.signature.name}' goes to a List[str], and its bytes "
+                    f"are no UTF-8: {error.reason} at byte {error.start}"
+                ),
+            )
+    return found

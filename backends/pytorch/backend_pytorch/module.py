@@ -1,0 +1,217 @@
+"""A Program of an nn.Module in a Python file, with or without weights: `runtime: "model.py"`.
+
+files ─► [ModuleSource] ─► a module for each instance ─► naming, instance.  The file is the operator's own
+code and runs in the server's process; its weights are only read as plain tensors.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import logging
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from backend_pytorch.files import Format, cannot_load, format_of, not_found
+from backend_pytorch.framework import first_line
+from backend_pytorch.program import Port, Program
+from core.config import ModelConfig
+from core.errors import CoreError, internal, invalid
+
+logger = logging.getLogger("core")
+
+RUNTIME = "model.py"
+
+
+class ModuleProgram(Program):
+    """A module of one instance. What it writes to is its own affair, so nothing is shared with it."""
+
+    kind = "Python"
+    writes_inputs = True
+    keeps_outputs = True
+
+    def __init__(self, module: Any, run: Any, model: str):
+        self.module = module
+        self.takes = _ports(module, model)
+        self._run = run
+
+    @property
+    def device(self) -> Any:
+        """Where its first parameter or buffer is; the CPU if it has none."""
+        for each in (*self.module.parameters(), *self.module.buffers()):
+            return each.device
+        return torch.device("cpu")
+
+    def run(self, arguments: list[Any] | dict[str, Any]) -> list[Any] | dict[str, Any]:
+        result = self._run(*arguments)
+        if isinstance(result, Mapping):
+            return dict(result)
+        text = isinstance(result, list) and bool(result) and isinstance(result[0], str)
+        return list(result) if isinstance(result, (tuple, list)) and not text else [result]
+
+
+class ModuleSource:
+    """The class and the weights of one model version.
+
+    Raises CoreError for a file that cannot be imported or has no nn.Module, and for weights that are no
+    plain tensors.
+    """
+
+    def __init__(self, code: Path, weights: Path | None, config: ModelConfig, wanted: str):
+        self._model = config.name
+        self._code = code
+        self._class = _module_class(_imported(code, config.name), wanted, code, config.name)
+        self._weights = None if weights is None else _state(weights, config.name)
+        self._path = weights
+
+    def make(
+        self, device: Any, compiled: dict[str, Any] | None, first: Any = None
+    ) -> ModuleProgram:
+        """A new module.
+
+        device     a torch.device, None for a module that places itself
+        compiled   arguments of torch.compile; None runs the module as it is
+        first      a module whose parameters the new one is to use too; buffers stay its own
+        """
+        try:
+            module = self._class()
+        except Exception as error:
+            raise internal(
+                f"model '{self._model}': {self._class.__name__}() of '{self._code}' failed: "
+                f"{type(error).__name__}: {error}; the class is made without arguments"
+            ) from error
+        if self._weights is not None:
+            self._load(module)
+        if device is not None:
+            module = module.to(device)
+        if first is not None:
+            module.load_state_dict(dict(first.named_parameters()), strict=False, assign=True)
+        module.eval()
+        module.requires_grad_(False)
+        run = module if compiled is None else torch.compile(module, **compiled)
+        return ModuleProgram(module, run, self._model)
+
+    def _load(self, module: Any) -> None:
+        try:
+            module.load_state_dict(self._weights)
+        except Exception as error:
+            raise internal(
+                f"model '{self._model}': the weights of '{self._path}' do not fit class "
+                f"{self._class.__name__} of '{self._code}': {first_line(error)}"
+            ) from error
+
+
+def files_of(config: ModelConfig, directory: Path) -> tuple[Path, Path | None]:
+    """The Python file and its weights, or the TorchScript file and None.
+
+    default_model_filename may name the Python file (core fills in model.pt); the weights have its
+    name with .pt. A file model.pt that is a TorchScript program is run as such, as Triton does.
+    Raises CoreError(UNAVAILABLE) if neither file is there.
+    """
+    named = config.default_model_filename
+    code = directory / (named if named.endswith(".py") else RUNTIME)
+    weights = directory / (named if named and not named.endswith(".py") else f"{code.stem}.pt")
+    if weights.is_file() and format_of(weights, config.name) is Format.TORCHSCRIPT:
+        return weights, None
+    if not code.is_file():
+        raise not_found(code, config.name)
+    return code, weights if weights.is_file() else None
+
+
+def _imported(code: Path, model: str) -> Any:
+    """The file as a module of its own: two models may have files of one name."""
+    name = f"_backend_pytorch_{abs(hash(code))}"
+    spec = importlib.util.spec_from_file_location(name, code)
+    assert spec is not None and spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    sys.modules[name] = found  # dataclasses and torch.compile look classes up there
+    sys.path.insert(0, str(code.parent))
+    try:
+        spec.loader.exec_module(found)
+    except Exception as error:
+        sys.modules.pop(name, None)
+        raise internal(
+            f"model '{model}': '{code}' cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    finally:
+        sys.path.remove(str(code.parent))
+    return found
+
+
+def _module_class(module: Any, wanted: str, code: Path, model: str) -> Any:
+    """The nn.Module of a file: that of parameter MODEL_CLASS, or the first by name, as Triton takes it.
+
+    Classes that the file imports do not count, unless it has none of its own.
+    """
+    classes = {
+        name: each
+        for name, each in sorted(vars(module).items())
+        if inspect.isclass(each) and issubclass(each, torch.nn.Module)
+    }
+    if wanted:
+        if wanted not in classes:
+            raise invalid(
+                f"model '{model}': parameter 'MODEL_CLASS' is '{wanted}', '{code}' has "
+                f"{', '.join(classes) or 'no subclass of torch.nn.Module'}"
+            )
+        return classes[wanted]
+    own = {name: each for name, each in classes.items() if each.__module__ == module.__name__}
+    if not classes:
+        raise invalid(f"model '{model}': '{code}' has no subclass of torch.nn.Module")
+    chosen = own or classes
+    name = next(iter(chosen))
+    if len(chosen) > 1:
+        logger.warning(
+            "model '%s': '%s' has several modules (%s); %s is served, the first by name: parameter "
+            "MODEL_CLASS names another",
+            model,
+            code,
+            ", ".join(chosen),
+            name,
+        )
+    return chosen[name]
+
+
+def _state(path: Path, model: str) -> Any:
+    """The state dict of a file of torch.save, or of a bare pickle of plain tensors."""
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise cannot_load(
+            path,
+            model,
+            torch.__version__,
+            first_line(error).splitlines()[0],
+            "only a state dict of plain tensors is read, nothing else is unpickled: "
+            "torch.save(model.state_dict(), 'model.pt')",
+        ) from error
+    if not isinstance(found, Mapping):
+        raise internal(
+            f"model '{model}': '{path}' holds a {type(found).__name__}, not a state dict; save it with "
+            "torch.save(model.state_dict(), 'model.pt')"
+        )
+    return found
+
+
+def _ports(module: Any, model: str) -> list[Port]:
+    parameters = inspect.signature(module.forward).parameters.values()
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    for each in parameters:
+        if each.kind is each.KEYWORD_ONLY and each.default is each.empty:
+            raise CoreError(
+                invalid("").kind,
+                f"model '{model}': forward takes '{each.name}' by keyword only; arguments are given in order",
+            )
+    return [
+        Port(
+            each.name,
+            optional=each.default is not each.empty,
+            default=None if each.default is each.empty else each.default,
+        )
+        for each in parameters
+        if each.kind in kinds
+    ]

@@ -1,0 +1,103 @@
+"""`parameters` of config.pbtxt, read with errors that name model, parameter and value.
+
+ModelConfig ─► [Parameters] ─► threads, programs, instances.  Names and defaults are those of Triton's
+PyTorch backend.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from typing import Any
+
+from core.config import ModelConfig
+from core.errors import CoreError, invalid
+
+_TRUTHS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+BOOLEANS = (
+    "DISABLE_OPTIMIZED_EXECUTION",
+    "INFERENCE_MODE",
+    "DISABLE_CUDNN",
+    "ENABLE_WEIGHT_SHARING",
+    "ENABLE_CACHE_CLEANING",
+    "ENABLE_JIT_EXECUTOR",
+    "ENABLE_JIT_PROFILING",
+    "ENABLE_TENSOR_FUSER",
+    "ENABLE_NVFUSER",
+)
+NUMBERS = ("INTER_OP_THREAD_COUNT", "INTRA_OP_THREAD_COUNT", "NUM_THREADS", "NUM_INTEROP_THREADS")
+COMPILE = "TORCH_COMPILE_OPTIONAL_PARAMETERS"
+COMPILE_KEYS = ("fullgraph", "dynamic", "backend", "mode", "options", "disable")
+MODEL_CLASS = "MODEL_CLASS"
+KNOWN = (*BOOLEANS, *NUMBERS, COMPILE, MODEL_CLASS)
+
+
+class Parameters:
+    """The parameters of one model.
+
+    Raises CoreError(INVALID) for a name that is nearly one of these: such a slip would go unnoticed. Other
+    names are left to whoever put them there.
+    """
+
+    def __init__(self, config: ModelConfig):
+        self._model = config.name
+        self._values = {name: entry.string_value for name, entry in config.parameters.items()}
+        for name in self._values:
+            near = difflib.get_close_matches(name.upper(), KNOWN, 1, cutoff=0.8)
+            if near and name not in KNOWN:
+                raise invalid(
+                    f"model '{config.name}': backend 'pytorch' has no parameter '{name}'; did you mean "
+                    f"'{near[0]}'?"
+                )
+
+    def check(self) -> None:
+        """Read all of them. Raises CoreError(INVALID) for the first that is wrong."""
+        for name in BOOLEANS:
+            self.boolean(name)
+        for name in NUMBERS:
+            self.number(name)
+        self.compile()
+
+    def text(self, name: str) -> str:
+        return self._values.get(name, "")
+
+    def boolean(self, name: str) -> bool | None:
+        """true or false (also 1, 0, yes, no); None if it is not there."""
+        text = self._values.get(name)
+        if text is None:
+            return None
+        if (value := _TRUTHS.get(text.strip().lower())) is None:
+            raise self._wrong(name, text, "true or false")
+        return value
+
+    def number(self, *names: str) -> int | None:
+        """A whole number above 0, of the first of these names that is there; None if none is."""
+        for name in names:
+            if (text := self._values.get(name)) is not None:
+                if not text.strip().isascii() or not text.strip().isdigit() or not int(text):
+                    raise self._wrong(name, text, "a whole number, 1 or larger")
+                return int(text)
+        return None
+
+    def compile(self) -> dict[str, Any] | None:
+        """Arguments of torch.compile; None if the model is not to be compiled."""
+        text = self._values.get(COMPILE)
+        if text is None:
+            return None
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise self._wrong(COMPILE, text, f"a JSON object ({error})") from error
+        if not isinstance(found, dict):
+            raise self._wrong(COMPILE, text, "a JSON object")
+        for key in found:
+            if key not in COMPILE_KEYS:
+                raise self._wrong(COMPILE, text, f"an object with {', '.join(COMPILE_KEYS)} only")
+        return found
+
+    def _wrong(self, name: str, found: str, expected: str) -> CoreError:
+        return invalid(
+            f"model '{self._model}': parameter '{name}' is '{found}', it must be {expected}; "
+            "change it in config.pbtxt"
+        )

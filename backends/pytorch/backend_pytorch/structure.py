@@ -1,0 +1,58 @@
+"""Names in nested tuples, lists and dicts: ARGS[0], ARGS[1][key], KWARGS[scale], RESULT[mask][0].
+
+pytree spec of torch ─► [structure] ─► Ports in the order in which torch flattens them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.errors import unsupported
+
+
+def paths(spec: Any, model: str) -> list[tuple[str, ...]]:
+    """Of each leaf of a TreeSpec, the keys and indices that lead to it.
+
+    Raises CoreError(UNSUPPORTED) for another container than tuple, list and dict.
+    """
+    if spec.is_leaf():
+        return [()]
+    if spec.type is dict:
+        keys = [str(key) for key in spec.context]
+    elif spec.type in (tuple, list):
+        keys = [str(i) for i in range(len(_children(spec)))]
+    elif spec.type is type(None):
+        return []
+    else:
+        raise unsupported(
+            f"model '{model}' takes or gives a {spec.type.__name__}; export one with tuples, lists and "
+            "dicts of tensors"
+        )
+    return [
+        (key, *rest)
+        for key, child in zip(keys, _children(spec), strict=True)
+        for rest in paths(child, model)
+    ]
+
+
+def input_names(spec: Any, model: str) -> list[str]:
+    """ARGS[i]… and KWARGS[k]… of the spec of (args, kwargs)."""
+    return [
+        ("ARGS" if first == "0" else "KWARGS") + _bracketed(rest)
+        for first, *rest in paths(spec, model)
+    ]
+
+
+def output_names(spec: Any, model: str) -> list[str]:
+    """RESULT, or RESULT[…]… of each output."""
+    return ["RESULT" + _bracketed(path) for path in paths(spec, model)]
+
+
+def _bracketed(path: Any) -> str:
+    return "".join(f"[{each}]" for each in path)
+
+
+def _children(spec: Any) -> Any:
+    """children_specs was an attribute for years, and is a method where that is deprecated."""
+    found = spec.children if hasattr(spec, "children") else spec.children_specs
+    return found() if callable(found) else found

@@ -1,0 +1,54 @@
+"""numpy ⇄ torch on the host, without a copy where nobody writes.
+
+batch ─► [inputs] ─► run ─► [outputs] ─► core.  numpy has no bfloat16: its bits travel as int16 there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from core import dtypes
+from core.dtypes import DataType
+
+
+def tensor_of(array: np.ndarray, dtype: DataType, *, writes: bool) -> Any:
+    """A torch tensor of an array of core.
+
+    writes   whether the model may write to it: what is a view of a client's bytes is copied then
+    """
+    if writes and not array.flags.writeable:
+        array = array.copy()
+    if any(stride < 0 for stride in array.strides):  # torch has no such strides
+        array = np.ascontiguousarray(array)
+    if dtype is dtypes.BF16:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def array_of(tensor: Any, *, copy: bool) -> np.ndarray:
+    """A numpy array of a tensor on the host; BF16 as uint16 bit patterns.
+
+    copy   whether the model may write to the tensor again
+    """
+    tensor = tensor.detach()
+    if tensor.is_conj() or tensor.is_neg():
+        tensor = tensor.resolve_conj().resolve_neg()
+    if tensor.dtype is torch.bfloat16:
+        found: np.ndarray = tensor.contiguous().view(torch.int16).numpy().view(np.uint16)
+    else:
+        found = tensor.numpy()
+    return found.copy() if copy else found
+
+
+def text_of(array: np.ndarray) -> list[str]:
+    """bytes → str. Raises UnicodeDecodeError."""
+    return [element.decode() for element in array.reshape(-1)]
+
+
+def array_of_text(texts: list[str]) -> np.ndarray:
+    found = np.empty(len(texts), object)
+    found[:] = [text.encode() for text in texts]
+    return found

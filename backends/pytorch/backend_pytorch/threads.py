@@ -1,0 +1,115 @@
+"""Settings that torch has once for a process: threads, and how TorchScript is optimised.
+
+Parameters ─► [ProcessSettings] ─► torch.  The first model that gives one wins; a later one that wants
+another value is told so in the log, as it is served all the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from backend_pytorch.parameters import Parameters
+
+logger = logging.getLogger("core")
+
+_JIT = {
+    "ENABLE_JIT_EXECUTOR": "_jit_set_profiling_executor",
+    "ENABLE_JIT_PROFILING": "_jit_set_profiling_mode",
+    "ENABLE_TENSOR_FUSER": "_jit_set_texpr_fuser_enabled",
+}
+
+
+class ProcessSettings:
+    """What models have set so far, and which one did. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._given: dict[str, tuple[Any, str]] = {}  # name → value, model
+        self._threads = 0  # within an operation; 0 leaves it to torch
+        self._here = threading.local()  # .threads: what the calling thread has
+
+    def begin(self, torch: Any) -> None:
+        """Threads for the case that no model says anything; see `intra_op_threads`."""
+        said = os.environ.get("OMP_NUM_THREADS") or os.environ.get("MKL_NUM_THREADS")
+        if not self._threads and not said:
+            self._threads = intra_op_threads(torch.get_num_threads())
+
+    def enter(self, torch: Any) -> None:
+        """Before torch runs something on the calling thread. OpenMP keeps a number for each thread, and
+        torch tells it those only that have not run anything yet."""
+        if getattr(self._here, "threads", 0) != self._threads:
+            torch.set_num_threads(self._threads)
+            self._here.threads = self._threads
+
+    def apply(self, torch: Any, parameters: Parameters, model: str) -> None:
+        """Take what a model's parameters say, where no other model has said it yet."""
+        self._set(
+            "INTRA_OP_THREAD_COUNT",
+            parameters.number("INTRA_OP_THREAD_COUNT", "NUM_THREADS"),
+            self._set_threads,
+            model,
+        )
+        self._set(
+            "INTER_OP_THREAD_COUNT",
+            parameters.number("INTER_OP_THREAD_COUNT", "NUM_INTEROP_THREADS"),
+            torch.set_num_interop_threads,
+            model,
+        )
+        for name, function in _JIT.items():
+            self._set(name, parameters.boolean(name), getattr(torch._C, function), model)
+        if parameters.boolean("ENABLE_NVFUSER"):
+            logger.warning(
+                "model '%s': ENABLE_NVFUSER means nothing, torch %s has no NvFuser",
+                model,
+                torch.__version__,
+            )
+
+    def _set_threads(self, count: int) -> None:
+        self._threads = count
+
+    def _set(self, name: str, value: Any, function: Callable[[Any], Any], model: str) -> None:
+        if value is None:
+            return
+        with self._lock:
+            if name not in self._given:
+                self._given[name] = value, model
+                try:
+                    function(value)
+                except (
+                    RuntimeError
+                ) as error:  # torch takes threads between operations only before any ran
+                    logger.warning("model '%s': %s cannot be %s now: %s", model, name, value, error)
+                return
+            first, by = self._given[name]
+        if first != value:
+            logger.warning(
+                "model '%s': %s is one setting of the whole process and stays %s, which model '%s' "
+                "has set first; %s is ignored",
+                model,
+                name,
+                first,
+                by,
+                value,
+            )
+
+
+def intra_op_threads(by_torch: int) -> int:
+    """Threads of one operation where nobody says how many.
+
+    by_torch   what torch takes by itself: the machine's cores without hyperthreads
+    One core less than the process may use: the event loop needs one, and OpenMP's threads spin between
+    operations, in the way of whoever works. With two cores that is 1, which is also what gives the most
+    answers a second there.
+    """
+    # macOS has no affinities.
+    allowed = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    return max(1, min(by_torch, allowed - 1))
+
+
+settings = ProcessSettings()

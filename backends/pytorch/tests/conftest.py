@@ -1,0 +1,125 @@
+"""Small PyTorch models, made here, and a server for them."""
+
+import importlib.util
+import shutil
+import warnings
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import torch
+from backend_pytorch import backend
+
+from core.testing.served import Served
+
+torch.set_num_threads(1)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings("ignore:.torch.jit.:DeprecationWarning"))
+
+
+def _modules():
+    """tests/modules.py under a name that no other backend's tests have."""
+    path = Path(__file__).with_name("modules.py")
+    spec = importlib.util.spec_from_file_location("backend_pytorch_test_modules", path)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+MODULES = _modules()
+
+
+@pytest.fixture(scope="session")
+def modules():
+    return MODULES
+
+
+def script(module, path, *, train=False):
+    """Save TorchScript."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch.jit is deprecated, and here to stay with its files
+        torch.jit.save(torch.jit.script(module.train(train)), str(path))
+
+
+def export(module, path, *args, dynamic=None, **kwargs):
+    """Save a program of torch.export. dynamic: argument → {dimension: Dim}"""
+    program = torch.export.export(module.eval(), args, kwargs, dynamic_shapes=dynamic)
+    torch.export.save(program, path)
+
+
+def io(kind, *entries):
+    """Text of config.pbtxt. entries: (name, datatype, dims) or (name, datatype, dims, more)"""
+    return "".join(
+        f'{kind} {{ name: "{name}" data_type: TYPE_{dtype} dims: [ {dims} ] {" ".join(more)} }}\n'
+        for name, dtype, dims, *more in entries
+    )
+
+
+@pytest.fixture(name="script")
+def script_fixture():
+    return script
+
+
+@pytest.fixture(name="export")
+def export_fixture():
+    return export
+
+
+@pytest.fixture(name="io")
+def io_fixture():
+    return io
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """serve(fill, config, settings=None, **options): a model of the name m, loaded.
+
+    fill       an nn.Module, which is saved as TorchScript; or a function that fills the version's folder
+    config     text of config.pbtxt; none is written without it
+    settings   of --backend-config
+    """
+    with ExitStack() as running:
+
+        def start(fill, config="", settings=None, **options):
+            folder = tmp_path / "models" / "m" / "1"
+            shutil.rmtree(folder.parent, ignore_errors=True)
+            folder.mkdir(parents=True)
+            if isinstance(fill, torch.nn.Module):
+                script(fill, folder / "model.pt")
+            else:
+                fill(folder)
+            if config:
+                (folder.parent / "config.pbtxt").write_text(config)
+            served = running.enter_context(
+                Served(
+                    backend,
+                    tmp_path / "models",
+                    backend_config={"pytorch": settings or {}},
+                    **options,
+                )
+            )
+            served.load("m")
+            return Asked(served)
+
+        yield start
+
+
+class Asked:
+    """The served model m."""
+
+    def __init__(self, served):
+        self.served = served
+
+    def __call__(self, outputs=(), **inputs):
+        return self.served.ask(inputs, outputs, "m")
+
+    def together(self, *many):
+        return self.served.together(many, (), "m")
+
+    @property
+    def config(self):
+        return self.served.config("m")

@@ -1,0 +1,153 @@
+"""Small modules; TorchScript needs their source in a file."""
+
+from typing import Dict, List, Optional, Tuple  # noqa: UP035 - TorchScript knows these
+
+import torch
+from torch import Tensor, nn
+
+
+class Sum(nn.Module):
+    """(x, y) → x + y, x - y"""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006
+        return x + y, x - y
+
+
+class Identity(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+class Pick(nn.Module):
+    """y = 2x, picked = of each row the element that index says; raises out of range."""
+
+    def forward(self, x: Tensor, index: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006
+        return x * 2, torch.gather(x, 1, index)
+
+
+class Keyed(nn.Module):
+    def forward(self, given: Dict[str, Tensor]) -> Dict[str, Tensor]:  # noqa: UP006
+        return {"difference": given["a"] - given["b"], "sum": given["a"] + given["b"]}
+
+
+class Upper(nn.Module):
+    """Text: in capitals, and joined with its length."""
+
+    def forward(self, words: List[str]) -> Tuple[List[str], Tensor]:  # noqa: UP006
+        capitals: List[str] = []  # noqa: UP006
+        lengths: List[int] = []  # noqa: UP006
+        for word in words:
+            capitals.append(word.upper())
+            lengths.append(len(word))
+        return capitals, torch.tensor(lengths, dtype=torch.int64)
+
+
+class Echo(nn.Module):
+    def forward(self, words: List[str]) -> List[str]:  # noqa: UP006
+        return words
+
+
+class Listed(nn.Module):
+    def forward(self, x: Tensor) -> List[Tensor]:  # noqa: UP006
+        return [x + 1, x + 2]
+
+
+class Scaled(nn.Module):
+    def forward(self, x: Tensor, factor: Optional[Tensor] = None, power: int = 1) -> Tensor:  # noqa: UP045
+        if factor is None:
+            return x * 10
+        return x * factor
+
+
+class Counter(nn.Module):
+    """Counts its runs, in a buffer that it gives each time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("runs", torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.runs.add_(1)
+        return self.runs
+
+
+class Attribute(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = torch.zeros(1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = x + self.last.sum()
+        self.last = x
+        return found
+
+
+class InPlace(nn.Module):
+    """Writes to what it is given."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        flat = x.view(-1)
+        flat[0:1].add_(100)
+        return x * 1
+
+
+class Total(nn.Module):
+    """A scalar."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.sum()
+
+
+class Number(nn.Module):
+    def forward(self, x: Tensor) -> int:
+        return x.size(0)
+
+
+class Adding(nn.Module):
+    """A sum that a sequence keeps."""
+
+    def forward(self, x: Tensor, total: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006
+        found = x + total
+        return found, found
+
+
+class Told(nn.Module):
+    """x of all requests in one row, and what it was told about them."""
+
+    def forward(self, x: Tensor, about: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006
+        return x * 2, about.unsqueeze(1)
+
+
+class Nested(nn.Module):
+    def forward(self, x: Tensor, more: Dict[str, Tensor], scale: Tensor):  # noqa: UP006
+        return {"y": x * 2, "z": [more["a"] + 1, more["b"] * scale]}
+
+
+class Convolutions(nn.Module):
+    """What most vision models are made of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Flatten()
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x)
+
+
+class Trained(nn.Module):
+    """Dropout, which does something in training only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.dropout(x)
+
+
+class NoForward(nn.Module):
+    @torch.jit.export
+    def predict(self, x: Tensor) -> Tensor:
+        return x

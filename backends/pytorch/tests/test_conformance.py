@@ -1,0 +1,79 @@
+"""The contract that every backend keeps, by each kind of file."""
+
+import numpy as np
+import pytest
+from backend_pytorch import backend
+
+from core.testing import BackendConformance, Example
+
+X = np.arange(12, dtype=np.float32).reshape(4, 3)
+INDEX = np.array([[0], [2], [1], [0]], np.int64)
+PICK = """
+backend: "pytorch" max_batch_size: 8
+input [ { name: "x" data_type: TYPE_FP32 dims: [ 3 ] }, { name: "index" data_type: TYPE_INT64 dims: [ 1 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ 3 ] }, { name: "picked" data_type: TYPE_FP32 dims: [ 1 ] } ]
+"""
+TEXT = """
+backend: "pytorch" max_batch_size: 8
+input [ { name: "words" data_type: TYPE_STRING dims: [ 1 ] } ]
+output [ { name: "OUTPUT__0" data_type: TYPE_STRING dims: [ 1 ] } ]
+"""
+ANY = """
+backend: "pytorch" max_batch_size: 8
+input [ { name: "x" data_type: TYPE_INT32 dims: [ -1, -1 ] } ]
+output [ { name: "y" data_type: TYPE_INT32 dims: [ -1, -1 ] } ]
+"""
+
+
+class TestTorchScript(BackendConformance):
+    supports = {"batching", "cpu", "dynamic_shape", "empty_batch", "strings"}
+
+    @pytest.fixture
+    def example(self, tmp_path, script, modules):
+        script(modules.Pick(), tmp_path / "model.pt")
+        return Example(
+            backend,
+            tmp_path,
+            inputs={"x": X, "index": INDEX},
+            expected={"y": 2 * X, "picked": np.take_along_axis(X, INDEX, 1)},
+            config=PICK,
+            failing={"x": X, "index": INDEX + 100},
+        )
+
+    @pytest.fixture
+    def strings_example(self, tmp_path, script, modules):
+        script(modules.Echo(), tmp_path / "model.pt")
+        text = np.array([[b""], ["ä€𝄞".encode()], [b"two words"], [b"a\0b"]], object)
+        return Example(
+            backend, tmp_path, inputs={"words": text}, expected={"OUTPUT__0": text}, config=TEXT
+        )
+
+    @pytest.fixture
+    def other_shapes(self, tmp_path, script, modules):
+        script(modules.Identity(), tmp_path / "model.pt")
+        arrays = [np.full(shape, 5, np.int32) for shape in ((1, 2, 3), (2, 0, 1), (3, 4, 1))]
+        return [
+            Example(backend, tmp_path, inputs={"x": each}, expected={"y": each}, config=ANY)
+            for each in arrays
+        ]
+
+
+class TestModuleInPython(BackendConformance):
+    supports = {"batching", "cpu", "empty_batch"}
+
+    @pytest.fixture
+    def example(self, tmp_path):
+        (tmp_path / "model.py").write_text(
+            "import torch\n\n"
+            "class Pick(torch.nn.Module):\n"
+            "    def forward(self, x, index):\n"
+            "        return x * 2, torch.gather(x, 1, index)\n"
+        )
+        return Example(
+            backend,
+            tmp_path,
+            inputs={"x": X, "index": INDEX},
+            expected={"y": 2 * X, "picked": np.take_along_axis(X, INDEX, 1)},
+            config='runtime: "model.py" ' + PICK,
+            failing={"x": X, "index": INDEX + 100},
+        )

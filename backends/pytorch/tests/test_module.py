@@ -1,0 +1,155 @@
+"""Modules in Python files: runtime "model.py"."""
+
+import os
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from core.errors import CoreError
+
+CONFIG = """
+backend: "pytorch" runtime: "model.py" max_batch_size: 4
+input [ { name: "x" data_type: TYPE_FP32 dims: [ 2 ] } ]
+output [ { name: "OUTPUT__0" data_type: TYPE_FP32 dims: [ 3 ] } ]
+"""
+CODE = """
+from torch import nn
+
+class Line(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(2, 3)
+        self.dropout = nn.Dropout(0.9)
+
+    def forward(self, x):
+        return self.dropout(self.line(x))
+"""
+X = np.array([[1, 2]], np.float32)
+
+
+class Line(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line = torch.nn.Linear(2, 3)
+
+
+def files(code=CODE, weights=None, name="model"):
+    def fill(folder):
+        (folder / f"{name}.py").write_text(code)
+        if weights is not None:
+            torch.save(weights, folder / f"{name}.pt")
+
+    return fill
+
+
+@pytest.fixture
+def weights():
+    torch.manual_seed(2)
+    return Line().state_dict()
+
+
+def expected(weights, x):
+    return x @ weights["line.weight"].numpy().T + weights["line.bias"].numpy()
+
+
+@pytest.mark.parametrize("file", ["model", "net"])
+def test_a_class_gets_its_weights_and_is_in_evaluation_mode(serve, weights, file):
+    named = f'default_model_filename: "{file}.py"' if file != "model" else ""
+    model = serve(files(weights=weights, name=file), CONFIG + named)
+
+    np.testing.assert_allclose(model(x=X)["OUTPUT__0"], expected(weights, X), rtol=1e-5)
+
+
+def test_instances_have_the_same_weights_without_a_file_too(serve):
+    config = CONFIG + "instance_group [ { count: 3 kind: KIND_CPU } ]"
+    model = serve(files(), config)
+
+    answers = [model(x=X)["OUTPUT__0"].tolist() for _ in range(9)]
+
+    assert answers == [answers[0]] * 9
+
+
+def test_weights_that_hold_code_are_not_unpickled(serve, tmp_path):
+    touched = tmp_path / "touched"
+
+    class Harmful:
+        def __reduce__(self):
+            return (os.mkdir, (str(touched),))
+
+    with pytest.raises(CoreError, match="only a state dict of plain tensors is read"):
+        serve(files(weights={"line.weight": Harmful()}), CONFIG)
+    assert not touched.exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "saved", "text"),
+    [
+        (
+            CODE,
+            {"other": torch.ones(1)},
+            r"(?s)the weights of '.*' do not fit class Line.*Missing key",
+        ),
+        (CODE, [torch.ones(1)], "holds a list, not a state dict"),
+        ("x = 1", None, "has no subclass of torch.nn.Module"),
+        ("1/0", None, "cannot be imported: ZeroDivisionError"),
+        (
+            CODE.replace("self):", "self, width):", 1),
+            None,
+            r"Line\(\) of '.*' failed.*without arguments",
+        ),
+        (CODE.replace("self, x", "self, *, x"), None, "takes 'x' by keyword only"),
+    ],
+)
+def test_what_cannot_be_served_is_told(serve, code, saved, text):
+    with pytest.raises(CoreError, match=text):
+        serve(files(code, saved), CONFIG)
+
+
+def test_of_several_modules_the_first_by_name_is_served_or_the_one_that_is_named(serve, caplog):
+    code = (
+        "from torch import nn\n"
+        "class One(nn.Module):\n    def forward(self, x): return x.new_ones((len(x), 3))\n"
+        "class Two(One):\n    def forward(self, x): return super().forward(x) * 2\n"
+    )
+    named = 'parameters { key: "MODEL_CLASS" value: { string_value: "Two" } }'
+
+    assert serve(files(code), CONFIG)(x=X)["OUTPUT__0"].tolist() == [[1, 1, 1]]
+    assert "has several modules (One, Two); One is served" in caplog.text
+    assert serve(files(code), CONFIG + named)(x=X)["OUTPUT__0"].tolist() == [[2, 2, 2]]
+    with pytest.raises(CoreError, match=r"'MODEL_CLASS' is 'Three', '.*' has One, Two"):
+        serve(files(code), CONFIG + named.replace('"Two"', '"Three"'))
+
+
+def test_torch_compile_gets_its_parameters(serve, weights):
+    """With a backend of torch.compile that needs no compiler."""
+    options = '{\\"backend\\": \\"eager\\", \\"dynamic\\": true}'
+    more = (
+        'parameters { key: "TORCH_COMPILE_OPTIONAL_PARAMETERS" value: { string_value: "'
+        + options
+        + '" } }'
+    )
+    model = serve(files(weights=weights), CONFIG + more)
+
+    for rows in (1, 3, 4):
+        x = np.full((rows, 2), rows, np.float32)
+        np.testing.assert_allclose(model(x=x)["OUTPUT__0"], expected(weights, x), rtol=1e-5)
+
+
+def test_a_program_of_torchscript_beside_it_is_served_as_triton_does(serve, modules, script):
+    def both(folder):
+        (folder / "model.py").write_text("1/0")
+        script(modules.Identity(), folder / "model.pt")
+
+    model = serve(both, CONFIG.replace("[ 3 ]", "[ 2 ]"))
+
+    assert model(x=X)["OUTPUT__0"].tolist() == X.tolist()
+
+
+def test_two_models_may_have_classes_of_one_name(serve, weights):
+    before = set(sys.modules)
+    serve(files(weights=weights), CONFIG)
+    serve(files(CODE.replace("2, 3", "5, 3")), CONFIG.replace("[ 2 ]", "[ 5 ]"))
+
+    assert "model" not in set(sys.modules) - before

@@ -1,0 +1,66 @@
+"""Case: a model of one backend, and the framework's own way to run it."""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks.models.repository import batched, tensors
+from benchmarks.models.sample import Arrays, Sample
+
+BACKENDS = ("onnx", "pytorch")  # modules of this package
+
+
+class Case(ABC):
+    """FP32 rows in, FP32 rows out: INPUT0[n, width] → OUTPUT0[n, results].
+
+    name      of the model, in tables and in the repository
+    backend   as config.pbtxt says it
+    package   what must be installed
+    more      further lines of config.pbtxt; both sides run with one thread
+    """
+
+    name: str
+    backend: str
+    package: str
+    width: int
+    results: int
+    most: int = 64
+    more: str = ""
+
+    @abstractmethod
+    def write(self, folder: Path) -> None:
+        """Write the model's file into a version's folder."""
+
+    @abstractmethod
+    def load(self, folder: Path) -> Callable[[Arrays], Arrays]:
+        """The framework's own way, with one thread: arrays → arrays."""
+
+    def config(self, *, dynamic: bool) -> str:
+        """Of the model with or without dynamic batching."""
+        rows = batched(self.most) if dynamic else f"max_batch_size: {self.most}\n"
+        return (
+            f'backend: "{self.backend}"\n'
+            + rows
+            + tensors("input", ["INPUT0"], self.width)
+            + tensors("output", ["OUTPUT0"], self.results)
+            + "instance_group [ { kind: KIND_CPU count: 1 } ]\n"
+            + self.more
+        )
+
+    def sample(self, run: Callable[[Arrays], Arrays], rows: int) -> Sample:
+        """A request of so many rows, with the framework's answer."""
+        from benchmarks.models.sample import numbers
+
+        inputs = {"INPUT0": numbers(rows, self.width)}
+        return Sample(inputs, run(inputs))
+
+
+def cases(backends: Sequence[str] = BACKENDS) -> list[Case]:
+    """All cases of these backends. Raises ImportError for a name that is no module here."""
+    found: list[Case] = []
+    for name in backends:
+        found += importlib.import_module(f"benchmarks.backends.{name}").CASES
+    return found

@@ -1,0 +1,63 @@
+"""The benchmark of backends: cases that are complete, and a table that says what was found."""
+
+import numpy as np
+import pytest
+
+from benchmarks.backends.__main__ import HEAD, Finding, line
+from benchmarks.backends.case import BACKENDS, Case, cases
+from benchmarks.backends.loop import rates
+from core.config import parse_text
+
+
+class Doubling(Case):
+    name, backend, package = "doubling", "none", "numpy"
+    width = results = 3
+    most = 4
+
+    def write(self, folder):
+        pass
+
+    def load(self, folder):
+        self.runs = []
+
+        def run(inputs):
+            self.runs.append(len(inputs["INPUT0"]))
+            return {"OUTPUT0": 2 * inputs["INPUT0"]}
+
+        return run
+
+
+def test_the_loop_is_measured_for_every_batch_up_to_the_largest():
+    case = Doubling()
+
+    found = rates(case, case.load(None), 0)
+
+    assert list(found) == [1, 2, 4]
+    assert set(case.runs) == {1, 2, 4}
+    assert all(rate > 0 for rate in found.values())
+
+
+@pytest.mark.parametrize("case", cases(BACKENDS), ids=lambda case: case.name)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_case_is_configured_with_and_without_dynamic_batching(case, dynamic):
+    config = parse_text(case.config(dynamic=dynamic), "case")
+
+    assert config.backend == case.backend
+    assert config.max_batch_size == case.most
+    assert config.HasField("dynamic_batching") is dynamic
+
+
+def test_a_request_has_the_answer_of_the_framework():
+    case = Doubling()
+
+    sample = case.sample(case.load(None), 2)
+
+    assert sample.difference({"OUTPUT0": 2 * sample.inputs["INPUT0"]}) == ""
+    assert "other values" in sample.difference({"OUTPUT0": np.zeros((2, 3), np.float32)})
+
+
+def test_a_line_stands_below_its_head():
+    found = line(Finding("doubling", 4, 1000, 900, 0.9, 100, 800))
+
+    assert len(found) == len(HEAD)
+    assert "90%" in found
