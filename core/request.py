@@ -134,7 +134,8 @@ class InferenceRequest:
         return bool(self._parameters)
 
     def is_bare(self) -> bool:
-        """Whether a model that gets it finds nothing but inputs, of which every output is wanted."""
+        """Whether a model that gets it finds nothing but inputs: it is not traced, and all outputs are
+        wanted."""
         return not (
             self.id
             or self.outputs
@@ -142,6 +143,7 @@ class InferenceRequest:
             or self.correlation_id
             or self.timeout_us
             or self._parameters
+            or self.trace is not None
         )
 
     def placed(self, name: str) -> bool:
