@@ -1,5 +1,6 @@
-"""What is the same in the messages of clients, and in their answers. Loop thread only; of use to compiled code
-alone.
+"""What is the same in the messages of clients, and in their answers.
+
+Loop thread only; of use to compiled code alone.
 
 Clients ask a model again and again with messages that differ in the bytes of their tensors only, and so do
 the answers. What is the same is compared, and neither read nor written again.

@@ -1,5 +1,6 @@
-"""What is the same in the requests of a client, and in their answers. Loop thread only; of use to compiled
-code alone.
+"""What is the same in the requests of a client, and in their answers.
+
+Loop thread only; of use to compiled code alone.
 
 Clients ask a model again and again with the same JSON, and other tensors in binary behind it; the answers
 differ in their numbers alone. So the JSON is compared, and neither read nor written again.
