@@ -5,7 +5,6 @@ from core.request cimport InferenceRequest
 from core.tensor cimport Tensor
 
 
-@cython.freelist(32)
 cdef class Batch:
     cdef public list requests
     cdef public Signature signature
@@ -19,6 +18,10 @@ cdef class Batch:
 
     @cython.locals(request=InferenceRequest)
     cpdef on_cancel(self, listener)
+    @cython.locals(request=InferenceRequest, tensor=Tensor, found=list, inputs=list)
+    cpdef list arrays(self)
+    @cython.locals(spec=InputSpec, tensor=Tensor, request=InferenceRequest)
+    cdef _only(self, str name)
     @cython.locals(spec=InputSpec, first=Tensor, tensor=Tensor, tensors=list, request=InferenceRequest,
                    rows=cython.longlong)
     cdef _gather(self, str name)
@@ -26,5 +29,7 @@ cdef class Batch:
 
 @cython.locals(batch=Batch)
 cpdef Batch made_batch(list requests, Signature signature, delivery)
+@cython.locals(tensor=Tensor, found=list)
+cdef list _raws(list tensors)
 @cython.locals(request=InferenceRequest, rows=cython.longlong)
 cdef long long rows_of(list requests) except? -1

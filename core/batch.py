@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+import cython
 import numpy as np
 
 from core import dtypes
@@ -43,6 +44,8 @@ class Delivery(Protocol):
     def reschedule(self, i: int) -> None: ...
 
 
+@cython.freelist(32)
+@cython.cclass
 class Batch:
     """Requests that run together.
 
@@ -86,22 +89,31 @@ class Batch:
         dimension: the elements of all requests, one request behind the other.
         KeyError if the requests do not carry it.
         """
+        if len(self.requests) == 1:
+            return self._only(name)
         if self._gathered is None:
             self._gathered = {}
         if (array := self._gathered.get(name)) is None:
             array = self._gathered[name] = self._gather(name)
         return array
 
+    def _only(self, name: str) -> np.ndarray:
+        """The input of the one request, whose tensor keeps its array."""
+        request = self.requests[0]
+        tensor = request.inputs[name]
+        spec = self.signature.inputs.get(name)  # None for controls and states of a sequence
+        if spec is not None and spec.ragged:
+            return tensor._as_array().reshape(-1)
+        return tensor._as_array()
+
     def _gather(self, name: str) -> np.ndarray:
         tensors: list[Tensor] = []
         for request in self.requests:
             tensors.append(request.inputs[name])
         first = tensors[0]
-        spec = self.signature.inputs.get(name)  # None for controls and states of a sequence
+        spec = self.signature.inputs.get(name)
         if spec is not None and spec.ragged:
             return np.concatenate([tensor.array.reshape(-1) for tensor in tensors])
-        if len(tensors) == 1:
-            return first.array
         if first.dtype is dtypes.BYTES:
             return np.concatenate([tensor.array for tensor in tensors])
         rows = 0
@@ -109,8 +121,19 @@ class Batch:
             rows += tensor.shape[0]
         out = np.empty((rows, *first.shape[1:]), first.dtype.numpy)
         if out.size:
-            gather([tensor.raw for tensor in tensors], out)
+            gather(_raws(tensors), out)
         return out
+
+    def arrays(self) -> list[list[tuple[str, int, np.ndarray]]]:
+        """Of each request its inputs: name, number of the datatype, array. For models that get requests
+        and not batches."""
+        found = []
+        for request in self.requests:
+            inputs = []
+            for tensor in request.inputs.values():
+                inputs.append((tensor.name, tensor.dtype.number, tensor._as_array()))
+            found.append(inputs)
+        return found
 
     def inputs_ready(self) -> None:
         """Gather every input now, and mark the time: what follows counts as inference.
@@ -219,6 +242,14 @@ def made_batch(requests: list[InferenceRequest], signature: Signature, delivery:
     batch._gathered = None
     batch.start_ns = batch.compute_start_ns = batch.compute_end_ns = batch.end_ns = 0
     return batch
+
+
+def _raws(tensors: list[Tensor]) -> list[Any]:
+    """The wire bytes of each."""
+    found = []
+    for tensor in tensors:
+        found.append(tensor._as_raw())
+    return found
 
 
 def rows_of(requests: list[InferenceRequest]) -> int:

@@ -6,7 +6,6 @@ cdef class RequestedOutput:
     cdef public object memory
 
 
-@cython.freelist(32)
 cdef class InferenceRequest:
     cdef public str model_name
     cdef public long long model_version
@@ -30,6 +29,7 @@ cdef class InferenceRequest:
     cdef bint _over
     cdef list _when_free
 
+    cpdef bint is_bare(self)
     cpdef bint placed(self, name)
     cpdef cancel(self)
     cpdef on_cancel(self, listener)

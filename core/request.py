@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import cython
+
 from core.errors import invalid
 from core.tensor import Tensor
 
@@ -51,6 +53,8 @@ class DeviceOutput(RequestedOutput):
         return f"DeviceOutput({self.name!r}, host={self.host})"
 
 
+@cython.freelist(32)
+@cython.cclass
 class InferenceRequest:
     """One request to one model. Written by the frontend, then only on the loop thread.
 
@@ -128,6 +132,19 @@ class InferenceRequest:
     def has_parameters(self) -> bool:
         """Whether there are any."""
         return bool(self._parameters)
+
+    def is_bare(self) -> bool:
+        """Whether a model that gets it finds nothing but inputs: it is not traced, and all outputs are
+        wanted."""
+        return not (
+            self.id
+            or self.outputs
+            or self.flags
+            or self.correlation_id
+            or self.timeout_us
+            or self._parameters
+            or self.trace is not None
+        )
 
     def placed(self, name: str) -> bool:
         """Whether output `name` goes into memory of the client, so that the answer has no data for it."""

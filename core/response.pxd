@@ -4,7 +4,6 @@ from core.request cimport InferenceRequest
 
 
 @cython.final
-@cython.freelist(32)
 cdef class InferenceResponse:
     cdef public str model_name
     cdef public object model_version
@@ -24,7 +23,6 @@ cdef class Listener:
 
 
 @cython.final
-@cython.freelist(32)
 cdef class Reply:
     cdef public InferenceRequest request
     cdef object _first

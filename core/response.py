@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
+import cython
+
 from core.backlog import Backlog
 from core.errors import CoreError, internal
 from core.request import InferenceRequest, Parameter
@@ -19,6 +21,8 @@ Item = "InferenceResponse | CoreError | None"
 Listening = Callable[["InferenceResponse | CoreError | None", bool], None]
 
 
+@cython.freelist(32)
+@cython.cclass
 class InferenceResponse:
     """One answer of a model version.
 
@@ -105,6 +109,8 @@ class Listener:
         self.tell(item, final)
 
 
+@cython.freelist(32)
+@cython.cclass
 class Reply:
     """The answers to one request on their way back. Loop thread only.
 

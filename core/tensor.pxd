@@ -1,10 +1,9 @@
 import cython
 
 from core.dtypes cimport DataType
-from core.native.arrays cimport flat, view
+from core.native.arrays cimport flat, shape_of, view
 
 
-@cython.freelist(32)
 cdef class Tensor:
     cdef public str name
     cdef public DataType dtype
@@ -12,8 +11,11 @@ cdef class Tensor:
     cdef object _raw
     cdef object _array
 
+    cpdef _as_raw(self)
+    cpdef _as_array(self)
     cpdef Tensor renamed(self, str name)
 
 
 @cython.locals(tensor=Tensor)
 cpdef Tensor made_tensor(str name, DataType dtype, tuple shape, raw, array)
+cpdef Tensor array_tensor(str name, Py_ssize_t number, array)

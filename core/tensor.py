@@ -9,18 +9,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import cython
 import numpy as np
 
 from core import dlpack, dtypes
 from core.device_memory import DeviceMemory
-from core.dtypes import DataType
+from core.dtypes import ALL, BYTES, DataType
 from core.errors import invalid
 from core.native import strings
-from core.native.arrays import flat, view
+from core.native.arrays import flat, shape_of, view
 
 Buffer = Any  # bytes, bytearray, memoryview or another object with the buffer protocol
 
 
+@cython.freelist(32)
+@cython.cclass
 class Tensor:
     """A named tensor in C order.
 
@@ -77,10 +80,14 @@ class Tensor:
     @property
     def raw(self) -> Buffer:
         """The wire bytes: a flat, contiguous object with the buffer protocol."""
+        return self._as_raw()
+
+    def _as_raw(self) -> Buffer:
+        """`raw`, for who is compiled: an attribute that is made costs a look into its type."""
         if self._raw is None:
             array = self._array
             assert array is not None
-            if self.dtype is dtypes.BYTES:
+            if self.dtype is BYTES:
                 self._raw = strings.encode(array)
             else:
                 self._raw = flat(array, self.dtype.numpy)
@@ -89,8 +96,12 @@ class Tensor:
     @property
     def array(self) -> np.ndarray:
         """The numpy form, of `shape`; read-only when it views wire bytes."""
+        return self._as_array()
+
+    def _as_array(self) -> np.ndarray:
+        """`array`, for who is compiled."""
         if self._array is None:
-            if self.dtype is dtypes.BYTES:
+            if self.dtype is BYTES:
                 self._array = strings.decode(self._raw, self.count).reshape(self.shape)
             else:
                 assert self._raw is not None
@@ -169,17 +180,15 @@ class DeviceTensor(Tensor):
             self._value = self.memory.part(self._first, self._rows, self.shape)
         return self._value
 
-    @property
-    def array(self) -> np.ndarray:
+    def _as_array(self) -> np.ndarray:
         """The numpy form, read-only: copied to the host when somebody first asks."""
         whole = self.memory.host(self.name)
         part = whole if self._first < 0 else whole[self._first : self._first + self._rows]
         return part.reshape(self.shape)
 
-    @property
-    def raw(self) -> Buffer:
+    def _as_raw(self) -> Buffer:
         if self._wire is None:
-            self._wire = flat(self.array, self.dtype.numpy)
+            self._wire = flat(self._as_array(), self.dtype.numpy)
         return self._wire
 
     @property
@@ -248,6 +257,11 @@ def _device_tensor(name: str, array: Any, dtype: DataType | None) -> DeviceTenso
     if dtype is dtypes.BF16 and found is dtypes.UINT16:
         found = dtypes.BF16
     return DeviceTensor(name, found, shape, DeviceMemory(array, found, shape))
+
+
+def array_tensor(name: str, number: int, array: np.ndarray) -> Tensor:
+    """A tensor of an array that is what the datatype of that number has, which is not BYTES."""
+    return made_tensor(name, ALL[number - 1], shape_of(array), None, array)
 
 
 def _bytes_only(array: np.ndarray) -> np.ndarray:

@@ -43,7 +43,8 @@ ROOMS = (
     ("core.serve", "core.__main__"),
 )
 # What core may take from elsewhere; frontends and backends bring the rest.
-OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson"}
+# cython: decorators of classes that are compiled, where nothing is left of the import.
+OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson", "cython"}
 # Modules that a server does not import, or only when it is told to: one makes the descriptors, one is for
 # authors' tests, one for a cache.
 TOOLS = {

@@ -1,6 +1,6 @@
 """The requests whose instructions are counted: python -m benchmarks.guard.lane LANE COUNT [LIBRARY]
 
-A Server with one identity model, no sockets: parse → infer → render, COUNT times, one at a time.
+A Server without sockets: from the bytes that a connection gets to those that it writes, COUNT times.
 LIBRARY is what collect.cc compiles to.
 """
 
@@ -12,113 +12,134 @@ import gc
 import importlib.util
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from multidict import CIMultiDict
-
-from benchmarks.exchange import GRPC_PATH, exchange, read_grpc, read_http
+from benchmarks.exchange import exchange
+from benchmarks.guard.connections import Clients, GrpcClients, HttpClients
 from benchmarks.models import repository
 from benchmarks.models.sample import SAMPLES
+from core import plugins
 from core.backend import Backend
-from core.errors import CoreError
 from core.options import Options
 from core.server import Server
-from frontends.grpc.call import Call
-from frontends.grpc.intake import Intake
-from frontends.grpc.method import Unary
-from frontends.grpc.table import methods
-from frontends.http.codec.parse import parse
-from frontends.http.codec.render import write
 
 Tell = Callable[[], object]
 
-LANES = ("http-json", "http-binary", "grpc")
-MODEL = "identity"
-WARM = 50
+IN_FLIGHT = 16  # of a lane whose model batches: as many connections
+WARM = 48
 BACKEND = Path(__file__).parents[1] / "identity_backend" / "backend_identity" / "__init__.py"
 
 
-def backend() -> Backend:
-    """The identity backend, from its file: it need not be installed here."""
+@dataclass(frozen=True)
+class Counted:
+    """What is asked of whom.
+
+    model         and the models that it needs; all of the repository `shared`
+    form          as exchange.py knows it
+    connections   that ask at once, one request each
+    """
+
+    model: str
+    form: str
+    needs: tuple[str, ...] = ()
+    connections: int = 1
+
+
+LANES = {
+    "http-json": Counted("identity", "http-json"),
+    "http-binary": Counted("identity", "http-binary"),
+    "http-batched": Counted("identity_batched", "http-binary", connections=IN_FLIGHT),
+    "http-ensemble": Counted("three_steps", "http-json", ("identity",)),
+    "http-add-sub": Counted("add_sub_inline", "http-binary", connections=IN_FLIGHT),
+    "grpc": Counted("identity", "grpc"),
+    "grpc-batched": Counted("identity_batched", "grpc", connections=IN_FLIGHT),
+}
+
+
+def find_backend(name: str) -> Backend:
+    """The identity backend from its file, for it need not be installed here; others as they are."""
+    if name != "identity":
+        return plugins.backend(name)
     spec = importlib.util.spec_from_file_location("backend_identity", BACKEND)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     found: Backend = module.backend
-    found.name = MODEL
+    found.name = name
     return found
 
 
-async def ask(lane: str, count: int, begin: Tell, end: Tell) -> None:
-    """Serve, check one answer, warm up, then ask `count` times between `begin` and `end`."""
+async def ask(lane: str, count: int, begin: Tell, end: Tell) -> int:
+    """Serve, check one answer, warm up, then ask about `count` times between `begin` and `end`.
+
+    Returns how often it was.
+    """
+    counted = LANES[lane]
     with tempfile.TemporaryDirectory(prefix="guard-") as folder:
-        models = repository.write(Path(folder), "one")
-        identity = backend()
-        server = Server(
-            Options.defaults(model_repository=[str(models)]), find_backend=lambda name: identity
+        options = Options.defaults(
+            model_repository=[str(repository.write(Path(folder), "shared"))],
+            model_control_mode="explicit",
+            load_model=[counted.model, *counted.needs],
         )
+        server = Server(options, find_backend=find_backend)
         await server.start()
+        clients = clients_of(server, counted)
         try:
-            one = http(server, lane) if lane.startswith("http") else grpc(server)
-            await one(check=True)
-            for _ in range(WARM):
-                await one()
+            rounds = -(-count // counted.connections)
+            await _warm(clients, counted)
+            clients.prepare(rounds)
             gc.collect()
             gc.disable()  # when it comes depends on all that was before
             begin()
-            for _ in range(count):
-                await one()
+            if counted.connections == 1:  # the answer is there when the call returns
+                for _ in range(rounds):
+                    clients.ask()
+            else:
+                for _ in range(rounds):
+                    await _round(clients)
             end()
+            assert all(each.count == WARM + rounds for each in clients.transports)
         finally:
+            gc.enable()
+            clients.close()
             await server.stop(10)
+    return rounds * counted.connections
 
 
-def http(server: Server, lane: str) -> Callable[..., Awaitable[None]]:
-    """One request as the HTTP frontend walks it, from the body to the parts of the answer."""
-    asked = exchange(lane, [MODEL], SAMPLES[MODEL]())
-    request = asked.requests[0]
-    headers = CIMultiDict(request.headers)
-    most_bytes = server.options.http_max_input_size
-
-    async def one(check: bool = False) -> None:
-        signature = server.signature(MODEL)
-        parsed, form = parse(
-            MODEL, -1, signature, headers, request.body, most_bytes, server.shared_memory
-        )
-        json_size, parts = write(await server.infer(parsed), form)
-        if check:
-            found = read_http(b"".join(bytes(part) for part in parts), json_size or None)
-            assert not asked.sample.difference(found)
-
-    return one
+def clients_of(server: Server, counted: Counted) -> Clients:
+    kind = GrpcClients if counted.form == "grpc" else HttpClients
+    asked = exchange(counted.form, [counted.model], SAMPLES[counted.model]())
+    return kind(server, asked, counted.connections)
 
 
-def grpc(server: Server) -> Callable[..., Awaitable[None]]:
-    """One request as a gRPC engine hands it to the method: `begin` where the method has it."""
-    method = methods(server, Intake())[GRPC_PATH]
-    assert isinstance(method, Unary)
-    asked = exchange("grpc", [MODEL], SAMPLES[MODEL]())
-    body = asked.requests[0].body
+async def _warm(clients: Clients, counted: Counted) -> None:
+    clients.prepare(WARM)
+    sample = SAMPLES[counted.model]()
+    for _ in range(WARM):
+        await _round(clients)
+        for transport in clients.transports:
+            difference = sample.difference(clients.read(transport.take()))
+            assert not difference, difference
 
-    async def one(check: bool = False) -> None:
-        if method.begin is None:
-            answer: Any = await method.function(body, Call())
-        else:
-            done = asyncio.get_running_loop().create_future()
-            method.begin(body, Call(), done.set_result)
-            answer = await done
-        if isinstance(answer, CoreError):
-            raise answer
-        if check:
-            whole = answer if isinstance(answer, bytes) else b"".join(map(bytes, answer))
-            assert not asked.sample.difference(read_grpc(whole))
 
-    return one
+async def _round(clients: Clients) -> None:
+    """One request on each connection, until all are answered."""
+    transports = clients.transports
+    before = transports[-1].count
+    clients.ask()
+    while transports[-1].count == before:
+        await asyncio.sleep(0)
+
+
+def main(lane: str, count: str, library: str = "") -> None:
+    import uvloop
+
+    collect = ctypes.CDLL(library) if library else None
+    ends: tuple[Tell, Tell] = (collect.begin, collect.end) if collect else (int, int)
+    print(uvloop.run(ask(lane, int(count), *ends)))
 
 
 if __name__ == "__main__":
-    collect = ctypes.CDLL(sys.argv[3]) if len(sys.argv) > 3 else None
-    ends: tuple[Tell, Tell] = (collect.begin, collect.end) if collect else (int, int)
-    asyncio.run(ask(sys.argv[1], int(sys.argv[2]), *ends))
+    main(*sys.argv[1:])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from sys import intern
 
 from core import dtypes
 from core.config.labels import read_labels
@@ -57,6 +58,8 @@ class OutputSpec:
 class Signature:
     """Inputs and outputs of one model version, in the order of its configuration.
 
+    Names are interned, so that those in a model's code are found without a comparison of their text.
+
     max_batch_size   0 for a model without a batch dimension
     decoupled        a request may have no response or several
     states           implicit states of sequences, by the name of their output; no client sees them
@@ -81,8 +84,10 @@ def signature_of(config: ModelConfig, model_directory: Path, version: int = NEWE
     return Signature(
         name=config.name,
         version=version,
-        inputs={io.name: _input(io) for io in config.input},
-        outputs={io.name: _output(io, config.name, model_directory) for io in config.output},
+        inputs={intern(io.name): _input(io) for io in config.input},
+        outputs={
+            intern(io.name): _output(io, config.name, model_directory) for io in config.output
+        },
         max_batch_size=config.max_batch_size,
         decoupled=config.model_transaction_policy.decoupled,
         states=states_of(config, model_directory),
@@ -91,7 +96,7 @@ def signature_of(config: ModelConfig, model_directory: Path, version: int = NEWE
 
 def _input(io: ModelInput) -> InputSpec:
     return InputSpec(
-        name=io.name,
+        name=intern(io.name),
         dtype=_dtype(io),
         dims=tuple(io.dims),
         reshape=_reshape(io),
@@ -103,7 +108,7 @@ def _input(io: ModelInput) -> InputSpec:
 
 def _output(io: ModelOutput, model: str, model_directory: Path) -> OutputSpec:
     labels = read_labels(io, model, model_directory) if io.label_filename else None
-    return OutputSpec(io.name, _dtype(io), tuple(io.dims), _reshape(io), labels)
+    return OutputSpec(intern(io.name), _dtype(io), tuple(io.dims), _reshape(io), labels)
 
 
 def _reshape(io: ModelInput | ModelOutput) -> tuple[int, ...] | None:

@@ -1,5 +1,6 @@
 cpdef object view(object raw, object dtype, tuple shape)
 cpdef bint has_dtype(object value, object dtype) noexcept
+cpdef tuple shape_of(object array)
 cpdef object flat(object array, object dtype)
 cpdef Py_ssize_t length(object raw) except -1
 cdef Py_ssize_t fill(char* to, Py_ssize_t room, object raw) except -1

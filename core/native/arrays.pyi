@@ -13,6 +13,9 @@ def view(raw: Buffer, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
 def has_dtype(value: object, dtype: np.dtype) -> TypeGuard[np.ndarray]:
     """Whether a value is an array, of no subclass, whose dtype is that very object."""
 
+def shape_of(array: np.ndarray) -> tuple[int, ...]:
+    """Its dimensions, as `array.shape` has them."""
+
 def flat(array: np.ndarray, dtype: np.dtype) -> bytes | memoryview:
     """The bytes of an array as `dtype`, row-major: a copy of a small one, else a read-only view."""
 

@@ -4,8 +4,10 @@
 cimport numpy as np
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.long cimport PyLong_FromSsize_t
 from cpython.memoryview cimport PyMemoryView_FromObject
 from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.string cimport memcpy, memset
 
 import numpy
@@ -72,6 +74,18 @@ cpdef object view(object raw, object dtype, tuple shape):
 cpdef bint has_dtype(object value, object dtype) noexcept:
     """Whether a value is an array with that very dtype; see arrays.pyi."""
     return type(value) is np.ndarray and <object>np.PyArray_DESCR(<np.ndarray>value) is dtype
+
+
+cpdef tuple shape_of(object array):
+    """The dimensions of an array; see arrays.pyi."""
+    cdef int i, n = np.PyArray_NDIM(<np.ndarray?>array)
+    cdef np.npy_intp* dims = np.PyArray_DIMS(<np.ndarray>array)
+    cdef tuple shape = PyTuple_New(n)
+    for i in range(n):
+        size = PyLong_FromSsize_t(dims[i])
+        Py_INCREF(size)  # PyTuple_SET_ITEM takes a reference
+        PyTuple_SET_ITEM(shape, i, size)
+    return shape
 
 
 cpdef object flat(object array, object dtype):

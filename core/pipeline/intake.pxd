@@ -16,11 +16,16 @@ cdef class Intake:
     cpdef ended(self)
 
 
+cdef class Stage:
+    cpdef Reply ask(self, InferenceRequest request)
+
+
 @cython.final
 cdef class Door:
     cdef readonly Signature signature
     cdef Intake _intake
     cdef Admission _admission
     cdef object _inner
+    cdef Stage _stage
 
     cpdef Reply ask(self, InferenceRequest request)

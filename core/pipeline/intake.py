@@ -50,6 +50,17 @@ class Intake:
             await asyncio.shield(self._drained)
 
 
+class Stage:
+    """A handler behind a door. For compiled ones: a call that makes no object."""
+
+    def ask(self, request: InferenceRequest) -> Reply:
+        """Take an admitted request. Raises CoreError for one that is refused at once."""
+        raise NotImplementedError
+
+    def __call__(self, request: InferenceRequest) -> Reply:
+        return self.ask(request)
+
+
 class Door:
     """The handler of one model version: admits and counts.
 
@@ -63,6 +74,7 @@ class Door:
         self._intake = intake
         self._admission = admission
         self._inner = inner
+        self._stage = inner if isinstance(inner, Stage) else None
 
     def __call__(self, request: InferenceRequest) -> Reply:
         return self.ask(request)
@@ -77,6 +89,8 @@ class Door:
         self._admission.check(request)
         self._intake.enter()
         try:
+            if self._stage is not None:
+                return self._stage.ask(request)
             return self._inner(request)
         except CoreError:
             self._intake.ended()

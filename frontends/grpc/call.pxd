@@ -2,7 +2,6 @@ import cython
 
 
 @cython.final
-@cython.freelist(32)
 cdef class Call:
     cdef object _metadata
     cdef object _source

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import cython
+
 Metadata = Sequence[tuple[str, str | bytes]]
 
 
@@ -14,6 +16,8 @@ class Source(Protocol):
     def metadata(self) -> Metadata: ...
 
 
+@cython.freelist(32)
+@cython.cclass
 class Call:
     """One call. Made by the engine; loop thread only.
 

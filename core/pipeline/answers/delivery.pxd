@@ -5,7 +5,7 @@ from core.config.signature cimport Signature
 from core.native.clock cimport Clock
 from core.pipeline.intake cimport Intake
 from core.pipeline.batching.queue cimport Waiting
-from core.pipeline.answers.split cimport split, wanted_tensors, without_states
+from core.pipeline.answers.split cimport split, wanted_tensors, whole_tensors, without_states
 from core.request cimport InferenceRequest
 from core.response cimport InferenceResponse, made_response
 from core.telemetry.statistics cimport Statistics
@@ -35,7 +35,6 @@ cdef class Held:
 
 
 @cython.final
-@cython.freelist(32)
 cdef class BatchDelivery:
     cdef public Terms terms
     cdef Held _held
@@ -43,8 +42,7 @@ cdef class BatchDelivery:
     cdef list _waiting
     cdef list _rescheduled
     cdef object _items
-    cdef list _answered
-    cdef list _answers
+    cdef list _outcomes
     cdef set _deferred
     cdef bint _holding
     cdef bint _scheduled
@@ -64,10 +62,15 @@ cdef class BatchDelivery:
     cdef _put(self, Py_ssize_t i, item, bint final, bint failure)
     @cython.locals(i=cython.Py_ssize_t)
     cpdef respond_all(self, list answers)
-    @cython.locals(batch=Batch, terms=Terms, found=list)
+    @cython.locals(i=cython.Py_ssize_t)
+    cdef _fail_forgotten(self)
+    @cython.locals(i=cython.Py_ssize_t)
+    cdef _fail_open(self, error)
+    cpdef fail(self, Py_ssize_t i, error, bint final, bint failure)
+    @cython.locals(batch=Batch, terms=Terms)
     cpdef executed(self, outputs, error)
     @cython.locals(batch=Batch, start=cython.longlong, end=cython.longlong, compute_start=cython.longlong,
-                   compute_end=cython.longlong, i=cython.Py_ssize_t, answers=list)
+                   compute_end=cython.longlong, i=cython.Py_ssize_t, outcomes=list)
     cpdef release(self)
     @cython.locals(i=cython.Py_ssize_t, final=cython.bint, failure=cython.bint)
     cpdef _hand_over(self)
@@ -78,3 +81,7 @@ cdef class BatchDelivery:
                    now=cython.longlong, total=cython.longlong, start=cython.longlong, end=cython.longlong,
                    compute_start=longlong, compute_end=longlong)
     cdef _count(self, Waiting waiting, bint failure)
+
+
+@cython.locals(delivery=BatchDelivery)
+cpdef BatchDelivery made_delivery(list waiting, Terms terms, Held held)

@@ -13,11 +13,19 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import cython
+
 from core.batch import Batch, made_batch
 from core.config.signature import Signature
 from core.errors import CoreError, Kind, internal
 from core.native.clock import Clock
-from core.pipeline.answers.split import named_tensors, split, wanted_tensors, without_states
+from core.pipeline.answers.split import (
+    named_tensors,
+    split,
+    wanted_tensors,
+    whole_tensors,
+    without_states,
+)
 from core.pipeline.batching.queue import Waiting
 from core.pipeline.intake import Intake
 from core.request import InferenceRequest, Parameter
@@ -85,6 +93,8 @@ class Held:
             told()
 
 
+@cython.freelist(32)
+@cython.cclass
 class BatchDelivery:
     """Invariants:
 
@@ -93,7 +103,7 @@ class BatchDelivery:
        those of a decoupled model leave at once.
     3. Everything below "loop thread" is only touched there.
 
-    The answers that execute returns take a way of their own: they wait in `_answers`, one for each
+    The answers that execute returns take a way of their own: they wait in `_outcomes`, one for each
     request, until `release` hands them over. All others go through `_items`.
     """
 
@@ -109,14 +119,15 @@ class BatchDelivery:
         self._rescheduled: list[int] | None = None  # like _deferred
         self._items: deque[tuple[int, InferenceResponse | CoreError | None, bool, bool]] | None
         self._items = deque() if terms.decoupled else None
-        self._answers: list[InferenceResponse | None] | None = None
         # Written by the instance's thread while it executes.
         self._deferred: set[int] | None = None
         self._holding = not terms.decoupled
         self._scheduled = False
         self._left = len(waiting)  # requests whose final item was not handed over; loop thread
         self._released = False  # loop thread
-        self._answered = [False] * len(waiting)  # final item given; written by the answering thread
+        # Of each request: None while it is open, its answer until `release`, then True, as after any
+        # other final item. Written by the answering thread.
+        self._outcomes: list[InferenceResponse | bool | None] = [None] * len(waiting)
         requests = []
         for entry in waiting:
             requests.append(entry.request)
@@ -131,7 +142,7 @@ class BatchDelivery:
         parameters: dict[str, Parameter] | None,
         final: bool,
     ) -> None:
-        if self._answered[i]:
+        if self._outcomes[i] is not None:
             return
         try:
             response = self._response(i, named_tensors(outputs), parameters)
@@ -142,7 +153,7 @@ class BatchDelivery:
 
     def respond_all(self, answers: list[list[Tensor]]) -> None:
         for i in range(len(answers)):
-            if not self._answered[i]:
+            if self._outcomes[i] is None:
                 self._answer(i, answers[i])
 
     def fail(self, i: int, error: CoreError, final: bool, failure: bool) -> None:
@@ -178,7 +189,7 @@ class BatchDelivery:
         waiting = self._waiting[i]
         signature = self.terms.signature
         outputs = wanted_tensors(without_states(tensors, signature), waiting.request, signature)
-        if waiting.keep is not None and not self._answered[i]:
+        if waiting.keep is not None and self._outcomes[i] is None:
             waiting.keep(tensors)
         return outputs
 
@@ -189,9 +200,10 @@ class BatchDelivery:
     def _put(
         self, i: int, item: InferenceResponse | CoreError | None, final: bool, failure: bool
     ) -> None:
-        if self._answered[i]:
+        if self._outcomes[i] is not None:
             return
-        self._answered[i] = final
+        if final:
+            self._outcomes[i] = True
         if self._items is None:
             with _making:  # two threads may be the first
                 if self._items is None:
@@ -211,8 +223,11 @@ class BatchDelivery:
             if not batch.compute_end_ns:
                 batch.compute_end_ns = terms.clock.now_ns()
             try:
-                found = split(outputs, batch)
-                self.respond_all(found)
+                if len(self._outcomes) == 1:
+                    if self._outcomes[0] is None:
+                        self._answer(0, whole_tensors(outputs, batch))
+                else:
+                    self.respond_all(split(outputs, batch))
             except CoreError as problem:
                 error = problem
         if error is not None:
@@ -233,14 +248,11 @@ class BatchDelivery:
         if not self._holding:
             self._put(i, response, True, False)
             return
-        if self._answers is None:
-            self._answers = [None] * len(self._answered)
-        self._answers[i] = response
-        self._answered[i] = True
+        self._outcomes[i] = response
 
     def _fail_forgotten(self) -> None:
         for i in range(len(self._waiting)):
-            if not self._answered[i] and (self._deferred is None or i not in self._deferred):
+            if self._outcomes[i] is None and (self._deferred is None or i not in self._deferred):
                 self.fail(
                     i,
                     internal(
@@ -269,15 +281,16 @@ class BatchDelivery:
         )
         self._holding = False
         self._hand_over()
-        answers, self._answers = self._answers, None
-        if answers is not None:
-            for i in range(len(answers)):
-                if answers[i] is not None:
-                    self._give(i, answers[i], True, False)
+        outcomes = self._outcomes
+        for i in range(len(outcomes)):
+            answer = outcomes[i]
+            if type(answer) is InferenceResponse:
+                outcomes[i] = True
+                self._give(i, answer, True, False)
         if self._rescheduled is not None:
             for i in self._rescheduled:
-                if not self._answered[i]:
-                    self._answered[i] = True  # not in this batch any more
+                if self._outcomes[i] is None:
+                    self._outcomes[i] = True  # not in this batch any more
                     self._left -= 1
                     self.terms.put_back(self._waiting[i])
         self._released = True
@@ -356,6 +369,13 @@ class BatchDelivery:
             trace.stamp("COMPUTE_INPUT_END", batch.compute_start_ns or start)
             trace.stamp("COMPUTE_OUTPUT_START", batch.compute_end_ns or end)
             trace.stamp("COMPUTE_END", end)
+
+
+def made_delivery(waiting: list[Waiting], terms: Terms, held: Held) -> BatchDelivery:
+    """BatchDelivery(…) for who makes one for every execution."""
+    delivery: BatchDelivery = BatchDelivery.__new__(BatchDelivery)
+    delivery._begin(waiting, terms, held)
+    return delivery
 
 
 def _as_core_error(error: BaseException, signature: Signature) -> CoreError:

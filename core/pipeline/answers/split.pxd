@@ -4,13 +4,15 @@ from core.batch cimport Batch
 from core.config.signature cimport OutputSpec, Signature
 from core.dtypes cimport DataType
 from core.request cimport InferenceRequest, RequestedOutput
-from core.native.arrays cimport has_dtype
+from core.native.arrays cimport has_dtype, shape_of
 from core.tensor cimport Tensor, made_tensor
 
 
-@cython.locals(signature=Signature, whole=Tensor, tensors=list, requests=list, request=InferenceRequest, row=cython.Py_ssize_t,
+@cython.locals(whole=Tensor, tensors=list, requests=list, request=InferenceRequest, row=cython.Py_ssize_t,
                end=cython.Py_ssize_t, i=cython.Py_ssize_t)
 cpdef list split(outputs, Batch batch)
+@cython.locals(signature=Signature, whole=Tensor, found=list)
+cpdef list whole_tensors(outputs, Batch batch)
 @cython.locals(tensor=Tensor, wanted=RequestedOutput, spec=OutputSpec)
 cpdef list wanted_tensors(list tensors, InferenceRequest request, Signature signature)
 @cython.locals(dtype=DataType, spec=OutputSpec)

@@ -13,7 +13,7 @@ from core.batch import Batch
 from core.config.signature import OutputSpec, Signature
 from core.dtypes import BF16, BYTES, DataType
 from core.errors import internal
-from core.native.arrays import has_dtype
+from core.native.arrays import has_dtype, shape_of
 from core.pipeline.answers.classification import classify
 from core.pipeline.answers.placement import place
 from core.request import DeviceOutput, InferenceRequest, RequestedOutput
@@ -26,24 +26,13 @@ def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
     outputs   name → array with the rows of all requests, in their order
     Raises CoreError(INTERNAL) for a name, a datatype or a number of rows that the model must not give.
     """
-    signature = batch.signature
     requests = batch.requests
     found: list[list[Tensor]] = [[] for _ in requests]
-    for name, value in outputs.items():
-        whole = _whole(name, value, signature)
-        if signature.max_batch_size and (not whole.shape or whole.shape[0] != batch.rows):
-            raise internal(
-                f"model '{signature.name}' gave output '{name}' with shape {list(whole.shape)} for a "
-                f"batch of {batch.rows} rows: the first dimension must be {batch.rows}"
-            )
-        if len(found) == 1:
-            tensors = found[0]
-            tensors.append(whole)
-            continue
+    for whole in whole_tensors(outputs, batch):
         if type(whole) is not Tensor:
             _split_on_device(whole, requests, found)
             continue
-        array = whole.array
+        array = whole._as_array()
         rest = whole.shape[1:]
         row = 0
         for i in range(len(requests)):
@@ -52,7 +41,7 @@ def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
             end = row + request.rows
             part = array[row:end]
             shape = (request.rows, *rest)
-            tensors.append(made_tensor(name, whole.dtype, shape, None, part))
+            tensors.append(made_tensor(whole.name, whole.dtype, shape, None, part))
             row = end
     return found
 
@@ -68,12 +57,30 @@ def _split_on_device(
         row += request.rows
 
 
+def whole_tensors(outputs: Mapping[str, Any], batch: Batch) -> list[Tensor]:
+    """The outputs of an execution with the rows of all requests: of one request alone, its tensors.
+
+    As `split`.
+    """
+    signature = batch.signature
+    found = []
+    for name, value in outputs.items():
+        whole = _whole(name, value, signature)
+        if signature.max_batch_size and (not whole.shape or whole.shape[0] != batch.rows):
+            raise internal(
+                f"model '{signature.name}' gave output '{name}' with shape {list(whole.shape)} for a "
+                f"batch of {batch.rows} rows: the first dimension must be {batch.rows}"
+            )
+        found.append(whole)
+    return found
+
+
 def _whole(name: str, value: Any, signature: Signature) -> Tensor:
     """One output of an execution, with the rows of all requests."""
     spec = signature.outputs.get(name)
     dtype = spec.dtype if spec is not None else _state_dtype(signature, name)
     if has_dtype(value, dtype.numpy) and dtype is not BYTES:
-        return made_tensor(name, dtype, value.shape, None, value)
+        return made_tensor(name, dtype, shape_of(value), None, value)
     whole = Tensor.of(name, value, dtype if dtype is BF16 else None)
     if whole.dtype is not dtype:
         raise internal(

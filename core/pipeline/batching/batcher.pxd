@@ -8,14 +8,30 @@ from core.request cimport InferenceRequest
 from core.response cimport Reply, made_reply
 
 
+@cython.final
+cdef class BatchLimits:
+    cdef readonly Py_ssize_t most_rows
+    cdef readonly tuple preferred
+    cdef readonly long long delay_ns
+    cdef readonly bint alone
+
+
+@cython.locals(entry=Waiting, request=InferenceRequest, largest_preferred=cython.longlong, rows=cython.longlong,
+               size=cython.longlong, best=cython.Py_ssize_t, fitting=cython.Py_ssize_t,
+               oldest_ns=cython.longlong, complete=cython.bint, late=cython.bint, prefers=cython.bint)
+cpdef tuple choose(list waiting, BatchLimits limits, long long now_ns)
+
+
 cdef class Batcher(Scheduler):
     cdef RequestQueue _queue
-    cdef object _limits
+    cdef BatchLimits _limits
     cdef object _key
     cdef Py_ssize_t _most
     cdef bint _alone
     cdef bint _pump_soon
 
+    @cython.locals(reply=Reply, waiting=Waiting)
+    cpdef Reply ask(self, InferenceRequest request)
     @cython.locals(worker=Worker)
     cdef bint _runs_at_once(self, Waiting waiting) except -1
     @cython.locals(queue=RequestQueue, chosen=list, worker=Worker, now_ns=cython.longlong,

@@ -47,22 +47,27 @@ def choose(waiting: list[Waiting], limits: BatchLimits, now_ns: int) -> tuple[in
     if limits.alone:
         return 1, 0
     largest_preferred = max(limits.preferred, default=0)
+    prefers = largest_preferred > 0
     rows = best = fitting = 0
-    oldest_ns = waiting[0].request.arrival_ns  # not the first where a higher level came later
+    oldest_ns = 0  # not of the first where a higher level came later
     complete = False  # nothing more can be added to what fits
-    key = waiting[0].key
+    key = None
     for entry in waiting:
-        size = max(1, entry.request.rows)
-        if fitting and (rows + size > limits.most_rows or entry.key != key):
+        request = entry.request
+        size = max(1, request.rows)
+        if not fitting:
+            oldest_ns = request.arrival_ns
+            key = entry.key
+        elif rows + size > limits.most_rows or (entry.key is not key and entry.key != key):
             complete = True
             break
         if fitting and rows + size > largest_preferred and not best:
             best = fitting
         rows += size
         fitting += 1
-        if entry.request.arrival_ns < oldest_ns:
-            oldest_ns = entry.request.arrival_ns
-        if rows in limits.preferred:
+        if request.arrival_ns < oldest_ns:
+            oldest_ns = request.arrival_ns
+        if prefers and rows in limits.preferred:
             best = fitting
     late = limits.delay_ns > 0 and now_ns - oldest_ns >= limits.delay_ns
     if best and not late:
@@ -106,7 +111,7 @@ class Batcher(Scheduler):
         """Requests that wait."""
         return len(self._queue)
 
-    def __call__(self, request: InferenceRequest) -> Reply:
+    def ask(self, request: InferenceRequest) -> Reply:
         """Queue an admitted request. Raises CoreError(UNAVAILABLE) if the queue is full."""
         reply = made_reply(request)
         key = self._key(request) if self._key is not None else None
@@ -120,7 +125,7 @@ class Batcher(Scheduler):
             # Not at once: requests that arrive in one turn of the loop belong into one batch.
             self._look_soon()
         if not waiting.taken:
-            request.on_cancel(lambda: self._cancelled(waiting))
+            request.on_cancel(_Leaving(self, waiting))
         return reply
 
     def _runs_at_once(self, waiting: Waiting) -> bool:
@@ -181,11 +186,23 @@ class Batcher(Scheduler):
         self._pump_soon = False
         self.pump()
 
-    def _cancelled(self, waiting: Waiting) -> None:
+    def cancelled(self, waiting: Waiting) -> None:
+        """Nobody waits for the answer to a request that waited."""
         if self._queue.remove(waiting):
             self._refuse(waiting, cancelled(), "CANCELED")
             if not self._alone:
                 self._look_soon()  # without it the others may be a preferred size
+
+
+class _Leaving:
+    """Takes a request out of its queue when it is called."""
+
+    def __init__(self, batcher: Batcher, waiting: Waiting):
+        self._batcher = batcher
+        self._waiting = waiting
+
+    def __call__(self) -> None:
+        self._batcher.cancelled(self._waiting)
 
 
 class InOrder:

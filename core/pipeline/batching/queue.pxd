@@ -5,7 +5,6 @@ from core.response cimport Reply
 
 
 @cython.final
-@cython.freelist(32)
 cdef class Waiting:
     cdef public InferenceRequest request
     cdef public Reply reply

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+import cython
+
 from core.errors import unavailable
 from core.request import InferenceRequest
 from core.response import Reply
@@ -34,6 +36,8 @@ class QueuePolicy:
     size: int = 0
 
 
+@cython.freelist(32)
+@cython.cclass
 class Waiting:
     """One request in the queue."""
 
@@ -218,9 +222,11 @@ class RequestQueue:
 
     def front(self, most: int) -> list[Waiting]:
         """The first `most` requests of `in_order`, fewer if there are no more."""
-        if most == 1 and self._simple:
+        if self._simple:
             line = self._waiting[0]
-            return [line[0]] if line else []
+            if most == 1:
+                return [line[0]] if line else []
+            return list(islice(line, most))
         return list(islice(self.in_order(), most))
 
     def _leave(self, waiting: Waiting) -> None:

@@ -1,11 +1,12 @@
 from core.native.alarm cimport Alarm
 from core.native.clock cimport Clock
 from core.pipeline.instances.pool cimport Pool
+from core.pipeline.intake cimport Stage
 from core.pipeline.batching.queue cimport Waiting
 from core.telemetry.statistics cimport Statistics
 
 
-cdef class Scheduler:
+cdef class Scheduler(Stage):
     cdef readonly Statistics _statistics
     cdef readonly object _loop
     cdef readonly Pool _pool

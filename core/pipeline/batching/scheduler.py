@@ -16,12 +16,13 @@ from core.native.clock import Clock
 from core.pipeline.batching.queue import Waiting
 from core.pipeline.instances.pool import Pool
 from core.pipeline.instances.worker import Worker
+from core.pipeline.intake import Stage
 from core.request import InferenceRequest
 from core.response import Reply
 from core.telemetry.statistics import Statistics
 
 
-class Scheduler:
+class Scheduler(Stage):
     """The requests of one model version that wait for an instance. Loop thread only.
 
     on_final   told when a request that never ran has got its last answer
@@ -50,7 +51,7 @@ class Scheduler:
         """Requests that wait."""
         raise NotImplementedError
 
-    def __call__(self, request: InferenceRequest) -> Reply:
+    def ask(self, request: InferenceRequest) -> Reply:
         """Let an admitted request wait. Raises CoreError for one that may not."""
         raise NotImplementedError
 

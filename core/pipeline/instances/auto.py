@@ -12,7 +12,7 @@ import os
 
 from core.backend import ModelInstance
 from core.pipeline.answers.delivery import BatchDelivery
-from core.pipeline.instances.worker import Idle, ThreadWorker
+from core.pipeline.instances.worker import Owner, ThreadWorker
 
 # With one processor a thread wins nothing, so the loop may be held longer.
 SHORT_NS = 60_000 if len(os.sched_getaffinity(0)) > 1 else 500_000
@@ -30,8 +30,8 @@ class AutoWorker(ThreadWorker):
     2. Who comes back from the loop stays on the thread twice as long as the last time.
     """
 
-    def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle):
-        super().__init__(instance, loop, idle)
+    def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, owner: Owner):
+        super().__init__(instance, loop, owner)
         self.on_loop = False
         self._trial = TRIAL
         self._seen = 0

@@ -12,7 +12,7 @@ from functools import partial
 from core.backend import ModelInstance
 from core.errors import Fatal
 from core.pipeline.answers.delivery import BatchDelivery
-from core.pipeline.instances.worker import Idle, InlineWorker, contained, on_device
+from core.pipeline.instances.worker import InlineWorker, Owner, contained, on_device
 
 
 class CallbackWorker(InlineWorker):
@@ -24,9 +24,9 @@ class CallbackWorker(InlineWorker):
     """
 
     def __init__(
-        self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle, limited: bool
+        self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, owner: Owner, limited: bool
     ):
-        super().__init__(instance, loop, idle)
+        super().__init__(instance, loop, owner)
         self._limited = limited  # by a rate limiter, which counts executions: one at a time
         self._under_way = 0
         self._is_idle = True
@@ -63,4 +63,4 @@ class CallbackWorker(InlineWorker):
         has_room = self._under_way < max(1, self.instance.ahead)
         if not self._is_idle and (has_room or self.broken is not None):
             self._is_idle = True
-            self._idle(self, delivery)
+            self._owner.became_idle(self, delivery)

@@ -1,10 +1,10 @@
 import cython
 
-from core.pipeline.answers.delivery cimport BatchDelivery, Terms
-from core.pipeline.instances.worker cimport Worker
+from core.pipeline.answers.delivery cimport BatchDelivery, Terms, made_delivery
+from core.pipeline.instances.worker cimport Owner, Worker
 
 
-cdef class Pool:
+cdef class Pool(Owner):
     cdef public list workers
     cdef public list passive
     cdef public object broken
@@ -20,3 +20,4 @@ cdef class Pool:
 
     cpdef Worker claim(self, Worker worker=*)
     cpdef run(self, list waiting, Worker worker)
+    cpdef became_idle(self, Worker worker, BatchDelivery delivery)

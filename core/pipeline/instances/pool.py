@@ -8,16 +8,16 @@ from collections.abc import Callable
 
 from core.backend import Model, ModelInstance
 from core.errors import CoreError, unavailable
-from core.pipeline.answers.delivery import BatchDelivery, Terms
+from core.pipeline.answers.delivery import BatchDelivery, Terms, made_delivery
 from core.pipeline.batching.queue import Waiting
 from core.pipeline.instances.auto import AutoWorker
 from core.pipeline.instances.callback import CallbackWorker
 from core.pipeline.instances.groups import Seat
 from core.pipeline.instances.limit import Demand, RateLimiter, Turn
-from core.pipeline.instances.worker import Idle, InlineWorker, LoopWorker, ThreadWorker, Worker
+from core.pipeline.instances.worker import InlineWorker, LoopWorker, Owner, ThreadWorker, Worker
 
 
-class Pool:
+class Pool(Owner):
     """Instances come in two steps: `open` makes them, beside those that serve, and `admit` lets them
     serve. They go in two as well: from `retire` on one gets nothing, and when it has answered what it
     has it closes. Loop thread only.
@@ -91,7 +91,7 @@ class Pool:
             self._idle.remove(worker)
         else:
             self._aside.remove(worker)
-        worker.run(BatchDelivery(waiting, self._terms, worker.held))
+        worker.run(made_delivery(waiting, self._terms, worker.held))
 
     async def try_out(self, waiting: list[Waiting], worker: Worker) -> None:
         """Execute a batch on a worker that does not serve yet; returns when it is idle again.
@@ -99,7 +99,7 @@ class Pool:
         A rate limit does not hold: the instance is no part of the traffic.
         """
         idle = self._trials[worker] = self._terms.loop.create_future()
-        worker.run(BatchDelivery(waiting, self._terms, worker.held))
+        worker.run(made_delivery(waiting, self._terms, worker.held))
         await idle
 
     async def open(self, model: Model, seats: list[Seat]) -> list[Worker]:
@@ -129,7 +129,7 @@ class Pool:
         instance = seat.instance(model)
         instance.changed = self._changed
         limited = self._limiter is not None
-        worker = worker_for(instance, self._terms.loop, self._became_idle, limited)
+        worker = worker_for(instance, self._terms.loop, self, limited)
         worker.seat = seat
         return worker
 
@@ -209,7 +209,8 @@ class Pool:
                 worker.held.on_none()
         await asyncio.gather(*(w.close() for w in workers), *self._retiring.values())
 
-    def _became_idle(self, worker: Worker, delivery: BatchDelivery) -> None:
+    def became_idle(self, worker: Worker, delivery: BatchDelivery) -> None:
+        """A worker of this pool has executed a batch."""
         if self._trials:
             trial = self._trials.pop(worker, None)
             if trial is not None:
@@ -217,13 +218,7 @@ class Pool:
                     trial.set_result(None)
                 return
         if worker.broken is not None:
-            # It may be idle already: it could have begun another batch before this one was done.
-            self._idle = [each for each in self._idle if each is not worker]
-            self._aside = [each for each in self._aside if each is not worker]
-            if self._unready:
-                self._sort_out()  # no instance that is ready may be left
-            if all(other.broken is not None for other in self.workers):
-                self.broken = worker.broken
+            self._left_service(worker)
         elif worker in self.workers:
             self._idle.append(worker)
             if self._unready:
@@ -234,6 +229,15 @@ class Pool:
             self._limiter.settle()
         else:
             self.on_idle()
+
+    def _left_service(self, worker: Worker) -> None:
+        """A worker has broken. It may be idle already: another of its batches may have begun before."""
+        self._idle = [each for each in self._idle if each is not worker]
+        self._aside = [each for each in self._aside if each is not worker]
+        if self._unready:
+            self._sort_out()  # no instance that is ready may be left
+        if all(other.broken is not None for other in self.workers):
+            self.broken = worker.broken
 
     def _changed(self) -> None:
         """An instance has become ready, or is so no more."""
@@ -253,24 +257,24 @@ class Pool:
 
 
 def worker_for(
-    instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle, limited: bool = False
+    instance: ModelInstance, loop: asyncio.AbstractEventLoop, owner: Owner, limited: bool = False
 ) -> Worker:
     """The worker that an instance asks for by `placement`, or by being a coroutine.
 
     limited   by a rate limiter
     """
     if instance.placement == "callback":
-        return CallbackWorker(instance, loop, idle, limited)
+        return CallbackWorker(instance, loop, owner, limited)
     if inspect.iscoroutinefunction(instance.execute):
         instance.host_policy.tell_loop(instance.name)
-        return LoopWorker(instance, loop, idle)
+        return LoopWorker(instance, loop, owner)
     if instance.host_policy.cores:
-        return ThreadWorker(instance, loop, idle)
+        return ThreadWorker(instance, loop, owner)
     if instance.placement == "inline":
-        return InlineWorker(instance, loop, idle)
+        return InlineWorker(instance, loop, owner)
     if instance.placement == "auto":
-        return AutoWorker(instance, loop, idle)
-    return ThreadWorker(instance, loop, idle)
+        return AutoWorker(instance, loop, owner)
+    return ThreadWorker(instance, loop, owner)
 
 
 class _Settle:

@@ -4,6 +4,10 @@ from core.batch cimport Batch
 from core.pipeline.answers.delivery cimport BatchDelivery, Held
 
 
+cdef class Owner:
+    cpdef became_idle(self, Worker worker, BatchDelivery delivery)
+
+
 cdef class Worker:
     cdef public object instance
     cdef public object broken
@@ -13,7 +17,7 @@ cdef class Worker:
     cdef readonly bint streams
     cdef public bint on_device
     cdef object _loop
-    cdef object _idle
+    cdef Owner _owner
 
     cpdef run(self, BatchDelivery delivery)
     @cython.locals(batch=Batch)

@@ -25,8 +25,13 @@ from core.pipeline.instances.groups import Seat
 
 logger = logging.getLogger("core")
 
-Idle = Callable[["Worker", BatchDelivery], None]
-"""Told on the loop thread when an execution is over."""
+
+class Owner:
+    """Who gives batches to workers."""
+
+    def became_idle(self, worker: Worker, delivery: BatchDelivery) -> None:
+        """An execution is over. Loop thread."""
+        raise NotImplementedError
 
 
 class Worker:
@@ -39,7 +44,7 @@ class Worker:
     on_device   whether its instance takes arrays on devices; written by the pool once it is open
     """
 
-    def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle):
+    def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, owner: Owner):
         self.instance = instance
         instance.loop = loop
         self.broken: BaseException | None = None
@@ -49,7 +54,7 @@ class Worker:
         self.streams = hasattr(instance, "stream")
         self.on_device = False
         self._loop = loop
-        self._idle = idle
+        self._owner = owner
 
     async def open(self) -> None:
         """Open the instance; its exception is the load's."""
@@ -86,7 +91,7 @@ class Worker:
         if error is not None and isinstance(error, Fatal):
             self.broken = error
         delivery.release()
-        self._idle(self, delivery)
+        self._owner.became_idle(self, delivery)
 
     def _close_failed(self) -> None:
         logger.exception("closing instance '%s' failed", self.instance.name)
@@ -95,8 +100,8 @@ class Worker:
 class ThreadWorker(Worker):
     """The instance has a thread of its own."""
 
-    def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle):
-        super().__init__(instance, loop, idle)
+    def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, owner: Owner):
+        super().__init__(instance, loop, owner)
         self._work: queue.SimpleQueue[BatchDelivery | Callable[[], None] | None] = (
             queue.SimpleQueue()
         )
@@ -168,8 +173,8 @@ class InlineWorker(Worker):
 class LoopWorker(InlineWorker):
     """The instance's execute is a coroutine function: it runs as a task of the loop."""
 
-    def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, idle: Idle):
-        super().__init__(instance, loop, idle)
+    def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, owner: Owner):
+        super().__init__(instance, loop, owner)
         self._task: asyncio.Task[None] | None = None
 
     def run(self, delivery: BatchDelivery) -> None:

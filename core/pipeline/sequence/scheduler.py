@@ -102,7 +102,7 @@ class SequenceScheduler(Scheduler):
             self._states,
         )
 
-    def __call__(self, request: InferenceRequest) -> Reply:
+    def ask(self, request: InferenceRequest) -> Reply:
         """Queue an admitted request of a sequence.
 
         Raises CoreError(INVALID) for a request that belongs to none.

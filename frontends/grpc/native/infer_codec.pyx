@@ -5,10 +5,7 @@ bytes ─► infer_message.hpp ─► [RequestReader] ─► InferenceRequest
 InferenceResponse ─► [response] ─► infer_response.hpp ─► bytes or parts
 """
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport (
-    PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE,
-)
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.long cimport PyLong_FromLongLong
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
@@ -19,9 +16,11 @@ from libcpp cimport bool as boolean
 from libcpp.vector cimport vector
 
 from core.dtypes cimport DataType
+from core.native.arrays cimport fill, length
 from core.request cimport InferenceRequest, RequestedOutput, made_request
 from core.response cimport InferenceResponse
 from core.tensor cimport Tensor, made_tensor
+from frontends.grpc.native.repeated cimport MessageReader, answered_again, keep_answer
 
 from core import dtypes
 from core.request import SEQUENCE_END, SEQUENCE_START
@@ -145,7 +144,7 @@ cdef inline Span _span(object text) except *:
 # Requests ---------------------------------------------------------------------------------
 
 
-cdef class RequestReader:
+cdef class RequestReader(MessageReader):
     """See infer_codec.pyi."""
 
     cdef Request _message
@@ -154,7 +153,7 @@ cdef class RequestReader:
     def __cinit__(self):
         self._names = [None] * NAMES
 
-    def read(self, bytes data not None):
+    cdef read_anew(self, bytes data):
         """The request in `data`, or None; see infer_codec.pyi."""
         cdef Span span
         cdef Request* message = &self._message
@@ -179,7 +178,21 @@ cdef class RequestReader:
             request.outputs = outputs
         if message.parameters.size() and not self._set_parameters(request):
             return None
+        self.keep(data, request, self._starts(data))
         return request
+
+    cdef list _starts(self, bytes data):
+        """Where the bytes of each input begin; None for one that is not raw."""
+        cdef list starts = []
+        cdef Input* entry
+        cdef size_t i
+        for i in range(self._message.inputs.size()):
+            entry = &self._message.inputs[i]
+            if entry.contents.present or entry.raw.size == 0:
+                starts.append(None)
+            else:
+                starts.append(entry.raw.data - PyBytes_AS_STRING(data))
+        return starts
 
     cdef str _name(self, Span span):
         """The text of a name, the same object as last time if possible."""
@@ -317,8 +330,10 @@ cdef class RequestReader:
 
 cpdef response(InferenceResponse answer, InferenceRequest request):
     """The message of `answer`, or None; see infer_codec.pyi."""
+    cdef bytes again
     try:
-        return _response(answer, request, None, False)
+        again = None if request.shared else answered_again(answer)
+        return again if again is not None else _response(answer, request, None, False)
     except Exception:  # whatever it is, the long way meets it again and says so
         return None
 
@@ -353,16 +368,17 @@ cdef _response(InferenceResponse answer, InferenceRequest request, final, bint s
     shared = request.shared
     for tensor in outputs:
         _put_output(head, tensor)
-        raw = b"" if shared and request.placed(tensor.name) else tensor._raw
-        if raw is None:
-            raw = tensor.raw  # made of the array
-        size = _size(raw)
+        raw = b"" if shared and request.placed(tensor.name) else tensor._as_raw()
+        size = <size_t>length(raw)
         total += size
         sizes.push_back(size)
         raws.append(raw)
     if not streamed and not shared and total > _copied_bytes:
         return _in_parts(head, raws, sizes)
-    return _whole(head, raws, sizes, streamed)
+    message = _whole(head, raws, sizes, streamed)
+    if not streamed and not shared:
+        keep_answer(answer, message, raws)
+    return message
 
 
 cdef int _put_parameters(ResponseWriter& head, dict parameters) except -1:
@@ -388,29 +404,6 @@ cdef int _put_output(ResponseWriter& head, Tensor tensor) except -1:
     return 0
 
 
-cdef size_t _size(raw) except? 0:
-    cdef Py_buffer view
-    if PyBytes_CheckExact(raw):
-        return <size_t>PyBytes_GET_SIZE(raw)
-    PyObject_GetBuffer(raw, &view, PyBUF_SIMPLE)
-    size = <size_t>view.len
-    PyBuffer_Release(&view)
-    return size
-
-
-cdef char* _copy(char* to, raw) except NULL:
-    """Copies the bytes of `raw`; the end of what was written."""
-    cdef Py_buffer view
-    if PyBytes_CheckExact(raw):
-        memcpy(to, PyBytes_AS_STRING(raw), <size_t>PyBytes_GET_SIZE(raw))
-        return to + PyBytes_GET_SIZE(raw)
-    PyObject_GetBuffer(raw, &view, PyBUF_SIMPLE)
-    memcpy(to, view.buf, <size_t>view.len)
-    to += view.len
-    PyBuffer_Release(&view)
-    return to
-
-
 cdef bytes _whole(ResponseWriter& head, list raws, vector[size_t]& sizes, bint streamed):
     cdef size_t size = head.size(), i
     cdef char* to
@@ -426,7 +419,8 @@ cdef bytes _whole(ResponseWriter& head, list raws, vector[size_t]& sizes, bint s
     memcpy(to, head.data(), head.size())
     to += head.size()
     for i in range(sizes.size()):
-        to = _copy(put_prefix(to, kRawOutputContents, sizes[i]), raws[i])
+        to = put_prefix(to, kRawOutputContents, sizes[i])
+        to += fill(to, <Py_ssize_t>sizes[i], raws[i])
     return message
 
 

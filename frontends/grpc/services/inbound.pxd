@@ -4,13 +4,14 @@ from core.pipeline.doors cimport Doors
 from core.pipeline.intake cimport Door as ModelDoor
 from core.request cimport InferenceRequest
 from frontends.grpc.call cimport Call
+from frontends.grpc.native.repeated cimport MessageReader
 
 
 cdef class Inbound:
     cdef object _server
     cdef Doors _doors
     cdef object _forwarded
-    cdef object _reader
+    cdef MessageReader _reader
 
     cpdef read(self, bytes data)
     @cython.locals(request=InferenceRequest)

@@ -37,5 +37,9 @@ cdef class Answer(Listener):
     cpdef _pass(self, outcome)
 
 
+@cython.locals(answer=Answer)
+cdef Answer made_answer(Reply reply, Intake intake, done)
+
+
 cdef class TracedAnswer(Answer):
     cdef object _trace

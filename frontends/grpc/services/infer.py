@@ -74,7 +74,7 @@ class InferService:
             )
         request = self._inbound.request(asked, signature, call)
         if not start_ns:
-            return Answer(door.ask(request), self._intake, done)
+            return made_answer(door.ask(request), self._intake, done)
         bring_context(self._tracing, call, request)
         read_ns = time.monotonic_ns()
         try:
@@ -84,7 +84,7 @@ class InferService:
             raise
         trace = received(request, start_ns, read_ns)
         if trace is None:
-            return Answer(reply, self._intake, done)
+            return made_answer(reply, self._intake, done)
         return TracedAnswer(reply, self._intake, done, trace)
 
 
@@ -168,6 +168,16 @@ class Answer(Listener):
         self.reply = None  # type: ignore[assignment]
         self._intake.leave()
         done(outcome)
+
+
+def made_answer(reply: Reply, intake: Intake, done: Done) -> Answer:
+    """Answer(…) for who makes one for every request."""
+    answer: Answer = Answer.__new__(Answer)
+    answer.reply = reply
+    answer._intake = intake
+    answer._done = done
+    answer._earlier = None
+    return answer
 
 
 class TracedAnswer(Answer):

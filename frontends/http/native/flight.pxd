@@ -2,6 +2,7 @@ import cython
 
 from core.response cimport InferenceResponse, Listener, Reply
 from frontends.http.native.infer_request cimport OutputForm
+from frontends.http.native.told cimport Told
 
 
 cdef class Crew:
@@ -15,6 +16,7 @@ cdef class Flight(Listener):
     crew     who is told of the end; None when nobody waits any more
     next     the flight behind it, which is the crew's business
     reply    None before the server took the request, and after its end
+    told     the head of its request
     form     of the answer, as `parse` found it
     answer   bytes, or a list of buffers; None before the end
     """
@@ -22,11 +24,13 @@ cdef class Flight(Listener):
     cdef Crew crew
     cdef Flight next
     cdef Reply reply
+    cdef Told told
     cdef OutputForm form
     cdef InferenceResponse response
     cdef Py_ssize_t count
     cdef object answer
 
     cdef fail(self, error)
+    cdef _respond(self)
     cdef _refuse(self, refusal)
     cdef _end(self, answer)

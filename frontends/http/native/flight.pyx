@@ -12,6 +12,8 @@ from libc.string cimport memcpy
 
 from core.response cimport InferenceResponse, Listener
 from frontends.http.native.infer_response cimport write
+from frontends.http.native.repeated cimport repeated_answer
+from frontends.http.native.told cimport Told
 
 from http import HTTPStatus
 
@@ -62,17 +64,30 @@ cdef class Flight(Listener):
             self.fail(not_single(self.count))
             return
         try:
-            json_size, parts = write(self.response, self.form)
-            self._end(_answer(
-                _BINARY if json_size else _JSON,
-                json_size if json_size else NO_JSON_SIZE,
-                parts,
-                self.reply is None or self.reply.request.shared,
-            ))
+            self._respond()
         except CoreError as error:
             self.fail(error)
         except Exception:
             self.fail(None)
+
+    cdef _respond(self):
+        """End with the response, as bytes. Raises CoreError for one that cannot be written."""
+        cdef Told told = self.told
+        cdef bint shared = self.reply is None or self.reply.request.shared
+        cdef bytes again
+        if told.answer is not None:
+            again = told.answer.again(self.response, self.form, date())
+            if again is not None:
+                told.answers_tried = 1
+                self._end(again)
+                return
+        json_size, parts = write(self.response, self.form)
+        answer = _answer(
+            _BINARY if json_size else _JSON, json_size if json_size else NO_JSON_SIZE, parts, shared
+        )
+        if json_size and type(answer) is bytes and not shared and told.keeps_answers():
+            told.answer = repeated_answer(self.response, self.form, <bytes>answer, <list>parts)
+        self._end(answer)
 
     cdef fail(self, error):
         """End with a CoreError; None for the exception that is being handled, which is nobody's fault."""

@@ -18,7 +18,6 @@ from core.pipeline.intake cimport Door
 from core.request cimport InferenceRequest
 from core.response cimport Reply
 from frontends.http.native.flight cimport Crew, Flight
-from frontends.http.native.infer_request cimport OutputForm
 from frontends.http.native.port cimport Head, Infer, More, Port, Regular, read
 from frontends.http.native.told cimport Told, parsed, told_by
 
@@ -256,8 +255,10 @@ cdef class Lane(Crew):
         cdef Reply reply
         cdef Port port = self._port
         cdef Door door
+        cdef InferenceRequest request
         cdef Told told = self._told
         flight.crew = self
+        flight.told = told
         if self._last is None:
             self._first = flight
         else:
@@ -268,9 +269,9 @@ cdef class Lane(Crew):
             door = port.doors.find(told.model, told.head.version)
             if door.signature.decoupled:
                 refuse_decoupled()
-            found = parsed(port, told, door, body)
-            flight.form = <OutputForm>found[1]
-            reply = door.ask(<InferenceRequest>found[0])
+            request = parsed(port, told, door, body)
+            flight.form = told.form
+            reply = door.ask(request)
             flight.reply = reply
             # The flight lets it go when it has the answer, which may be within this call.
             reply.listen(flight)
@@ -376,11 +377,14 @@ cdef class Lane(Crew):
         cdef list ready = self._ready
         if not ready or self._transport is None:
             return
-        self._ready = []
         self._used = _now()
         if len(ready) == 1:
-            self._transport.write(ready[0])
-        elif _CAN_GATHER:
+            self._transport.write(ready.pop())
+            if self._finishing:
+                self._end_if_idle()
+            return
+        self._ready = []
+        if _CAN_GATHER:
             self._transport.writelines(ready)
         else:
             for buffer in ready:

@@ -1,7 +1,10 @@
 import cython
 
 from core.pipeline.intake cimport Door
+from core.request cimport InferenceRequest
+from frontends.http.native.infer_request cimport OutputForm
 from frontends.http.native.port cimport Head, Port
+from frontends.http.native.repeated cimport RepeatedAnswer, RepeatedRequest
 
 
 @cython.final
@@ -10,15 +13,27 @@ cdef class Told:
 
     data        the head itself, which `head` points into: a client's next head is often the same
     json_size   bytes of JSON that it names; negative for none, and for what takes a longer look
+    form        of the answer to the request that was read last
+    request     what comes again in the bodies behind this head, and in the answers; None for nothing
+    answer
+    requests_tried, answers_tried
+                how many were read or written since one was as the one before it
     """
 
     cdef bytes data
     cdef Head head
     cdef str model
     cdef Py_ssize_t json_size
+    cdef OutputForm form
+    cdef RepeatedRequest request
+    cdef RepeatedAnswer answer
+    cdef int requests_tried, answers_tried
 
     cdef dict headers(self)
+    cdef InferenceRequest again(self, body)
+    cdef keep_request(self, InferenceRequest request, body)
+    cdef bint keeps_answers(self) noexcept
 
 
 cdef Told told_by(bytes data)
-cdef tuple parsed(Port port, Told told, Door door, body)
+cdef InferenceRequest parsed(Port port, Told told, Door door, body)

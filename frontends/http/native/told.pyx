@@ -9,8 +9,10 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeLatin1
 
 from core.pipeline.intake cimport Door
-from frontends.http.native.infer_request cimport read as read_body
+from core.request cimport InferenceRequest
+from frontends.http.native.infer_request cimport OutputForm, read as read_body
 from frontends.http.native.port cimport Head, Port, Span, read
+from frontends.http.native.repeated cimport repeated_request
 
 from frontends.http.codec.limits import JSON_SIZE
 from frontends.http.codec.parse import parse
@@ -18,6 +20,7 @@ from frontends.http.codec.parse import parse
 cdef enum:
     NO_JSON_SIZE = -1  # all of the body is JSON
     ODD_JSON_SIZE = -2  # not one to nine digits: `parse` knows what it means
+    MOST_TRIED = 8  # of a client whose requests, or answers, are never as they were: nothing is kept then
 
 
 cdef Py_ssize_t _json_size(const Head* head) noexcept:
@@ -48,20 +51,49 @@ cdef class Told:
             return {}
         return {JSON_SIZE: PyUnicode_DecodeLatin1(text.data, text.size, NULL)}
 
+    cdef InferenceRequest again(self, body):
+        """The request in a body whose JSON is that of the one before; None for another."""
+        if self.request is None or type(body) is not bytes or not self.request.begins(<bytes>body):
+            return None
+        self.requests_tried = 1
+        self.form = self.request.form
+        return self.request.again(<bytes>body)
 
-cdef tuple parsed(Port port, Told told, Door door, body):
-    """The request in a body, and the form of its answer. Raises CoreError."""
+    cdef keep_request(self, InferenceRequest request, body):
+        """Keep what the next body may have in common with this one; not of the first of its head."""
+        if type(body) is not bytes or self.requests_tried > MOST_TRIED:
+            return
+        if self.requests_tried:
+            self.request = repeated_request(request, self.form, <bytes>body, self.json_size)
+        self.requests_tried += 1
+
+    cdef bint keeps_answers(self) noexcept:
+        """Whether an answer that was not as the one before it is worth to be kept."""
+        self.answers_tried += 1
+        return 1 < self.answers_tried <= MOST_TRIED
+
+
+cdef InferenceRequest parsed(Port port, Told told, Door door, body):
+    """The request in a body; the form of its answer is told.form. Raises CoreError."""
     cdef Py_ssize_t whole = PyBytes_GET_SIZE(body) if type(body) is bytes else len(body)
     cdef Py_ssize_t size = whole if told.json_size == NO_JSON_SIZE else told.json_size
     cdef tuple found = None
+    cdef InferenceRequest request = told.again(body)
+    if request is not None:
+        return request
     if 0 < size <= whole and size <= port.most:
         found = read_body(told.model, told.head.version, body, size, port.most, port.regions)
     if found is None:  # not in the common form: the other way knows all forms, and all refusals
-        found = parse(
+        request, told.form = parse(
             told.model, told.head.version, door.signature, told.headers(), body, port.most_bytes,
             port.regions,
         )
-    return found
+        return request
+    request = <InferenceRequest>found[0]
+    told.form = <OutputForm>found[1]
+    if size < whole:
+        told.keep_request(request, body)
+    return request
 
 
 cdef Told told_by(bytes data):

@@ -77,6 +77,19 @@ class Tensor:
         return tensor
 
     @classmethod
+    def _all_shared(cls, arrays: list[tuple[str, int, Array]]) -> list[Tensor]:
+        """Tensors of (name, number of the datatype, array), each as `_shared` makes one."""
+        tensors = []
+        for name, number, array in arrays:
+            tensor: Tensor = _new(cls)
+            tensor._name = name
+            tensor._number = number
+            tensor._array = array
+            tensor._buffer = None
+            tensors.append(tensor)
+        return tensors
+
+    @classmethod
     def _shared(cls, name: str, number: int, array: Array) -> Tensor:
         """A tensor of an array as `as_numpy` gives it (BF16 as uint16), C order, unchecked."""
         tensor = _new(cls)

@@ -9,8 +9,9 @@ from backend_python.api.request import (
     TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
     InferenceRequest,
 )
+from backend_python.api.tensor import Tensor
 from backend_python.server.local import LocalHost, answer
-from backend_python.server.tensors import core_tensor_of, model_tensor, model_tensor_there
+from backend_python.server.tensors import core_tensor_of, model_tensor_there
 from core.batch import Batch
 from core.request import InferenceRequest as CoreRequest
 
@@ -32,7 +33,7 @@ class Handover:
         decoupled: bool,
         on_gpu: bool = False,
     ):
-        self._tensor = model_tensor_there if on_gpu else model_tensor
+        self._on_gpu = on_gpu
         self._host = host
         self._states = states
         self._outputs = frozenset(outputs + states)
@@ -40,19 +41,23 @@ class Handover:
 
     def requests(self, batch: Batch) -> list[InferenceRequest]:
         """What the model's execute gets."""
-        given = self._tensor
-        inputs = [
-            [given(tensor) for tensor in request.inputs.values()] for request in batch.requests
-        ]
+        if self._on_gpu:
+            inputs = [
+                [model_tensor_there(tensor) for tensor in request.inputs.values()]
+                for request in batch.requests
+            ]
+        else:
+            inputs = [Tensor._all_shared(arrays) for arrays in batch.arrays()]
         found = InferenceRequest._all_plain(
             self._host, batch, inputs, self._outputs, self._decoupled
         )
-        for theirs, request in zip(found, batch.requests, strict=True):
-            self._tell(theirs, request)
+        for i, request in enumerate(batch.requests):
+            if not request.is_bare():
+                self._tell(found[i], request)
         return found
 
     def _tell(self, theirs: InferenceRequest, request: CoreRequest) -> None:
-        """What a request has beside its tensors, of which most have nothing."""
+        """What a request has beside its tensors."""
         theirs._request_id = request.id
         theirs._correlation_id = request.correlation_id
         theirs._flags = request.flags

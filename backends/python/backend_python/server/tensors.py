@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from backend_python.api.datatypes import BYTES
 from backend_python.api.tensor import Tensor
 from core import dtypes
 from core import tensor as core_tensor
 from core.native import strings
-from core.tensor import made_tensor
+from core.tensor import array_tensor, made_tensor
 
 
 def model_tensor(tensor: core_tensor.Tensor) -> Tensor:
@@ -26,7 +27,7 @@ def model_tensor_there(tensor: core_tensor.Tensor) -> Tensor:
 
 def core_tensor_of(tensor: Tensor) -> core_tensor.Tensor:
     """A tensor of the model for core; BYTES are encoded."""
-    dtype = dtypes.BY_NUMBER[tensor._number]
+    number = tensor._number
     values = tensor._array
     if values is None:
         if not tensor.is_cpu():
@@ -34,6 +35,6 @@ def core_tensor_of(tensor: Tensor) -> core_tensor.Tensor:
 
             return devices.core_tensor(tensor)  # type: ignore[arg-type]  # a GpuTensor
         values = tensor._values()
-    if dtype is dtypes.BYTES:  # the model's array may hold str, or be of fixed width
-        return made_tensor(tensor._name, dtype, values.shape, strings.encode(values), None)
-    return made_tensor(tensor._name, dtype, values.shape, None, values)
+    if number == BYTES:  # the model's array may hold str, or be of fixed width
+        return made_tensor(tensor._name, dtypes.BYTES, values.shape, strings.encode(values), None)
+    return array_tensor(tensor._name, number, values)

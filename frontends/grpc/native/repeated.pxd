@@ -1,0 +1,41 @@
+import cython
+
+from core.request cimport InferenceRequest
+from core.response cimport InferenceResponse
+
+
+cdef class MessageReader:
+    cdef list _kept  # RepeatedMessage or None at each place
+    cdef unsigned int _missed
+
+    cpdef read(self, bytes data)
+    cdef read_anew(self, bytes data)
+    cdef keep(self, bytes data, InferenceRequest request, list starts)
+
+
+@cython.final
+cdef class RepeatedMessage:
+    """Written once; a message with the request in it, and where its tensors are, in bytes."""
+
+    cdef bytes _data
+    cdef InferenceRequest _request
+    cdef tuple _tensors, _starts, _sizes
+
+    cdef bint is_like(self, bytes data)
+    cdef InferenceRequest again(self, bytes data)
+
+
+@cython.final
+cdef class RepeatedAnswer:
+    """Written once; a message with the answer that it was made of, and where its tensors are."""
+
+    cdef bytes _data
+    cdef str _model
+    cdef object _version
+    cdef tuple _tensors, _starts, _sizes
+
+    cdef bytes again(self, InferenceResponse response)
+
+
+cdef bytes answered_again(InferenceResponse response)
+cdef keep_answer(InferenceResponse response, bytes message, list raws)

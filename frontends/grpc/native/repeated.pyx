@@ -1,0 +1,207 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+"""What is the same in the messages of clients, and in their answers; see repeated.pyi.
+
+bytes ─► [RepeatedMessage] ─► InferenceRequest
+InferenceResponse ─► [RepeatedAnswer] ─► bytes
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport uintptr_t
+from libc.string cimport memcmp, memcpy
+
+from core.native.arrays cimport fill, has_dtype, length
+from core.request cimport InferenceRequest, made_request
+from core.response cimport InferenceResponse
+from core.tensor cimport Tensor, made_tensor
+
+cdef enum:
+    PLACES = 16  # a power of two
+    LARGEST = 8 * 1024  # message that is kept
+    EACH = 8  # of so many that are not as the one before, one is kept in its place
+
+cdef list _answers = [None] * PLACES  # RepeatedAnswer or None at each place
+cdef unsigned int _missed = 0
+
+
+cdef class MessageReader:
+    """See repeated.pyi."""
+
+    def __cinit__(self):
+        self._kept = [None] * PLACES
+
+    cpdef read(self, bytes data):
+        if data is None:
+            raise TypeError("read() takes the bytes of a message, found None")
+        cdef RepeatedMessage like = self._kept[PyBytes_GET_SIZE(data) % PLACES]
+        if like is not None and like.is_like(data):
+            return like.again(data)
+        return self.read_anew(data)
+
+    cdef read_anew(self, bytes data):
+        raise NotImplementedError
+
+    cdef keep(self, bytes data, InferenceRequest request, list starts):
+        """Keep a message for those that are like it.
+
+        starts   of each input, where its bytes begin, in order; None for one whose bytes are elsewhere
+        """
+        cdef Py_ssize_t end = 0, start
+        cdef Tensor tensor
+        cdef RepeatedMessage kept
+        cdef list sizes = [], tensors = []
+        self._missed += 1
+        if self._missed % EACH != 1 or PyBytes_GET_SIZE(data) > LARGEST or request._parameters:
+            return
+        for place, each in zip(starts, request.inputs.values()):
+            tensor = each
+            if place is None or place < end:
+                return
+            start = place
+            size = length(tensor._raw)
+            end = start + size
+            tensors.append(made_tensor(tensor.name, tensor.dtype, tensor.shape, None, None))
+            sizes.append(size)
+        kept = RepeatedMessage.__new__(RepeatedMessage)
+        kept._data = data
+        kept._request = _bare(request, {})
+        kept._tensors, kept._starts, kept._sizes = tuple(tensors), tuple(starts), tuple(sizes)
+        self._kept[PyBytes_GET_SIZE(data) % PLACES] = kept
+
+
+cdef InferenceRequest _bare(InferenceRequest like, dict inputs):
+    """A request with other inputs, and with all else that a message says of `like`."""
+    cdef InferenceRequest request = made_request(like.model_name, inputs)
+    request.model_version = like.model_version
+    request.id = like.id
+    request.outputs = like.outputs
+    request.correlation_id = like.correlation_id
+    request.flags = like.flags
+    request.priority = like.priority
+    request.timeout_us = like.timeout_us
+    return request
+
+
+@cython.final
+cdef class RepeatedMessage:
+    """See repeated.pyi."""
+
+    cdef bint is_like(self, bytes data):
+        """Whether all but the bytes of the tensors is the same."""
+        cdef const char* ours = PyBytes_AS_STRING(self._data)
+        cdef const char* theirs = PyBytes_AS_STRING(data)
+        cdef Py_ssize_t i, at = 0, start, end = PyBytes_GET_SIZE(data)
+        if end != PyBytes_GET_SIZE(self._data):
+            return False
+        for i in range(len(self._starts)):
+            start = self._starts[i]
+            if memcmp(ours + at, theirs + at, start - at):
+                return False
+            at = start + <Py_ssize_t>self._sizes[i]
+        return not memcmp(ours + at, theirs + at, end - at)
+
+    cdef InferenceRequest again(self, bytes data):
+        """The request in a message that is like it."""
+        cdef const char* begin = PyBytes_AS_STRING(data)
+        cdef dict inputs = {}
+        cdef Tensor like
+        cdef Py_ssize_t i, start, size
+        for i in range(len(self._tensors)):
+            like = <Tensor>self._tensors[i]
+            start = self._starts[i]
+            size = self._sizes[i]
+            inputs[like.name] = made_tensor(
+                like.name, like.dtype, like.shape, PyBytes_FromStringAndSize(begin + start, size), None
+            )
+        return _bare(self._request, inputs)
+
+
+@cython.final
+cdef class RepeatedAnswer:
+    """See repeated.pyi."""
+
+    cdef bytes again(self, InferenceResponse response):
+        """The message, if all but the bytes of the tensors is as it was; else None."""
+        cdef list outputs = response.outputs
+        cdef Py_ssize_t i, count = len(self._tensors), start, size
+        cdef Tensor tensor, like
+        if (
+            response.model_name is not self._model
+            or response.model_version is not self._version
+            or response._parameters
+            or len(response.id)
+            or len(outputs) != count
+        ):
+            return None
+        for i in range(count):
+            tensor = <Tensor>outputs[i]
+            like = <Tensor>self._tensors[i]
+            if (
+                tensor.dtype is not like.dtype
+                or tensor.name != like.name
+                or tensor.shape != like.shape
+            ):
+                return None
+        cdef bytes message = PyBytes_FromStringAndSize(NULL, PyBytes_GET_SIZE(self._data))
+        cdef char* begin = PyBytes_AS_STRING(message)
+        memcpy(begin, PyBytes_AS_STRING(self._data), PyBytes_GET_SIZE(self._data))
+        for i in range(count):
+            start = self._starts[i]
+            size = self._sizes[i]
+            if fill(begin + start, size, _bytes_of(<Tensor>outputs[i])) != size:
+                return None
+        return message
+
+
+cdef inline object _bytes_of(Tensor tensor):
+    """What has the bytes of a tensor, without making any where an array has them."""
+    if tensor._raw is None and has_dtype(tensor._array, tensor.dtype.numpy):
+        return tensor._array
+    return tensor._as_raw()
+
+
+cdef inline Py_ssize_t _place(str model) noexcept:
+    """Where the answers of a model are kept: its name is one object."""
+    return <Py_ssize_t>((<uintptr_t><void*>model >> 4) % PLACES)
+
+
+cdef bytes answered_again(InferenceResponse response):
+    """The message of a response that is like one before it; None for another."""
+    cdef RepeatedAnswer like = _answers[_place(response.model_name)]
+    return None if like is None else like.again(response)
+
+
+cdef keep_answer(InferenceResponse response, bytes message, list raws):
+    """Keep an answer for those that are like it.
+
+    raws   the bytes of its tensors, of which the message has each behind its size, the last at its end
+    """
+    cdef RepeatedAnswer kept
+    cdef Tensor tensor
+    cdef Py_ssize_t i, end = PyBytes_GET_SIZE(message), size, rest
+    cdef list tensors = [], starts = [], sizes = []
+    global _missed
+    _missed += 1
+    if _missed % EACH != 1 or end > LARGEST or response._parameters or response.id:
+        return
+    for i in range(len(raws) - 1, -1, -1):
+        tensor = response.outputs[i]
+        size = length(raws[i])
+        if not tensor.dtype.byte_size:
+            return
+        tensors.append(made_tensor(tensor.name, tensor.dtype, tensor.shape, None, None))
+        starts.append(end - size)
+        sizes.append(size)
+        end -= size + 2  # the tag, and the last byte of the size
+        rest = size >> 7
+        while rest:
+            end -= 1
+            rest >>= 7
+    kept = RepeatedAnswer.__new__(RepeatedAnswer)
+    kept._data = message
+    kept._model = response.model_name
+    kept._version = response.model_version
+    kept._tensors = tuple(reversed(tensors))
+    kept._starts = tuple(reversed(starts))
+    kept._sizes = tuple(reversed(sizes))
+    _answers[_place(response.model_name)] = kept

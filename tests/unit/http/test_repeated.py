@@ -1,0 +1,175 @@
+"""Requests and answers that repeat those before them on a connection: as if each were the first."""
+
+import json
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core import dtypes
+from core.config import InputSpec, OutputSpec, Signature
+from core.memory import SharedMemoryRegions
+from core.pipeline.admit import Admission
+from core.pipeline.doors import Doors
+from core.pipeline.intake import Door, Intake
+from core.response import InferenceResponse, Reply
+from core.tensor import Tensor
+from frontends.http.native.lane import Lane
+from frontends.http.native.port import Port
+
+SIGNATURE = Signature(
+    "m",
+    1,
+    {"x": InputSpec("x", dtypes.FP32, (-1, -1))},
+    {"y": OutputSpec("y", dtypes.FP32, (-1, -1)), "z": OutputSpec("z", dtypes.BYTES, (-1,))},
+    0,
+    False,
+)
+
+
+class Connection:
+    """A lane whose model gives the answers that a test has."""
+
+    def __init__(self):
+        self.requests = []
+        self.answers = []  # those to come; without one the input comes back
+        self.written = []
+        admission = Admission(SIGNATURE)
+        server = SimpleNamespace(
+            doors=Doors(lambda name, version: Door(Intake(None), admission, self.infer)),
+            shared_memory=SharedMemoryRegions(False),
+            tracing=SimpleNamespace(on=False),
+            options=SimpleNamespace(http_max_input_size=1 << 20),
+        )
+        loop = SimpleNamespace(call_later=lambda seconds, call: None)
+        port = Port(server, loop, guest=None, opened=_nobody, lost=_nobody, keep_alive_s=10.0)
+        self.lane = Lane(port)
+        self.lane.connection_made(self)
+
+    def get_extra_info(self, name):
+        return None  # it is not encrypted
+
+    def write(self, data):
+        self.written.append(data)
+
+    def writelines(self, buffers):
+        self.written.append(b"".join(map(bytes, buffers)))
+
+    def infer(self, request):
+        self.requests.append(request)
+        given = Tensor.of("y", request.inputs["x"].array)
+        reply = Reply(request)
+        reply.send(self.answers.pop(0) if self.answers else InferenceResponse("m", 1, [given]))
+        return reply
+
+    def ask(self, *arguments, **more):
+        self.lane.data_received(request(*arguments, **more))
+        return re.sub(rb"Date: [^\r]*", b"Date: then", self.written[-1])
+
+
+def _nobody(*_):
+    """In the place of who counts connections."""
+
+
+def request(values, **more):
+    values = np.asarray(values, np.float32)
+    binary = {"binary_data_size": values.nbytes}
+    entry = {"name": "x", "datatype": "FP32", "shape": values.shape, "parameters": binary}
+    parameters = {"binary_data_output": True, **more.pop("parameters", {})}
+    head = json.dumps({"parameters": parameters, "inputs": [entry], **more}).encode()
+    return (
+        b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n"
+        b"Inference-Header-Content-Length: %d\r\n\r\n%s%s"
+        % (len(head) + values.nbytes, len(head), head, values.tobytes())
+    )
+
+
+@pytest.fixture
+def connection():
+    return Connection()
+
+
+def test_each_request_has_its_own_values_and_gets_its_own_answer(connection):
+    for i in range(6):
+        values = np.full((2, 3), i, np.float32)
+
+        answer = connection.ask(values)
+
+        np.testing.assert_array_equal(connection.requests[i].inputs["x"].array, values)
+        assert answer.endswith(values.tobytes())
+        assert answer == Connection().ask(values)
+
+
+def test_another_json_of_the_same_size_is_read_as_it_is(connection):
+    for shape in ((2, 6), (6, 2), (3, 4), (4, 3), (4, 3), (2, 6)) * 2:
+        answer = connection.ask(np.arange(12).reshape(shape))
+
+        assert connection.requests[-1].inputs["x"].shape == shape
+        assert answer == Connection().ask(np.arange(12).reshape(shape))
+
+
+def test_what_is_said_beside_the_tensors_is_said_each_time(connection):
+    said = {"sequence_id": 7, "sequence_start": True, "priority": 3, "timeout": 9}
+    for _ in range(4):
+        connection.ask([[1]], id="one", parameters=said, outputs=[{"name": "y"}])
+
+        found = connection.requests[-1]
+        assert (found.id, found.correlation_id, found.flags) == ("one", 7, 1)
+        assert (found.priority, found.timeout_us) == (3, 9)
+        assert [output.name for output in found.outputs] == ["y"]
+
+
+def test_custom_parameters_are_no_others_requests(connection):
+    for _ in range(4):
+        connection.ask([[1]], parameters={"mine": 1})
+
+        assert connection.requests[-1].parameters == {"mine": 1}
+        connection.requests[-1].parameters["mine"] = 2
+
+
+def test_inputs_are_no_others_requests(connection):
+    for _ in range(4):
+        connection.ask([[1]])
+
+        assert list(connection.requests[-1].inputs) == ["x"]
+        connection.requests[-1].inputs.clear()
+
+
+def arrays(size):
+    """Arrays of any order that have so many numbers."""
+    values = st.lists(st.floats(-9, 9, width=32), min_size=size, max_size=size)
+    shapes = st.sampled_from([(1, size), (size, 1), (2, size // 2)])
+    made = st.builds(lambda v, s: np.array(v, np.float32).reshape(s), values, shapes)
+    return made | made.map(lambda array: np.asfortranarray(array))
+
+
+@st.composite
+def responses(draw):
+    outputs = [Tensor.of("y", draw(arrays(4)))]
+    if draw(st.booleans()):
+        outputs = [Tensor("y", dtypes.FP32, t.shape, raw=bytes(t.raw)) for t in outputs]
+    if draw(st.integers(0, 5)) == 0:
+        outputs.append(Tensor.of("z", np.array([draw(st.binary(max_size=3))], object)))
+    rare = draw(st.integers(0, 9))
+    return InferenceResponse(
+        "m" if rare else "n",
+        2 if rare == 1 else 1,
+        outputs[:0] if rare == 2 else outputs,
+        id="an id" if rare == 3 else "",
+        parameters={"a": draw(st.integers(0, 3))} if rare == 4 else None,
+    )
+
+
+@given(st.lists(st.tuples(responses(), st.booleans()), min_size=1, max_size=12))
+def test_an_answer_is_as_if_it_were_the_first(answers):
+    connection = Connection()
+    for response, binary in answers:
+        form = {"parameters": {"binary_data_output": binary}}
+        alone = Connection()
+        alone.answers.append(response)
+        connection.answers.append(response)
+
+        assert connection.ask([[1]], **form) == alone.ask([[1]], **form)

@@ -1,0 +1,73 @@
+"""What compiled rooms give each other, as one who writes Python sees it."""
+
+import numpy as np
+import pytest
+
+from core import dtypes
+from core.batch import Batch
+from core.native.arrays import shape_of
+from core.pipeline.intake import Stage
+from core.request import SEQUENCE_START, InferenceRequest, RequestedOutput
+from core.response import Reply
+from core.tensor import Tensor, array_tensor
+
+
+def test_a_stage_is_a_handler():
+    class Mine(Stage):
+        def ask(self, request):
+            return Reply(request)
+
+    request = InferenceRequest("m", {})
+
+    assert Mine()(request).request is request
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 4), (1, 2, 3)])
+def test_the_shape_of_an_array_is_its_shape(shape):
+    assert shape_of(np.zeros(shape)) == shape
+
+
+def test_what_is_no_array_has_no_shape():
+    with pytest.raises(TypeError):
+        shape_of([1])
+
+
+@pytest.mark.parametrize(
+    "dtype", [each for each in dtypes.ALL if each is not dtypes.BYTES], ids=str
+)
+def test_a_tensor_of_an_array_has_the_datatype_of_the_number(dtype):
+    tensor = array_tensor("x", dtype.number, np.zeros((2, 3), dtype.numpy))
+
+    assert (tensor.name, tensor.dtype, tensor.shape) == ("x", dtype, (2, 3))
+
+
+def test_a_batch_gives_the_arrays_of_each_request():
+    values = np.arange(3, dtype=np.float32)
+    requests = [
+        InferenceRequest("m", {"x": Tensor.of("x", values + i), "y": Tensor.of("y", values)})
+        for i in range(2)
+    ]
+
+    found = Batch(requests, None, None).arrays()
+
+    assert [[(name, number) for name, number, _ in each] for each in found] == [
+        [("x", dtypes.FP32.number), ("y", dtypes.FP32.number)]
+    ] * 2
+    np.testing.assert_array_equal(found[1][0][2], values + 1)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"id": "a"},
+        {"outputs": (RequestedOutput("y"),)},
+        {"flags": SEQUENCE_START},
+        {"correlation_id": "s"},
+        {"timeout_us": 1},
+        {"parameters": {"a": 1}},
+    ],
+    ids=lambda more: next(iter(more)),
+)
+def test_a_request_that_says_more_is_not_bare(more):
+    assert InferenceRequest("m", {}).is_bare()
+    assert not InferenceRequest("m", {}, **more).is_bare()
