@@ -25,6 +25,7 @@ from core.pipeline.chain import batch_limits
 from core.pipeline.ensemble import steps_of
 from core.pipeline.instances.groups import Seat, seats_of
 from core.pipeline.instances.pool import worker_for
+from core.pipeline.instances.worker import Owner
 from core.pipeline.sequence import SequenceScheduler
 from core.request import NEWEST
 
@@ -124,7 +125,7 @@ def _placement(
     made.name, made.version = model.version.name, model.version.version
     made.config, made.backend = model.config, backend
     made.path, made.directory = model.version.path, model.version.directory
-    worker = worker_for(seat.instance(made), loop, lambda *_: None)
+    worker = worker_for(seat.instance(made), loop, Owner())
     return _WHERE[type(worker).__name__]
 
 
