@@ -235,14 +235,14 @@ def test_cupy_has_all_that_is_asked_of_it():
 
 @pytest.mark.skipif(bool(gpus()), reason="there is a GPU")
 def test_the_real_runtime_without_a_gpu_is_told_and_does_not_end_the_process(lean, tmp_path):
-    """With a CUDA that says that there is a GPU: what TensorRT gives must be left alone, also when it goes."""
+    """CUDA says that there is a GPU: what TensorRT gives must be left alone, also when it goes."""
     (tmp_path / "model.plan").write_bytes(b"engine")
     cuda = SimpleNamespace(
         count=lambda: 1, capability=lambda device: (9, 0), on=lambda device: nullcontext()
     )
     loader = Loader(Library(lean, "lean", cuda), BackendSettings())
 
-    with pytest.raises(CoreError, match="NVIDIA GPUs only, and none can be used here.*CUDA init"):
+    with pytest.raises(CoreError, match=r"NVIDIA GPUs only, and none can be used here.*CUDA init"):
         loader.load(parse_text('name: "m"', "config.pbtxt"), tmp_path, 0)
     gc.collect()
 
