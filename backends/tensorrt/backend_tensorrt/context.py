@@ -62,7 +62,9 @@ class Context:
         self._context = made
         self._must(made.set_optimization_profile_async(profile, stream.ptr), "profile")
         stream.synchronize()
-        self._allocated: set[str] = set()  # outputs that have an allocator
+        self._allocators: dict[
+            str, Any
+        ] = {}  # of outputs; the context refers to them until others come
         self._values: dict[str, np.ndarray] = {}  # the engine reads them where they are
 
     def shape(self, shapes: Mapping[str, Shape], values: Mapping[str, np.ndarray]) -> None:
@@ -105,12 +107,11 @@ class Context:
         if min(shape, default=0) < 0:
             allocator = self._allocator(buffer)
             self._must(context.set_output_allocator(name, allocator), f"'{name}'")
-            self._allocated.add(name)
-            slot.held.append(allocator)
+            self._allocators[name] = allocator
             return Allocation(port, allocator=allocator)
-        if name in self._allocated:
+        if name in self._allocators:
             self._must(context.set_output_allocator(name, None), f"'{name}'")
-            self._allocated.discard(name)
+            del self._allocators[name]
         host = None
         if port.on_host:
             host = np.zeros(shape, port.dtype.numpy)

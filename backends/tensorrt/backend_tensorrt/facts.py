@@ -132,19 +132,20 @@ def _port(engine: Any, trt: Any, name: str, profile_count: int) -> Port:
     # get_tensor_format gives an enumeration that the lean runtime's bindings lack; its description is in all.
     described = str(engine.get_tensor_format_desc(name))
     vector = int(engine.get_tensor_vectorized_dim(name))
+    dims = tuple(int(size) for size in engine.get_tensor_shape(name))
     profiles = range(profile_count) if is_input else range(0)
     return Port(
         name=name,
         is_input=is_input,
         type=kind,
         dtype=_DTYPES.get(kind),
-        dims=tuple(int(size) for size in engine.get_tensor_shape(name)),
+        dims=dims,
         on_host=on_host,
         linear=vector < 0 and ("kLINEAR" in described or "(k" not in described),
         format=described,
         vector=vector,
         lanes=max(1, int(engine.get_tensor_components_per_element(name))) if vector >= 0 else 1,
-        shapes=tuple(_bounds(engine.get_tensor_profile_shape(name, i)) for i in profiles),
+        shapes=tuple(_shapes(engine, name, dims, i) for i in profiles),
         values=tuple(_values(engine, name, i) for i in profiles) if on_host else (),
     )
 
@@ -152,6 +153,12 @@ def _port(engine: Any, trt: Any, name: str, profile_count: int) -> Port:
 def _bounds(found: Any) -> Bounds:
     least, best, most = (tuple(int(size) for size in each) for each in found)
     return Bounds(least, best, most)
+
+
+def _shapes(engine: Any, name: str, dims: tuple[int, ...], profile: int) -> Bounds:
+    if -1 not in dims:
+        return Bounds(dims, dims, dims)  # of which a profile need not say anything
+    return _bounds(engine.get_tensor_profile_shape(name, profile))
 
 
 def _values(engine: Any, name: str, profile: int) -> Bounds | None:

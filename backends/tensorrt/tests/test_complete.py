@@ -3,6 +3,7 @@
 import pytest
 from backend_tensorrt.check import check
 from backend_tensorrt.complete import complete_with
+from backend_tensorrt.facts import facts_of
 
 from core import dtypes
 from core.config import parse_text
@@ -181,3 +182,20 @@ def test_bytes_of_tensors_in_vectors(port):
 
     assert vectors.byte_size((2, 3)) == 2 * 8 * 2
     assert port("x", X, kind="HALF").byte_size((2, 3)) == 2 * 3 * 2
+
+
+def test_inputs_with_fixed_dimensions_need_no_profile(played, port):
+    ports = [
+        port("x", ((1, 3), (4, 3), (8, 3))),
+        port("w", ((2, 2), (2, 2), (2, 2))),
+        port("y", dims=(-1, 3)),
+    ]
+    engine = played.engine(ports, lambda x, w: {"y": x})
+    real = engine.get_tensor_profile_shape
+    engine.get_tensor_profile_shape = lambda name, profile: (
+        real(name, profile) if name == "x" else []
+    )
+
+    found = facts_of(engine, played.trt)
+
+    assert found.inputs["w"].shapes[0].most == (2, 2) and found.inputs["x"].shapes[0].most == (8, 3)
