@@ -84,7 +84,11 @@ class TensorRtModel(Model):
     def unload(self) -> None:
         for thread in getattr(self, "_threads", {}).values():
             thread.shutdown()
+        devices = {device for device, _ in getattr(self, "_engines", {})}
         self._engines = {}
+        for device in devices:
+            with self.loader.library.cuda.on(device):
+                self.loader.library.cuda.trim()
 
 
 def complete(config: ModelConfig, path: Path, backend: Backend) -> None:

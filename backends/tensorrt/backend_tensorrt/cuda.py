@@ -81,11 +81,15 @@ class Cuda(Protocol):
     def within(self, target: int, source: int, size: int, stream: Stream) -> None:
         """From the device's memory to the device's memory."""
 
+    def trim(self) -> None:
+        """Give back to the driver what is kept for later and used by nobody."""
+
 
 class CupyCuda:
     """Cuda, by CuPy 14 or newer (13 where no stream needs a priority)."""
 
     def __init__(self, cupy: Any):
+        self._cupy = cupy
         self._cuda = cupy.cuda
         self._runtime = cupy.cuda.runtime
 
@@ -127,6 +131,10 @@ class CupyCuda:
 
     def within(self, target: int, source: int, size: int, stream: Stream) -> None:
         self._copy(target, source, size, self._runtime.memcpyDeviceToDevice, stream)
+
+    def trim(self) -> None:
+        self._cupy.get_default_memory_pool().free_all_blocks()
+        self._cupy.get_default_pinned_memory_pool().free_all_blocks()
 
     def _copy(self, target: int, source: int, size: int, kind: int, stream: Stream) -> None:
         self._runtime.memcpyAsync(target, source, size, kind, stream.ptr)

@@ -122,6 +122,9 @@ class PlayedCuda:
         self.pinned_sizes.append(size)
         return np.full(size, 0xBB, np.uint8)
 
+    def trim(self):
+        self.history.append(("", "trim"))
+
     def to_device(self, target, source, size, stream):
         stream.add(lambda: ctypes.memmove(target, source, size), f"to_device {size}")
 

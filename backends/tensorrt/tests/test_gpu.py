@@ -141,7 +141,7 @@ def test_files_that_are_no_engines(asking, content):
 
 
 class TestTensorRt(BackendConformance):
-    supports = {"batching"}
+    supports = {"batching", "gpu"}
 
     @pytest.fixture
     def example(self, tmp_path):

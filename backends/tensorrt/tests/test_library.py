@@ -227,6 +227,8 @@ def test_cupy_has_all_that_is_asked_of_it():
     for name in ("getDeviceCount", "memcpyAsync", "memcpyHostToDevice", "memcpyDeviceToHost"):
         assert hasattr(module.cuda.runtime, name)
     assert hasattr(module.cuda.runtime, "memcpyDeviceToDevice")
+    for name in ("get_default_memory_pool", "get_default_pinned_memory_pool"):
+        assert hasattr(getattr(module, name)(), "free_all_blocks")
     for name in ("synchronize", "wait_event", "begin_capture", "end_capture"):
         assert hasattr(module.cuda.Stream, name)
     assert {"non_blocking", "priority"} <= set(inspect.signature(module.cuda.Stream).parameters)

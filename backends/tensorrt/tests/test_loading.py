@@ -277,6 +277,7 @@ def test_everything_is_given_back(serve, twice, played):
     gc.collect()
 
     assert [each() for each in contexts] == [None, None]
+    assert played.cuda.history[-1] == ("", "trim")
     assert not [each.name for each in threading.enumerate() if each.name.startswith("tensorrt-")]
 
 
