@@ -1,0 +1,106 @@
+"""Arrays back to requests; arrays that stay on the device.
+
+run ─► [answers] ─► core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from backend_tensorrt.cuda import DEFAULT_PRIORITY, Cuda, Memory
+from core import dlpack
+from core.batch import Batch
+from core.dtypes import DataType
+from core.request import DeviceOutput
+from core.tensor import DeviceTensor, Tensor
+
+
+class OnDevice:
+    """An output in the memory of a GPU, for whoever takes arrays by DLPack (CuPy, PyTorch, JAX, …).
+
+    Not an array of CuPy, which has no BF16. Its memory lives as long as it, and as what is made of it.
+    """
+
+    def __init__(
+        self, cuda: Cuda, memory: Memory, dtype: DataType, shape: tuple[int, ...], device: int
+    ):
+        self.shape = shape
+        self.dtype = "bfloat16" if dtype.name == "BF16" else dtype.numpy
+        self._cuda = cuda
+        self._memory = memory
+        self._dtype = dtype
+        self._device = device
+
+    def get(self) -> np.ndarray:
+        """A copy in host memory."""
+        target = np.empty(self.shape, self._dtype.numpy)
+        if target.nbytes:
+            with self._cuda.on(self._device):
+                stream = self._cuda.stream(DEFAULT_PRIORITY)
+                self._cuda.to_host(target.ctypes.data, self._memory.ptr, target.nbytes, stream)
+                stream.synchronize()
+        return target
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.CUDA, self._device
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None) -> Any:
+        # What computes it had ended before it was handed over, so there is nothing for a stream to wait for.
+        return dlpack.lend(
+            self._memory.ptr, self._dtype, self.shape, self.__dlpack_device__(), self._memory
+        )
+
+
+def wanted(batch: Batch, names: list[str], states: frozenset[str]) -> list[str]:
+    """The outputs that some request of the batch wants, and its states; no others are copied."""
+    asked: set[str] = set()
+    for request in batch.requests:
+        if not request.outputs:
+            return names
+        asked.update(output.name for output in request.outputs)
+    return [name for name in names if name in asked or name in states]
+
+
+def staying(batch: Batch, states: frozenset[str]) -> set[str]:
+    """The outputs that some request of the batch takes where they are made."""
+    return {
+        output.name
+        for request in batch.requests
+        for output in request.outputs
+        if isinstance(output, DeviceOutput) and output.name not in states
+    }
+
+
+def rows_of(
+    batch: Batch,
+    outputs: Mapping[str, Any],
+    types: Mapping[str, DataType],
+    whole_ones: Collection[str] = (),
+) -> list[list[Tensor]]:
+    """The tensors of each request: its rows of every output.
+
+    whole_ones   outputs without a batch dimension (shape tensors): each request gets all of it, and so does
+                 the one request of a model without batches
+    """
+    found: list[list[Tensor]] = [[] for _ in batch.requests]
+    for name, value in outputs.items():
+        whole = Tensor.of(name, value, types[name])
+        if len(found) == 1 or name in whole_ones:
+            for tensors in found:
+                tensors.append(whole)
+            continue
+        first = 0
+        for request, tensors in zip(batch.requests, found, strict=True):
+            tensors.append(_rows(whole, first, request.rows))
+            first += request.rows
+    return found
+
+
+def _rows(whole: Tensor, first: int, count: int) -> Tensor:
+    if isinstance(whole, DeviceTensor):
+        return whole.rows(first, count)
+    array = whole.array[first : first + count]
+    return Tensor(whole.name, whole.dtype, array.shape, array=array)

@@ -1,0 +1,108 @@
+"""Backend and Model: what core calls; who shares an engine."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from backend_tensorrt.complete import complete_with, is_complete
+from backend_tensorrt.instance import TensorRtInstance
+from backend_tensorrt.library import library
+from backend_tensorrt.loading import Engine, Loader
+from backend_tensorrt.settings import (
+    BackendSettings,
+    Settings,
+    backend_settings_of,
+    settings_of,
+)
+from core.backend import Backend, Model
+from core.config import ModelConfig
+
+
+class TensorRtBackend(Backend):
+    """TensorRT in this process; TensorRT and CuPy are imported for the first model.
+
+    Settings (--backend-config=tensorrt,…): see settings.BackendSettings.
+    """
+
+    settings: BackendSettings
+    _loader: Loader | None = None
+
+    def open(self) -> None:
+        """Read the settings. Raises CoreError(INVALID)."""
+        self.settings = backend_settings_of(self.config)
+        self._lock = threading.Lock()
+
+    def loader(self, model: str) -> Loader:
+        """What makes engines. Any thread.
+
+        Raises CoreError(UNAVAILABLE), in the name of the model, if TensorRT or CuPy is missing or broken.
+        """
+        with self._lock:
+            if self._loader is None:
+                self._loader = Loader(library(self.settings.runtime, model), self.settings)
+            return self._loader
+
+
+class TensorRtModel(Model):
+    """One version. An engine for each GPU (and DLA core), which its instances there share with its weights.
+
+    loader, settings   of the process, of the configuration
+    """
+
+    backend: TensorRtBackend
+    loader: Loader
+    settings: Settings
+
+    def load(self) -> None:
+        """Read the settings; engines are made when an instance asks."""
+        self.settings = settings_of(self.config)
+        self.loader = self.backend.loader(self.name)
+        self._engines: dict[tuple[int, int], Engine] = {}
+        self._threads: dict[int, ThreadPoolExecutor] = {}
+        self._lock = threading.Lock()  # instances open at the same time, each on its thread
+
+    def engine_on(self, device: int, dla: int) -> Engine:
+        """The engine on a GPU. Any thread. Raises CoreError."""
+        with self._lock:
+            if (device, dla) not in self._engines:
+                self._engines[device, dla] = self.loader.load(self.config, self.path, device, dla)
+            return self._engines[device, dla]
+
+    def starting_thread(self, device: int, name: str) -> tuple[ThreadPoolExecutor, bool]:
+        """The thread that hands an instance's work to a GPU, and whether others have the same."""
+        if not self.backend.settings.shares_thread:
+            return ThreadPoolExecutor(1, f"tensorrt-start-{name}"), False
+        with self._lock:
+            if device not in self._threads:
+                self._threads[device] = ThreadPoolExecutor(
+                    1, f"tensorrt-start-{self.name}-{device}"
+                )
+            return self._threads[device], True
+
+    def unload(self) -> None:
+        for thread in getattr(self, "_threads", {}).values():
+            thread.shutdown()
+        devices = {device for device, _ in getattr(self, "_engines", {})}
+        self._engines = {}
+        for device in devices:
+            with self.loader.library.cuda.on(device):
+                self.loader.library.cuda.trim()
+
+
+def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
+    """Fill in what the engine knows, in place; the engine is read on the first GPU of the model's instances.
+
+    Does nothing if every input and output is described.
+    """
+    assert isinstance(backend, TensorRtBackend)
+    if is_complete(config):
+        return
+    device = next((gpu for group in config.instance_group for gpu in group.gpus), 0)
+    complete_with(config, backend.loader(config.name).load(config, path, device).facts)
+
+
+backend = TensorRtBackend(
+    model=TensorRtModel, instance=TensorRtInstance, complete=complete, instances={"GPU": 1}
+)

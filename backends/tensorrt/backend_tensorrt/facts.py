@@ -1,0 +1,167 @@
+"""What an engine takes and gives, read once, without TensorRT's types.
+
+ICudaEngine ─► [Facts] ─► complete, check, profiles, graphs, feed, slot.  What is decided is decided by these,
+so that it can be decided, and tested, without a GPU.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from core import dtypes
+from core.dtypes import DataType
+
+# By the names of tensorrt.DataType. Numbers of 8 bits that the protocol lacks travel as their bytes.
+_DTYPES = {
+    "FLOAT": dtypes.FP32,
+    "HALF": dtypes.FP16,
+    "BF16": dtypes.BF16,
+    "INT8": dtypes.INT8,
+    "INT32": dtypes.INT32,
+    "INT64": dtypes.INT64,
+    "BOOL": dtypes.BOOL,
+    "UINT8": dtypes.UINT8,
+    "FP8": dtypes.UINT8,
+}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What an optimization profile allows one tensor, or the values of a shape tensor."""
+
+    least: tuple[int, ...]
+    best: tuple[int, ...]
+    most: tuple[int, ...]
+
+    def hold(self, found: tuple[int, ...]) -> bool:
+        """Whether dims (or values) are within."""
+        return len(found) == len(self.least) and all(
+            low <= each <= high
+            for low, each, high in zip(self.least, found, self.most, strict=True)
+        )
+
+    def __str__(self) -> str:
+        return f"{list(self.least)} to {list(self.most)}"
+
+
+@dataclass(frozen=True)
+class Port:
+    """One input or output of an engine.
+
+    type       as TensorRT names it: "BF16"
+    dtype      in the protocol; None if it cannot carry the type
+    dims       with the batch dimension; -1 for any size
+    on_host    a shape tensor: its values are read, or written, in host memory
+    linear     rows behind rows; otherwise elements lie in vectors, `lanes` along dimension `vector`
+    format     as TensorRT describes it
+    shapes     of an input, by optimization profile; () for an output
+    values     of an input on the host, by optimization profile; None where a profile has none
+    """
+
+    name: str
+    is_input: bool
+    type: str
+    dtype: DataType | None
+    dims: tuple[int, ...]
+    on_host: bool = False
+    linear: bool = True
+    format: str = ""
+    vector: int = -1
+    lanes: int = 1
+    shapes: tuple[Bounds, ...] = ()
+    values: tuple[Bounds | None, ...] = ()
+
+    def byte_size(self, shape: tuple[int, ...]) -> int:
+        """Bytes of memory that a tensor of this shape takes, with what fills up its vectors."""
+        assert self.dtype is not None
+        padded = list(shape)
+        if 0 <= self.vector < len(padded):
+            padded[self.vector] = -(-padded[self.vector] // self.lanes) * self.lanes
+        return math.prod(padded) * self.dtype.byte_size
+
+
+@dataclass(frozen=True)
+class Facts:
+    """An engine's inputs and outputs, in its order, and the number of its optimization profiles."""
+
+    ports: tuple[Port, ...]
+    profile_count: int
+
+    @property
+    def inputs(self) -> dict[str, Port]:
+        return {port.name: port for port in self.ports if port.is_input}
+
+    @property
+    def outputs(self) -> dict[str, Port]:
+        return {port.name: port for port in self.ports if not port.is_input}
+
+    @property
+    def batches(self) -> bool:
+        """Whether every tensor's first dimension may be the batch: open in all that are no shape tensors."""
+        tensors = [port for port in self.ports if not port.on_host]
+        return (
+            any(port.is_input for port in tensors)
+            and any(not port.is_input for port in tensors)
+            and all(port.dims[:1] == (-1,) for port in tensors)
+        )
+
+    @property
+    def most_rows(self) -> int:
+        """The largest batch that some optimization profile allows; 0 if the engine does not batch."""
+        if not self.batches:
+            return 0
+        tensors = [port for port in self.ports if port.is_input and not port.on_host]
+        return max(
+            min(port.shapes[i].most[0] for port in tensors) for i in range(self.profile_count)
+        )
+
+
+def facts_of(engine: Any, trt: Any) -> Facts:
+    """Read a tensorrt.ICudaEngine."""
+    count = int(engine.num_optimization_profiles)
+    names = [engine.get_tensor_name(i) for i in range(engine.num_io_tensors)]
+    return Facts(tuple(_port(engine, trt, name, count) for name in names), count)
+
+
+def _port(engine: Any, trt: Any, name: str, profile_count: int) -> Port:
+    is_input = engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT
+    on_host = engine.get_tensor_location(name) == trt.TensorLocation.HOST
+    kind = engine.get_tensor_dtype(name).name
+    # get_tensor_format gives an enumeration that the lean runtime's bindings lack; its description is in all.
+    described = str(engine.get_tensor_format_desc(name))
+    vector = int(engine.get_tensor_vectorized_dim(name))
+    dims = tuple(int(size) for size in engine.get_tensor_shape(name))
+    profiles = range(profile_count) if is_input else range(0)
+    return Port(
+        name=name,
+        is_input=is_input,
+        type=kind,
+        dtype=_DTYPES.get(kind),
+        dims=dims,
+        on_host=on_host,
+        linear=vector < 0 and ("kLINEAR" in described or "(k" not in described),
+        format=described,
+        vector=vector,
+        lanes=max(1, int(engine.get_tensor_components_per_element(name))) if vector >= 0 else 1,
+        shapes=tuple(_shapes(engine, name, dims, i) for i in profiles),
+        values=tuple(_values(engine, name, i) for i in profiles) if on_host else (),
+    )
+
+
+def _bounds(found: Any) -> Bounds:
+    least, best, most = (tuple(int(size) for size in each) for each in found)
+    return Bounds(least, best, most)
+
+
+def _shapes(engine: Any, name: str, dims: tuple[int, ...], profile: int) -> Bounds:
+    if -1 not in dims:
+        return Bounds(dims, dims, dims)  # of which a profile need not say anything
+    return _bounds(engine.get_tensor_profile_shape(name, profile))
+
+
+def _values(engine: Any, name: str, profile: int) -> Bounds | None:
+    # Its arguments' names are exchanged in the bindings, so only positions are safe: profile, then name.
+    found = engine.get_tensor_profile_values(profile, name)
+    return _bounds(found) if found else None

@@ -1,0 +1,175 @@
+"""The inputs of a batch: shapes, and which bytes go where.
+
+batch ─► [feed_of] ─► run.  Pure, but for asking arrays of devices for their addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from backend_tensorrt.facts import Facts, Port
+from core import dlpack, dtypes
+from core.batch import Batch
+from core.config import ModelConfig
+from core.dtypes import DataType
+from core.ragged import batch_inputs
+from core.tensor import Tensor
+
+_ALIGNMENT = 256  # of every address that TensorRT is given
+
+
+@dataclass(frozen=True)
+class Part:
+    """One request's elements of an input.
+
+    source    a flat buffer in host memory, or what keeps the memory of the device
+    address   in the memory of the GPU, 0 for host memory
+    size      bytes
+    """
+
+    source: Any
+    address: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of the engine for a batch. Its parts lie one behind the other.
+
+    shape   as the engine takes it
+    """
+
+    port: Port
+    shape: tuple[int, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(part.size for part in self.parts)
+
+    @property
+    def on_host(self) -> bool:
+        """Whether all of it comes from host memory."""
+        return all(not part.address for part in self.parts)
+
+    @property
+    def in_place(self) -> int:
+        """The address at which the engine can read it where it is, 0 if it must be copied."""
+        if len(self.parts) != 1 or self.parts[0].address % _ALIGNMENT:
+            return 0
+        return self.parts[0].address
+
+
+@dataclass(frozen=True)
+class Feed:
+    """All inputs of a batch.
+
+    inputs   by name, without the shape tensors
+    shapes   of all
+    values   of the shape tensors, as the engine reads them
+    rows     of the batch, 0 if the engine does not batch
+    """
+
+    inputs: Mapping[str, Input]
+    shapes: Mapping[str, tuple[int, ...]]
+    values: Mapping[str, np.ndarray]
+    rows: int
+
+    @property
+    def numbers(self) -> dict[str, tuple[int, ...]]:
+        """The values of the shape tensors, as optimization profiles have them."""
+        return {name: tuple(array.ravel().tolist()) for name, array in self.values.items()}
+
+
+def feed_of(batch: Batch, config: ModelConfig, facts: Facts, device: int) -> Feed:
+    """What a batch feeds to an engine on GPU `device`. KeyError if the requests lack an input."""
+    batches = bool(config.max_batch_size)
+    told = batch_inputs(config, batch) if config.batch_input else {}
+    inputs: dict[str, Input] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    values: dict[str, np.ndarray] = {}
+    for name, port in facts.inputs.items():
+        if port.on_host:
+            tensor = None if name in told else batch.requests[0].inputs[name]
+            values[name] = _values(told[name] if tensor is None else tensor.array, port)
+            if batches and tensor is not None:
+                values[name] = np.insert(values[name], 0, batch.rows)
+            shapes[name] = values[name].shape if port.dims else ()
+            continue
+        if name in told:
+            array = np.ascontiguousarray(told[name])
+            found = Input(port, array.shape, (Part(array, 0, array.nbytes),))
+        else:
+            found = _gathered(batch, name, port, batches, device)
+        inputs[name], shapes[name] = found, found.shape
+    return Feed(inputs, shapes, values, batch.rows if batches else 0)
+
+
+def _values(array: np.ndarray, port: Port) -> np.ndarray:
+    assert port.dtype is not None
+    return np.array(array, port.dtype.numpy).reshape(-1)
+
+
+def _gathered(batch: Batch, name: str, port: Port, batches: bool, device: int) -> Input:
+    tensors = [request.inputs[name] for request in batch.requests]
+    parts = tuple(_part(tensor, device) for tensor in tensors)
+    spec = batch.signature.inputs.get(name)
+    if spec is not None and spec.ragged:
+        return Input(port, (sum(tensor.count for tensor in tensors),), parts)
+    shape = tensors[0].shape
+    if batches:
+        shape = (sum(tensor.shape[0] for tensor in tensors), *shape[1:])
+    if not port.dims:
+        shape = ()  # one element to clients
+    return Input(port, shape, parts)
+
+
+def _part(tensor: Tensor, device: int) -> Part:
+    here = (dlpack.CUDA, device), (dlpack.CUDA_MANAGED, device)
+    if tensor.device in here:
+        try:
+            capsule = dlpack.exported(tensor.value)
+            seen = dlpack.seen(capsule)
+        except (BufferError, TypeError, RuntimeError, ValueError):
+            pass  # a library that does not show this array: by the host
+        else:
+            if seen.in_order:
+                return Part((capsule, tensor), seen.address, tensor.byte_size)
+    raw = tensor.raw
+    return Part(raw, 0, memoryview(raw).nbytes)
+
+
+def address_of(buffer: Any) -> int:
+    """The address of a buffer in host memory; 0 for an empty one."""
+    array = np.frombuffer(buffer, np.uint8) if memoryview(buffer).nbytes else None
+    return 0 if array is None else int(array.ctypes.data)
+
+
+def contiguous(parts: tuple[Part, ...]) -> int:
+    """Where all parts lie in host memory, each right behind the one before; 0 if they do not."""
+    start = end = 0
+    for part in parts:
+        if part.address or not part.size:
+            return 0
+        address = address_of(part.source)
+        if end and address != end:
+            return 0
+        start, end = start or address, address + part.size
+    return start
+
+
+def padded(
+    source: np.ndarray, shape: tuple[int, ...], most: tuple[int, ...], dtype: DataType
+) -> np.ndarray:
+    """A tensor of `shape` in the corner of one of shape `most` whose other elements are zero; uint8.
+
+    source   its bytes: uint8
+    """
+    kind = dtypes.UINT16.numpy if dtype is dtypes.BF16 else dtype.numpy
+    whole = np.zeros(most, kind)
+    whole[tuple(slice(size) for size in shape)] = source.view(kind).reshape(shape)
+    return whole.reshape(-1).view(np.uint8)

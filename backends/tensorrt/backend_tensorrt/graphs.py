@@ -1,0 +1,148 @@
+"""Which CUDA graph a batch runs with.
+
+config.pbtxt ─► [specs] ─► captured by slots;   shapes of a batch ─► [chosen] ─► launched.  Pure.
+A graph is fixed to the shapes that it was captured with. With a lower bound it also runs smaller batches,
+filled up to its shapes.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from backend_tensorrt.facts import Facts
+from core.config import ModelConfig
+from core.errors import CoreError, invalid
+
+logger = logging.getLogger("core")
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class GraphSpec:
+    """The shapes of all inputs, with the batch dimension, that a graph is captured with.
+
+    most    in the order of the engine's inputs: name and shape
+    least   the smallest that it runs; equal to `most` without a lower bound
+    """
+
+    most: tuple[tuple[str, Shape], ...]
+    least: tuple[tuple[str, Shape], ...]
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        return dict(self.most)
+
+    @property
+    def size(self) -> int:
+        """Elements of all inputs."""
+        return sum(math.prod(shape) for _, shape in self.most)
+
+    def runs(self, shapes: Mapping[str, Shape]) -> bool:
+        """Whether a batch of these shapes is within."""
+        return all(
+            len(shapes[name]) == len(most)
+            and all(a <= b <= c for a, b, c in zip(low, shapes[name], most, strict=True))
+            for (name, low), (_, most) in zip(self.least, self.most, strict=True)
+        )
+
+
+def specs_of(config: ModelConfig, facts: Facts) -> tuple[GraphSpec, ...]:
+    """The graphs that a configuration asks for; none unless optimization.cuda.graphs.
+
+    Without graph_spec: one for each preferred batch size, for 1 and for max_batch_size, if the configuration
+    leaves no other dimension open. Engines with shape tensors have none, as their values are not part of a
+    graph's shapes.
+    Raises CoreError(INVALID) for a graph_spec that does not fit the configuration.
+    """
+    cuda = config.optimization.cuda
+    if not cuda.graphs:
+        return ()
+    if any(port.on_host for port in facts.ports):
+        logger.warning("model '%s': no CUDA graphs, it has shape tensors", config.name)
+        return ()
+    if cuda.graph_spec:
+        return tuple(_spec(config, facts, each) for each in cuda.graph_spec)
+    dims = {io.name: _dims(io) for io in config.input}
+    if any(-1 in each for each in dims.values()) or set(dims) != set(facts.inputs):
+        logger.warning(
+            "model '%s': no CUDA graphs, since its inputs have open dimensions; say with "
+            "optimization.cuda.graph_spec for which shapes",
+            config.name,
+        )
+        return ()
+    return tuple(_of(facts, dims, rows, dims, rows) for rows in _sizes(config))
+
+
+def _sizes(config: ModelConfig) -> list[int]:
+    if not config.max_batch_size:
+        return [0]
+    preferred = {
+        *config.dynamic_batching.preferred_batch_size,
+        *config.sequence_batching.oldest.preferred_batch_size,
+    }
+    return sorted({1, config.max_batch_size, *preferred})
+
+
+def _dims(io: Any) -> Shape:
+    return tuple(io.reshape.shape) if io.HasField("reshape") else tuple(io.dims)
+
+
+def _spec(config: ModelConfig, facts: Facts, asked: Any) -> GraphSpec:
+    rows = _rows(config, asked.batch_size)
+    known = {io.name: _dims(io) for io in config.input}
+    dims = _asked_dims(config, facts, asked.input, known)
+    if not asked.HasField("graph_lower_bound"):
+        return _of(facts, dims, rows, dims, rows)
+    bound = asked.graph_lower_bound
+    least = _asked_dims(config, facts, bound.input, dims)
+    spec = _of(facts, dims, rows, least, _rows(config, bound.batch_size))
+    if not spec.runs(dict(spec.least)):
+        raise _wrong(config, "graph_lower_bound must not be above the graph's own shapes")
+    return spec
+
+
+def _rows(config: ModelConfig, rows: int) -> int:
+    low = 1 if config.max_batch_size else 0
+    if not low <= rows <= config.max_batch_size:
+        allowed = f"between 1 and {config.max_batch_size}" if low else "0, like max_batch_size"
+        raise _wrong(config, f"batch_size is {rows}, it must be {allowed}")
+    return rows
+
+
+def _asked_dims(
+    config: ModelConfig, facts: Facts, asked: Mapping[str, Any], otherwise: Mapping[str, Shape]
+) -> dict[str, Shape]:
+    unknown = set(asked) - set(facts.inputs)
+    if unknown:
+        raise _wrong(config, f"the engine has no input '{min(unknown)}'")
+    found = {}
+    for name in facts.inputs:
+        dims = tuple(asked[name].dim) if name in asked else otherwise.get(name, (-1,))
+        if any(size < 0 for size in dims):
+            raise _wrong(config, f"it must give every dimension of input '{name}'")
+        found[name] = dims
+    return found
+
+
+def _wrong(config: ModelConfig, text: str) -> CoreError:
+    return invalid(f"model '{config.name}': optimization.cuda.graph_spec: {text}")
+
+
+def _of(
+    facts: Facts, most: Mapping[str, Shape], rows: int, least: Mapping[str, Shape], low: int
+) -> GraphSpec:
+    def whole(dims: Mapping[str, Shape], count: int) -> tuple[tuple[str, Shape], ...]:
+        return tuple((n, (count, *dims[n]) if count else tuple(dims[n])) for n in facts.inputs)
+
+    return GraphSpec(whole(most, rows), whole(least, low))
+
+
+def chosen(specs: Sequence[GraphSpec], shapes: Mapping[str, Shape]) -> GraphSpec | None:
+    """The smallest graph that runs a batch of these shapes, None if none does."""
+    running = [each for each in specs if each.runs(shapes)]
+    return min(running, key=lambda each: each.size, default=None)

@@ -1,0 +1,117 @@
+"""Which optimization profile a batch runs with.
+
+shapes of a batch ─► [chosen] ─► the context of that profile.  Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from backend_tensorrt.facts import Bounds, Facts
+from core.errors import CoreError, invalid
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One optimization profile of an engine: what it allows each input, and each shape tensor's values."""
+
+    number: int
+    shapes: Mapping[str, Bounds]
+    values: Mapping[str, Bounds]
+
+    def holds(self, shapes: Mapping[str, Shape], values: Mapping[str, Shape]) -> bool:
+        """Whether a batch is within."""
+        return self.refused(shapes, values) is None
+
+    def refused(self, shapes: Mapping[str, Shape], values: Mapping[str, Shape]) -> str | None:
+        """The name of the first input that is not within, None if all are."""
+        for allowed, found in ((self.shapes, shapes), (self.values, values)):
+            for name, bounds in allowed.items():
+                if not bounds.hold(found[name]):
+                    return name
+        return None
+
+    def distance(self, shapes: Mapping[str, Shape], values: Mapping[str, Shape]) -> int:
+        """How far a batch is from what the profile is best for: differences of sizes, added up."""
+        return sum(
+            abs(size - best)
+            for allowed, found in ((self.shapes, shapes), (self.values, values))
+            for name, bounds in allowed.items()
+            for size, best in zip(found[name], bounds.best, strict=True)
+        )
+
+
+def profiles_of(facts: Facts, names: Sequence[str], model: str) -> tuple[Profile, ...]:
+    """The profiles that an instance uses.
+
+    names   of its group in config.pbtxt: numbers; none for profile 0
+    Raises CoreError(INVALID) for one that the engine does not have.
+    """
+    return tuple(_profile(facts, number) for number in numbers(names, facts.profile_count, model))
+
+
+def numbers(names: Sequence[str], count: int, model: str) -> tuple[int, ...]:
+    """The profiles' numbers without repetition. Raises CoreError(INVALID) for one that is not there."""
+    found: dict[int, None] = {}
+    for name in names or ("0",):
+        if not (name.isascii() and name.isdigit() and int(name) < count):
+            raise invalid(
+                f"unable to load model '{model}': instance_group.profile says '{name}', the engine has "
+                f"the optimization profiles 0 to {count - 1}; change it in config.pbtxt"
+            )
+        found[int(name)] = None
+    return tuple(found)
+
+
+def _profile(facts: Facts, number: int) -> Profile:
+    values = {
+        name: bounds
+        for name, port in facts.inputs.items()
+        if port.on_host and (bounds := port.values[number]) is not None
+    }
+    return Profile(number, {n: p.shapes[number] for n, p in facts.inputs.items()}, values)
+
+
+def chosen(
+    profiles: Sequence[Profile],
+    shapes: Mapping[str, Shape],
+    values: Mapping[str, Shape],
+    model: str,
+) -> Profile:
+    """The profile that allows a batch and is best for shapes nearest to it; of equal ones the first.
+
+    shapes   of every input, with the batch dimension
+    values   of every shape tensor among them
+    Raises CoreError(INVALID) if none allows it.
+    """
+    if len(profiles) == 1 and profiles[0].holds(shapes, values):
+        return profiles[0]
+    fitting = [each for each in profiles if each.holds(shapes, values)]
+    if not fitting:
+        raise _outside(profiles, shapes, values, model)
+    return min(fitting, key=lambda each: each.distance(shapes, values))
+
+
+def _outside(
+    profiles: Sequence[Profile],
+    shapes: Mapping[str, Shape],
+    values: Mapping[str, Shape],
+    model: str,
+) -> CoreError:
+    parts = []
+    for each in profiles:
+        name = each.refused(shapes, values)
+        assert name is not None
+        if name in each.shapes and not each.shapes[name].hold(shapes[name]):
+            what, found, bounds = "shape", shapes[name], each.shapes[name]
+        else:
+            what, found, bounds = "values", values[name], each.values[name]
+        parts.append(
+            f"profile {each.number} takes {bounds} for the {what} of input '{name}', which is {list(found)}"
+        )
+    return invalid(
+        f"model '{model}': a batch that no optimization profile of the instance allows: {'; '.join(parts)}"
+    )

@@ -1,0 +1,114 @@
+"""What config.pbtxt and --backend-config ask for.
+
+ModelConfig, --backend-config ─► [settings] ─► loading, slot, run, instance.  Names and values are those of
+Triton's TensorRT backend; `runtime` is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from backend_tensorrt.cuda import DEFAULT_PRIORITY, MAX_PRIORITY
+from core.config import ModelConfig
+from core.errors import invalid
+
+STRATEGY = "execution_context_allocation_strategy"
+_STRATEGIES = ("STATIC", "ON_PROFILE_CHANGE")
+_POLICIES = ("DEVICE_BLOCKING", "BLOCKING")
+_PRIORITY_MAX = 1  # of ModelOptimizationPolicy.ModelPriority
+
+
+@dataclass(frozen=True)
+class BackendSettings:
+    """What --backend-config=tensorrt,… says.
+
+    plugins             libraries of plugins, loaded before the first engine
+    version_compatible  engines may bring their own runtime, which is code that runs in this process
+    shares_thread       instances of a model on one GPU hand their work to it from one thread
+                        (execution-policy DEVICE_BLOCKING, the default), not from one each (BLOCKING)
+    coalesces           inputs of requests that lie behind one another in memory are copied to the device
+                        from there, in one go
+    runtime             "full", "lean" or "dispatch"; "" for the first that is installed
+    """
+
+    plugins: tuple[str, ...] = ()
+    version_compatible: bool = False
+    shares_thread: bool = True
+    coalesces: bool = False
+    runtime: str = ""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a model's configuration says.
+
+    strategy          name of an ExecutionContextAllocationStrategy of TensorRT
+    priority          of its streams, as cuda.Cuda.stream takes it
+    graphs            whether CUDA graphs are captured
+    busy              who waits for the device does so in a loop
+    output_stream     outputs are copied by a stream of their own
+    pinned_inputs     inputs are gathered in memory that the device reaches by itself
+    pinned_outputs    outputs are copied to such memory
+    ahead             how many batches may be under way: the one that computes, the next, whose inputs are
+                      copied meanwhile, and with eager_batching one more
+    """
+
+    strategy: str = "STATIC"
+    priority: int = DEFAULT_PRIORITY
+    graphs: bool = False
+    busy: bool = False
+    output_stream: bool = False
+    pinned_inputs: bool = True
+    pinned_outputs: bool = True
+    ahead: int = 2
+
+
+def backend_settings_of(config: Mapping[str, str]) -> BackendSettings:
+    """Read --backend-config. Raises CoreError(INVALID) for a value that cannot be."""
+    policy = config.get("execution-policy", _POLICIES[0])
+    if policy not in _POLICIES:
+        raise invalid(
+            f"--backend-config=tensorrt,execution-policy={policy}: it must be one of "
+            f"{', '.join(_POLICIES)}"
+        )
+    plugins = [each.strip() for each in config.get("plugins", "").split(";")]
+    return BackendSettings(
+        plugins=tuple(each for each in plugins if each),
+        version_compatible=_boolean(config, "version-compatible"),
+        shares_thread=policy == "DEVICE_BLOCKING",
+        coalesces=_boolean(config, "coalesce-request-input"),
+        runtime=config.get("runtime", ""),
+    )
+
+
+def settings_of(config: ModelConfig) -> Settings:
+    """Read a model's configuration. Raises CoreError(INVALID) for a value that cannot be."""
+    policy = config.optimization
+    strategy = _STRATEGIES[0]
+    if STRATEGY in config.parameters:
+        strategy = config.parameters[STRATEGY].string_value
+    if strategy not in _STRATEGIES:
+        raise invalid(
+            f"model '{config.name}': expected the parameter '{STRATEGY}' to be one of "
+            f"{', '.join(_STRATEGIES)}, got '{strategy}'; change it in config.pbtxt"
+        )
+    return Settings(
+        strategy=strategy,
+        priority=MAX_PRIORITY if policy.priority == _PRIORITY_MAX else DEFAULT_PRIORITY,
+        graphs=policy.cuda.graphs,
+        busy=policy.cuda.busy_wait_events,
+        output_stream=policy.cuda.output_copy_stream,
+        pinned_inputs=policy.input_pinned_memory.enable
+        or not policy.HasField("input_pinned_memory"),
+        pinned_outputs=policy.output_pinned_memory.enable
+        or not policy.HasField("output_pinned_memory"),
+        ahead=3 if policy.eager_batching else 2,
+    )
+
+
+def _boolean(config: Mapping[str, str], name: str) -> bool:
+    text = config.get(name, "false")
+    if text.lower() not in ("true", "false", "1", "0", "on", "off"):
+        raise invalid(f"--backend-config=tensorrt,{name}={text}: it must be true or false")
+    return text.lower() in ("true", "1", "on")

@@ -1,0 +1,149 @@
+"""CUDA graphs: which are captured, which batch runs with which, and that it changes no answer."""
+
+import numpy as np
+import pytest
+from backend_tensorrt.graphs import chosen, specs_of
+
+from core.config import parse_text
+from core.errors import CoreError
+
+IO = 'name: "m" input { name: "x" dims: [ 3 ] } output { name: "y" dims: [ 3 ] } max_batch_size: 8 '
+OPEN = IO.replace("[ 3 ]", "[ -1 ]")
+BOUNDS = ((1, 1), (4, 3), (8, 16))
+
+
+@pytest.fixture
+def specs(facts, port):
+    def make(text):
+        return specs_of(
+            parse_text(text, "config"), facts(port("x", BOUNDS), port("y", dims=(-1, -1)))
+        )
+
+    return make
+
+
+def graph(rows, dims=(), low=""):
+    shape = f'input {{ key: "x" value {{ dim: {list(dims)} }} }}' if dims else ""
+    spec = f"graph_spec {{ batch_size: {rows} {shape} {low} }}"
+    return f"optimization {{ cuda {{ graphs: true {spec} }} }}"
+
+
+def lower(rows, dims):
+    return f'graph_lower_bound {{ batch_size: {rows} input {{ key: "x" value {{ dim: {list(dims)} }} }} }}'
+
+
+def sizes(found):
+    return [each.shapes["x"] for each in found]
+
+
+def test_none_without_being_asked_for(specs):
+    assert specs(IO) == ()
+    assert specs(IO + graph(4).replace("true", "false")) == ()
+
+
+def test_preferred_sizes_one_and_all_by_default(specs):
+    text = (
+        IO
+        + "optimization { cuda { graphs: true } } dynamic_batching { preferred_batch_size: [ 2, 4 ] }"
+    )
+
+    assert sizes(specs(text)) == [(1, 3), (2, 3), (4, 3), (8, 3)]
+
+
+def test_open_dimensions_need_a_spec(specs, caplog):
+    assert specs(OPEN + "optimization { cuda { graphs: true } }") == ()
+    assert "its inputs have open dimensions" in caplog.text
+
+
+def test_specs_of_batch_size_and_dims(specs):
+    assert sizes(specs(IO + graph(4))) == [(4, 3)]
+    assert sizes(specs(OPEN + graph(4, (7,)))) == [(4, 7)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (graph(9), "batch_size is 9, it must be between 1 and 8"),
+        (graph(0), "batch_size is 0, it must be between 1 and 8"),
+        (graph(4), "it must give every dimension of input 'x'"),
+        (graph(4, (7,)).replace('"x"', '"z"'), "the engine has no input 'z'"),
+        (graph(4, (7,), lower(5, (7,))), "graph_lower_bound must not be above"),
+        (graph(4, (7,), lower(1, (8,))), "graph_lower_bound must not be above"),
+    ],
+)
+def test_a_spec_that_cannot_be(specs, text, expected):
+    with pytest.raises(CoreError, match=expected):
+        specs(OPEN + text)
+
+
+def test_without_a_lower_bound_shapes_must_be_equal(specs):
+    found = specs(OPEN + graph(4, (7,)))
+
+    assert chosen(found, {"x": (4, 7)}) is found[0]
+    assert [chosen(found, {"x": shape}) for shape in ((3, 7), (4, 6), (5, 7))] == [None] * 3
+
+
+def test_with_lower_bounds_the_smallest_that_holds_the_batch(specs):
+    small, large = graph(2, (8,), lower(1, (4,))), graph(8, (8,), lower(1, (4,)))
+    both = small[:-4] + large[large.index("graph_spec") :]
+    found = specs(OPEN + both)
+
+    assert sizes(found) == [(2, 8), (8, 8)]
+    assert [chosen(found, {"x": shape}) for shape in ((2, 5), (3, 8), (2, 3))] == [*found, None]
+
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture
+def summed(played, port):
+    """An engine whose rows depend on all of their elements; rows do not see each other."""
+    return played.engine(
+        [port("x", BOUNDS), port("y", dims=(-1, -1))], lambda x: {"y": x + x.sum(1, keepdims=True)}
+    )
+
+
+def expected(x):
+    return (x + x.sum(1, keepdims=True)).tolist()
+
+
+def test_batches_run_as_graphs(serve, summed, played):
+    served = serve(OPEN.replace('name: "m"', "") + graph(2, (3,)))
+
+    for x in (X, X + 1, X + 2):
+        assert served.ask({"x": x}, (), "m")["y"].tolist() == expected(x)
+    assert played.cuda.launched == 3
+    assert served.ask({"x": X[:1]}, (), "m")["y"].tolist() == expected(X[:1])
+    assert played.cuda.launched == 3
+
+
+@pytest.mark.parametrize("shape", [(4, 7), (3, 7), (1, 7), (4, 5), (2, 6)])
+def test_a_batch_is_filled_up_to_the_graph(serve, summed, played, shape):
+    served = serve(OPEN.replace('name: "m"', "") + graph(4, (7,), lower(1, (5,))))
+    rng = np.random.default_rng(7)
+
+    for _ in range(3):
+        x = rng.integers(0, 9, shape).astype(np.float32)
+        found = served.ask({"x": x}, (), "m")["y"]
+        assert found.shape == (shape[0], 7)  # open dimensions are the graph's, as in Triton
+        assert found[:, : shape[1]].tolist() == expected(x)
+    assert played.cuda.launched == 3
+
+
+def test_a_buffer_that_grows_takes_its_graphs_with_it(serve, summed, played):
+    served = serve(OPEN.replace('name: "m"', "") + graph(2, (3,)))
+    large = np.ones((8, 16), np.float32)
+
+    for x in (X, large, X + 1, X + 2, X + 3, X + 4):
+        assert served.ask({"x": x}, (), "m")["y"].tolist() == expected(x)
+
+    assert 1 < played.cuda.launched < 5
+
+
+def test_an_engine_that_cannot_be_captured_runs_without(serve, summed, played, caplog):
+    played.cuda.no_capture = True
+
+    served = serve(OPEN.replace('name: "m"', "") + graph(2, (3,)))
+
+    assert served.ask({"x": X}, (), "m")["y"].tolist() == expected(X)
+    assert played.cuda.launched == 0 and "no CUDA graph for {'x': (2, 3)}" in caplog.text
