@@ -93,12 +93,12 @@ def test_two_names_of_one_backend_are_one_backend(install):
 def test_an_unknown_backend_says_what_is_installed_and_what_to_do(install):
     install("backend-plug", "[core.backends]\nplug = plug_d:backend\n", {"plug_d": BACKEND})
 
-    error = refused("tensorrt")
+    error = refused("dali")
 
     assert error.kind is Kind.INVALID
-    assert error.message.startswith("no backend named 'tensorrt' (installed: ")
+    assert error.message.startswith("no backend named 'dali' (installed: ")
     assert "plug" in error.message
-    assert error.message.endswith("; try: pip install backend-tensorrt")
+    assert error.message.endswith("; try: pip install backend-dali")
 
 
 def test_a_backend_that_cannot_be_imported_names_its_distribution_and_the_reason(install):
