@@ -153,7 +153,10 @@ class LineFrontend:
 
 class LineClient(FrontendClient):
     async def open(self):
-        self.reader, self.writer = await asyncio.open_connection(self.host, self.port, limit=LIMIT)
+        # Wider than the server's, which is the one that `too_large` is to meet: echo answers twice the input.
+        self.reader, self.writer = await asyncio.open_connection(
+            self.host, self.port, limit=3 * LIMIT
+        )
 
     async def close(self):
         self.writer.transport.abort()
