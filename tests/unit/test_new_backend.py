@@ -77,7 +77,8 @@ def test_its_name_is_everywhere(package):
     assert 'name = "backend-fresh"' in project
     assert '[project.entry-points."core.backends"]\nfresh = "backend_fresh:backend"' in project
     assert (package / "backend_fresh" / "py.typed").exists()
-    assert not any("NAME" in path.read_text() for path in package.rglob("*.[pmt]*"))
+    written = [*package.rglob("*.py"), *package.rglob("*.toml"), *package.rglob("*.md")]
+    assert not any("NAME" in path.read_text() for path in written)
 
 
 @pytest.mark.parametrize(
