@@ -29,7 +29,7 @@ ROOMS = (
     ("core.config",),
     ("core.batch", "core.layout", "core.ragged"),
     ("core.backend",),
-    ("core.device_batch",),
+    ("core.device_batch", "core.completion"),
     ("core",),
     ("core.options",),
     ("core.plugins", "core.telemetry", "core.repository"),

@@ -5,7 +5,6 @@ config.pbtxt ─► fill ─► [complete] ─► normalise ─► validate.  NV
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,16 @@ from backend_fil.reading import Description, describe
 from backend_fil.settings import Settings, settings_of
 from core import dtypes
 from core.backend import Backend
-from core.config import ModelConfig
-from core.errors import invalid
-
-logger = logging.getLogger("core")
-
-MAX_BATCH_SIZE = "default-max-batch-size"
-_DEFAULT_MAX_BATCH_SIZE = (
-    32768  # rows cost microseconds, so what bounds a batch is the size of a message
+from core.completion import (
+    default_max_batch_size,
+    fill_max_batch_size,
+    fill_scheduler,
+    is_described,
 )
+from core.config import ModelConfig
+
+# Rows cost microseconds, so what bounds a batch is the size of a message.
+_DEFAULT_MAX_BATCH_SIZE = 32768
 
 
 def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
@@ -32,8 +32,7 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     path   the version's folder
     Does nothing if every input and output is described. Raises CoreError if the file cannot be read.
     """
-    tensors: list[Any] = [*config.input, *config.output]
-    if config.input and config.output and all(io.data_type and io.dims for io in tensors):
+    if is_described(config):
         return
     settings = settings_of(config)
     file, kind = model_file(config, path, settings)
@@ -43,29 +42,12 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     _complete_tensors(config, description, settings)
 
 
-def default_max_batch_size(backend: Backend) -> int:
-    """What --backend-config says, or 32768. Raises CoreError(INVALID) if it is no number."""
-    text = backend.config.get(MAX_BATCH_SIZE, str(_DEFAULT_MAX_BATCH_SIZE))
-    if not text.isascii() or not text.isdigit():
-        raise invalid(f"--backend-config=fil,{MAX_BATCH_SIZE}={text}: it must be a whole number")
-    return int(text)
-
-
 def _complete_batching(config: ModelConfig, backend: Backend) -> None:
     """Rows are independent of each other, so a model batches unless its dims say that it does not."""
     tensors: list[Any] = [*config.input, *config.output]
     if not config.max_batch_size and not any(io.dims for io in tensors):
-        config.max_batch_size = default_max_batch_size(backend)
-        if config.max_batch_size:
-            logger.warning(
-                "autofilled max_batch_size to %d for model '%s' since batching is supported but no "
-                "max_batch_size is specified in model configuration. Must specify max_batch_size to "
-                "utilize autofill with a larger max batch size",
-                config.max_batch_size,
-                config.name,
-            )
-    if config.max_batch_size > 1 and config.WhichOneof("scheduling_choice") is None:
-        config.dynamic_batching.SetInParent()
+        fill_max_batch_size(config, default_max_batch_size(backend, "fil", _DEFAULT_MAX_BATCH_SIZE))
+    fill_scheduler(config)
 
 
 def _complete_tensors(config: ModelConfig, description: Description, settings: Settings) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from backend_onnx.graph import Graph, TensorInfo
 from core import dtypes
+from core.completion import tensors_of_the_server
 from core.config import ModelConfig
 from core.config.messages import ModelInput
 from core.errors import CoreError, invalid, unsupported
@@ -45,15 +46,6 @@ def check(config: ModelConfig, graph: Graph) -> None:
     for state in config.sequence_batching.state:
         _check_state(config, state.input_name, state, inputs, "input")
         _check_state(config, state.output_name, state, graph.outputs, "output")
-
-
-def tensors_of_the_server(config: ModelConfig) -> tuple[set[str], set[str]]:
-    """Inputs of the model that no client sends, and outputs that none gets: controls, states, …"""
-    sequence = config.sequence_batching
-    inputs = {control.name for control in sequence.control_input}
-    inputs |= {state.input_name for state in sequence.state}
-    inputs |= {name for each in config.batch_input for name in each.target_name}
-    return inputs, {state.output_name for state in sequence.state}
 
 
 def unservable(model: str, info: TensorInfo) -> CoreError:

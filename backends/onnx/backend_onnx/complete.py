@@ -6,26 +6,27 @@ Runtime backend, but an entry without data_type or dims gets them too.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import onnxruntime as ort
 
-from backend_onnx.check import tensors_of_the_server, unservable
+from backend_onnx.check import unservable
 from backend_onnx.graph import Graph, TensorInfo, graph_of
 from backend_onnx.options import GLOBAL_THREADS, session_options
 from backend_onnx.providers import CPU
 from backend_onnx.session import model_file, open_session
 from core.backend import Backend
+from core.completion import (
+    default_max_batch_size,
+    fill_max_batch_size,
+    fill_scheduler,
+    is_described,
+    tensors_of_the_server,
+)
 from core.config import ModelConfig
 from core.errors import invalid
-
-logger = logging.getLogger("core")
-
-MAX_BATCH_SIZE = "default-max-batch-size"
-_DEFAULT_MAX_BATCH_SIZE = 4
 
 
 def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
@@ -35,30 +36,13 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     Does nothing if every input and output is described: what a person wrote in full is meant.
     Raises CoreError if the file cannot be loaded, or max_batch_size asks for what it cannot do.
     """
-    if _is_whole(config):
+    if is_described(config):
         return
     graph = _read_graph(config, path, backend)
     _complete_batching(config, graph, backend)
     reserved_inputs, reserved_outputs = tensors_of_the_server(config)
     _complete_tensors(config, config.input, graph.inputs, reserved_inputs)
     _complete_tensors(config, config.output, graph.outputs, reserved_outputs)
-
-
-def default_max_batch_size(backend: Backend) -> int:
-    """What --backend-config says, or 4. Raises CoreError(INVALID) if it is no number."""
-    text = backend.config.get(MAX_BATCH_SIZE, str(_DEFAULT_MAX_BATCH_SIZE))
-    try:
-        return max(0, int(text))
-    except ValueError:
-        raise invalid(
-            f"--backend-config=onnxruntime,{MAX_BATCH_SIZE}={text}: it must be a whole number"
-        ) from None
-
-
-def _is_whole(config: ModelConfig) -> bool:
-    inputs = bool(config.input or config.batch_input)
-    tensors: list[Any] = [*config.input, *config.output]
-    return inputs and bool(config.output) and all(io.data_type and io.dims for io in tensors)
 
 
 def _read_graph(config: ModelConfig, path: Path, backend: Backend) -> Graph:
@@ -80,16 +64,8 @@ def _complete_batching(config: ModelConfig, graph: Graph, backend: Backend) -> N
             )
         return
     if not config.max_batch_size and not _described_without_batch(config, graph):
-        config.max_batch_size = default_max_batch_size(backend)
-        logger.warning(
-            "autofilled max_batch_size to %d for model '%s' since batching is supported but no "
-            "max_batch_size is specified in model configuration. Must specify max_batch_size to "
-            "utilize autofill with a larger max batch size",
-            config.max_batch_size,
-            config.name,
-        )
-    if config.max_batch_size > 1 and config.WhichOneof("scheduling_choice") is None:
-        config.dynamic_batching.SetInParent()
+        fill_max_batch_size(config, default_max_batch_size(backend, "onnxruntime"))
+    fill_scheduler(config)
 
 
 def _fixed(graph: Graph) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from backend_openvino.tensors import Port, Ports
 from core import dtypes
+from core.completion import tensors_of_the_server
 from core.config import ModelConfig
 from core.dtypes import DataType
 from core.errors import CoreError, invalid, unsupported
@@ -49,14 +50,6 @@ def check(config: ModelConfig, ports: Ports, *, reshapes: bool) -> None:
             (state.output_name, ports.outputs[state.output_name]),
         ):
             _check_type_of_state(config.name, name, dtypes.BY_NUMBER[state.data_type], port)
-
-
-def tensors_of_the_server(config: ModelConfig) -> tuple[set[str], set[str]]:
-    """Inputs of the model that no client sends, and outputs that none gets: controls and states."""
-    sequence = config.sequence_batching
-    inputs = {control.name for control in sequence.control_input}
-    inputs |= {state.input_name for state in sequence.state}
-    return inputs, {state.output_name for state in sequence.state}
 
 
 def unservable(model: str, port: Port) -> CoreError:

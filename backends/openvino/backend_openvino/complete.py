@@ -13,18 +13,22 @@ from typing import Any
 
 import openvino as ov
 
-from backend_openvino.check import tensors_of_the_server, unservable
+from backend_openvino.check import unservable
 from backend_openvino.reading import model_file, read_model
 from backend_openvino.settings import settings_of
 from backend_openvino.tensors import Port, Ports, ports_of
 from core.backend import Backend
+from core.completion import (
+    default_max_batch_size,
+    fill_max_batch_size,
+    fill_scheduler,
+    is_described,
+    tensors_of_the_server,
+)
 from core.config import ModelConfig
 from core.errors import invalid
 
 logger = logging.getLogger("core")
-
-MAX_BATCH_SIZE = "default-max-batch-size"
-_DEFAULT_MAX_BATCH_SIZE = 4
 
 
 def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
@@ -34,8 +38,7 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     Does nothing if every input and output is described: what a person wrote in full is meant.
     Raises CoreError if the file cannot be read.
     """
-    tensors: list[Any] = [*config.input, *config.output]
-    if config.input and config.output and all(io.data_type and io.dims for io in tensors):
+    if is_described(config):
         return
     runtime = ov.Core()
     if extension := settings_of(config).extension:
@@ -58,17 +61,6 @@ def add_extension(runtime: Any, path: str, model: str) -> None:
         ) from error
 
 
-def default_max_batch_size(backend: Backend) -> int:
-    """What --backend-config says, or 4; 1 at least. Raises CoreError(INVALID) if it is no number."""
-    text = backend.config.get(MAX_BATCH_SIZE, str(_DEFAULT_MAX_BATCH_SIZE))
-    try:
-        return max(1, int(text))
-    except ValueError:
-        raise invalid(
-            f"--backend-config=openvino,{MAX_BATCH_SIZE}={text}: it must be a whole number"
-        ) from None
-
-
 def _complete_batching(config: ModelConfig, ports: Ports, backend: Backend) -> None:
     """Only a layout says that a first dimension is the batch: an open one may be anything."""
     if not all(port.has_batch for port in (*ports.input_list, *ports.output_list)):
@@ -80,16 +72,8 @@ def _complete_batching(config: ModelConfig, ports: Ports, backend: Backend) -> N
             )
         return
     if not config.max_batch_size:
-        config.max_batch_size = default_max_batch_size(backend)
-        logger.warning(
-            "autofilled max_batch_size to %d for model '%s' since batching is supported but no "
-            "max_batch_size is specified in model configuration. Must specify max_batch_size to "
-            "utilize autofill with a larger max batch size",
-            config.max_batch_size,
-            config.name,
-        )
-    if config.max_batch_size > 1 and config.WhichOneof("scheduling_choice") is None:
-        config.dynamic_batching.SetInParent()
+        fill_max_batch_size(config, max(1, default_max_batch_size(backend, "openvino")))
+    fill_scheduler(config)
 
 
 def _complete_tensors(

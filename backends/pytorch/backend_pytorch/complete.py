@@ -6,7 +6,6 @@ TorchScript, packages and Python files know names only: what is missing is said 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,15 @@ from backend_pytorch.framework import import_torch
 from backend_pytorch.naming import config_inputs, config_outputs, places
 from backend_pytorch.program import Port, Program
 from core.backend import Backend
+from core.completion import (
+    default_max_batch_size,
+    fill_max_batch_size,
+    fill_scheduler,
+    is_described,
+    tensors_of_the_server,
+)
 from core.config import ModelConfig
 from core.errors import CoreError, invalid, unsupported
-
-logger = logging.getLogger("core")
-
-MAX_BATCH_SIZE = "default-max-batch-size"
-_DEFAULT_MAX_BATCH_SIZE = 4
 
 
 def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
@@ -32,7 +33,7 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     Does nothing if every input and output is described: what a person wrote in full is meant.
     Raises CoreError if the file cannot be loaded, or does not know what is missing.
     """
-    if _is_whole(config):
+    if is_described(config):
         return
     if config.runtime.endswith(".py"):
         raise _tells_no_types(config, "a module in Python", None)
@@ -52,12 +53,6 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
         from backend_pytorch.aoti import open_aoti
 
         raise _tells_no_types(config, found.value, open_aoti(file, None, config.name, 1))
-
-
-def _is_whole(config: ModelConfig) -> bool:
-    inputs = bool(config.input or config.batch_input)
-    tensors: list[Any] = [*config.input, *config.output]
-    return inputs and bool(config.output) and all(io.data_type and io.dims for io in tensors)
 
 
 def _tells_no_types(config: ModelConfig, what: str, program: Program | None) -> CoreError:
@@ -82,15 +77,9 @@ def _listed(ports: Sequence[Port]) -> str:
 def _complete_exported(config: ModelConfig, program: Program, backend: Backend) -> None:
     takes, gives = program.takes or (), program.gives or ()
     _complete_batching(config, program, backend)
-    reserved_inputs, reserved_outputs = _tensors_of_the_server(config)
+    reserved_inputs, reserved_outputs = tensors_of_the_server(config)
     _complete_tensors(config, config.input, takes, reserved_inputs, config_inputs, "input")
     _complete_tensors(config, config.output, gives, reserved_outputs, config_outputs, "output")
-
-
-def _tensors_of_the_server(config: ModelConfig) -> tuple[set[str], set[str]]:
-    """Inputs that no client sends, and outputs that none gets: controls, states, …"""
-    inputs = set(config_inputs(config)) - {io.name for io in config.input}
-    return inputs, {state.output_name for state in config.sequence_batching.state}
 
 
 def _complete_batching(config: ModelConfig, program: Program, backend: Backend) -> None:
@@ -107,31 +96,14 @@ def _complete_batching(config: ModelConfig, program: Program, backend: Backend) 
             )
         return
     if not config.max_batch_size and not _described_without_batch(config, ports):
-        most = _default_max_batch_size(backend)
-        config.max_batch_size = min(most, program.most_rows) if program.most_rows else most
-        logger.warning(
-            "autofilled max_batch_size to %d for model '%s' since batching is supported but no "
-            "max_batch_size is specified in model configuration. Must specify max_batch_size to "
-            "utilize autofill with a larger max batch size",
-            config.max_batch_size,
-            config.name,
-        )
+        most = default_max_batch_size(backend, "pytorch")
+        fill_max_batch_size(config, min(most, program.most_rows) if program.most_rows else most)
     if program.most_rows and config.max_batch_size > program.most_rows:
         raise invalid(
             f"model '{config.name}' was exported for at most {program.most_rows} rows, max_batch_size is "
             f"{config.max_batch_size}"
         )
-    if config.max_batch_size > 1 and config.WhichOneof("scheduling_choice") is None:
-        config.dynamic_batching.SetInParent()
-
-
-def _default_max_batch_size(backend: Backend) -> int:
-    text = backend.config.get(MAX_BATCH_SIZE, str(_DEFAULT_MAX_BATCH_SIZE))
-    if not text.isascii() or not text.isdigit():
-        raise invalid(
-            f"--backend-config=pytorch,{MAX_BATCH_SIZE}={text}: it must be a whole number"
-        )
-    return int(text)
+    fill_scheduler(config)
 
 
 def _described_without_batch(config: ModelConfig, ports: Sequence[Port]) -> bool:

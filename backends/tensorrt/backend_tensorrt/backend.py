@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from backend_tensorrt.complete import complete_with, is_complete
+from backend_tensorrt.complete import complete_with
 from backend_tensorrt.instance import TensorRtInstance
 from backend_tensorrt.library import library
 from backend_tensorrt.loading import Engine, Loader
@@ -17,6 +17,7 @@ from backend_tensorrt.settings import (
     settings_of,
 )
 from core.backend import Backend, Model
+from core.completion import is_described
 from core.config import ModelConfig
 
 
@@ -97,7 +98,7 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     Does nothing if every input and output is described.
     """
     assert isinstance(backend, TensorRtBackend)
-    if is_complete(config):
+    if is_described(config):
         return
     device = next((gpu for group in config.instance_group for gpu in group.gpus), 0)
     complete_with(config, backend.loader(config.name).load(config, path, device).facts)

@@ -10,6 +10,7 @@ from typing import Any
 
 from backend_tensorrt.facts import Facts, Port
 from core import dtypes
+from core.completion import tensors_of_the_server
 from core.config import ModelConfig
 from core.errors import CoreError, invalid, unsupported
 
@@ -49,15 +50,6 @@ def check(config: ModelConfig, facts: Facts) -> None:
         _check_name(state.output_name, facts.outputs, "output")
         _check_type(config, state.data_type, facts.inputs[state.input_name], "state")
         _check_type(config, state.data_type, facts.outputs[state.output_name], "state")
-
-
-def tensors_of_the_server(config: ModelConfig) -> tuple[set[str], set[str]]:
-    """Inputs of the model that no client sends, and outputs that none gets: controls, states, …"""
-    sequence = config.sequence_batching
-    inputs = {control.name for control in sequence.control_input}
-    inputs |= {state.input_name for state in sequence.state}
-    inputs |= {name for each in config.batch_input for name in each.target_name}
-    return inputs, {state.output_name for state in sequence.state}
 
 
 def unservable(model: str, port: Port) -> CoreError:

@@ -8,17 +8,12 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from backend_tensorrt.check import tensors_of_the_server, unservable
+from backend_tensorrt.check import unservable
 from backend_tensorrt.facts import Facts, Port
+from core.completion import fill_scheduler, tensors_of_the_server
 from core.config import ModelConfig
 
 logger = logging.getLogger("core")
-
-
-def is_complete(config: ModelConfig) -> bool:
-    """Whether every input and output is described: then the engine is not read for it."""
-    tensors: list[Any] = [*config.input, *config.output]
-    return bool(config.input and config.output) and all(io.data_type and io.dims for io in tensors)
 
 
 def complete_with(config: ModelConfig, facts: Facts) -> None:
@@ -41,8 +36,7 @@ def _complete_batching(config: ModelConfig, facts: Facts) -> None:
             config.max_batch_size,
             config.name,
         )
-    if config.max_batch_size > 1 and config.WhichOneof("scheduling_choice") is None:
-        config.dynamic_batching.SetInParent()
+    fill_scheduler(config)
 
 
 def _says_whole_shapes(config: ModelConfig, facts: Facts) -> bool:
