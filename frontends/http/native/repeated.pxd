@@ -10,11 +10,14 @@ from frontends.http.native.infer_request cimport OutputForm
 cdef class RepeatedRequest:
     """Written once.
 
+    size     bytes of the body
     json     the JSON of the body, before its tensors
-    first    the request that it was read as; its inputs are `names`, `tensors` and `sizes`
+    tensors  the inputs that it was read as, without their bytes, of which there are `sizes`; what else the
+             request said stands beside them
     form     of the answer
     """
 
+    cdef Py_ssize_t _size
     cdef bytes _json
     cdef str _model, _id
     cdef long long _version

@@ -25,8 +25,8 @@ cdef class RepeatedRequest:
     """See repeated.pyi."""
 
     cdef bint begins(self, bytes body):
-        """Whether a body of the same size has the same JSON."""
-        return not memcmp(
+        """Whether a body has the same size and the same JSON: then all that `again` reads is there."""
+        return PyBytes_GET_SIZE(body) == self._size and not memcmp(
             PyBytes_AS_STRING(body), PyBytes_AS_STRING(self._json), PyBytes_GET_SIZE(self._json)
         )
 
@@ -72,6 +72,7 @@ cdef RepeatedRequest repeated_request(
     if left:  # a tensor is in the JSON
         return None
     found = RepeatedRequest.__new__(RepeatedRequest)
+    found._size = PyBytes_GET_SIZE(body)
     found._json = body[:json_size]
     found._model = request.model_name
     found._version = request.model_version
