@@ -211,6 +211,27 @@ class Served:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_S)
 
 
+class AskedModel:
+    """One model of a Served, asked by the names of its inputs: model(x=array)["y"]."""
+
+    def __init__(self, served: Served, name: str):
+        self.served = served
+        self._name = name
+
+    def __call__(self, outputs: Sequence[str] = (), **inputs: np.ndarray) -> Arrays:
+        """The answer to one request; its error is raised."""
+        return self.served.ask(inputs, outputs, self._name)
+
+    def together(self, *many: Arrays) -> list[Arrays | CoreError]:
+        """Answers or errors of requests that arrive at the same moment."""
+        return self.served.together(many, (), self._name)
+
+    @property
+    def config(self) -> ModelConfig:
+        """The configuration that the model runs with."""
+        return self.served.config(self._name)
+
+
 def request_of(inputs: Arrays, outputs: Sequence[str] = (), name: str = MODEL) -> InferenceRequest:
     """A request as a frontend makes one: tensors hold wire bytes."""
     tensors = {key: _on_the_wire(key, array) for key, array in inputs.items()}

@@ -8,7 +8,7 @@ import pytest
 from backend_onnx import backend
 from onnx import TensorProto, helper, numpy_helper
 
-from core.testing.served import Served
+from core.testing.served import AskedModel, Served
 
 OPSET = 17
 IR_VERSION = 8
@@ -78,26 +78,9 @@ def serve(tmp_path):
                 )
             )
             served.load("m")
-            return Asked(served)
+            return AskedModel(served, "m")
 
         yield start
-
-
-class Asked:
-    """The served model m."""
-
-    def __init__(self, served):
-        self.served = served
-
-    def __call__(self, outputs=(), **inputs):
-        return self.served.ask(inputs, outputs, "m")
-
-    def together(self, *many):
-        return self.served.together(many, (), "m")
-
-    @property
-    def config(self):
-        return self.served.config("m")
 
 
 @pytest.fixture

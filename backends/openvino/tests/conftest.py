@@ -8,7 +8,7 @@ import openvino.opset13 as op
 import pytest
 from backend_openvino import backend
 
-from core.testing.served import Served
+from core.testing.served import AskedModel, Served
 
 
 def model_of(function, *, layout="", **inputs):
@@ -83,26 +83,9 @@ def serve(tmp_path):
                 )
             )
             served.load("m")
-            return Asked(served)
+            return AskedModel(served, "m")
 
         yield start
-
-
-class Asked:
-    """The served model m."""
-
-    def __init__(self, served):
-        self.served = served
-
-    def __call__(self, outputs=(), **inputs):
-        return self.served.ask(inputs, outputs, "m")
-
-    def together(self, *many):
-        return self.served.together(many, (), "m")
-
-    @property
-    def config(self):
-        return self.served.config("m")
 
 
 @pytest.fixture

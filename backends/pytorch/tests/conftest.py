@@ -10,7 +10,7 @@ import pytest
 import torch
 from backend_pytorch import backend
 
-from core.testing.served import Served
+from core.testing.served import AskedModel, Served
 
 torch.set_num_threads(1)
 
@@ -103,23 +103,6 @@ def serve(tmp_path):
                 )
             )
             served.load("m")
-            return Asked(served)
+            return AskedModel(served, "m")
 
         yield start
-
-
-class Asked:
-    """The served model m."""
-
-    def __init__(self, served):
-        self.served = served
-
-    def __call__(self, outputs=(), **inputs):
-        return self.served.ask(inputs, outputs, "m")
-
-    def together(self, *many):
-        return self.served.together(many, (), "m")
-
-    @property
-    def config(self):
-        return self.served.config("m")
