@@ -176,6 +176,14 @@ class ModelInstance:
         """
         return NotImplemented
 
+    def cancelled(self, batch: Batch) -> None:
+        """Nobody waits for an answer to `batch` any more: all its requests are cancelled.
+
+        For an instance that can break off what it computes; its execute then raises, and serves the next
+        batch. Called at most once for a batch that runs on the instance's thread, on the loop thread, so it
+        must not block. It may come shortly before execute begins with the batch or after it has ended.
+        """
+
     def begin(self, batch: Batch, done: Callable[[BaseException | None], None]) -> None:
         """Start to answer `batch`; with placement "callback", in the place of execute. Loop thread.
 

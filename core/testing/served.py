@@ -171,6 +171,21 @@ class Served:
 
         return self._call(act())
 
+    def cancelled_when(
+        self, begun: threading.Event, many: Sequence[Arrays], left: int = 0, name: str = MODEL
+    ) -> list[Arrays | CoreError]:
+        """Answers or errors of requests; all but the first `left` are cancelled once an event is set."""
+
+        async def act() -> list[Arrays | CoreError]:
+            replies = [self._handed_in(request_of(inputs, (), name)) for inputs in many]
+            await asyncio.to_thread(begun.wait, PATIENCE_S)
+            for reply in replies[left:]:
+                if isinstance(reply, Reply):
+                    reply.cancel()
+            return list(await asyncio.gather(*map(_answer, replies)))
+
+        return self._call(act())
+
     def after_cancelling(self, inputs: Arrays, name: str = MODEL) -> list[Arrays | CoreError]:
         """What still comes of a stream that is cancelled after its first answer, up to its end."""
 

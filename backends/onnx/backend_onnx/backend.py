@@ -13,7 +13,6 @@ from backend_onnx.graph import Graph, graph_of
 from backend_onnx.instance import OnnxInstance
 from backend_onnx.options import (
     GLOBAL_THREADS,
-    run_options,
     session_options,
     shares_session,
     threads_by_default,
@@ -76,7 +75,6 @@ class OnnxModel(Model):
         self._file = model_file(self.config, self.path)
         self._shares = shares_session(self.config)
         self._options = self._options_for(0)
-        self.run_options = run_options(self.config)
         self._sessions = {}
         self._opening = threading.Lock()  # instances open at the same time, each on its thread
 

@@ -9,8 +9,10 @@ import numpy as np
 
 from backend_onnx.device import gathered, place_of
 from backend_onnx.feed import Feed, encoded
+from backend_onnx.options import run_options
 from backend_onnx.run import run_of
 from backend_onnx.session import ort_text
+from backend_onnx.termination import Termination
 from core import dtypes
 from core.backend import ModelInstance
 from core.batch import Batch
@@ -45,27 +47,19 @@ class OnnxInstance(ModelInstance):
         }
         self._texts = {n for n, info in graph.outputs.items() if info.dtype is dtypes.BYTES}
         self._feed = Feed(config, graph)
+        options = run_options(config)
+        self._termination = Termination(options)
         self._run = run_of(
             session,
             graph,
-            self.model.run_options,
+            options,
             place=place_of(self.device),
             model=self.model.name,
         )
         self.memory = "device" if self._run.takes_device and not self._scatters else "host"
 
     def execute(self, batch: Batch) -> Mapping[str, Any] | None:
-        feed = self._feed(batch)
-        rows = batch.rows if self._batches else 0
-        try:
-            outputs = self._run(feed, self._wanted(batch), rows, self._staying(batch))
-        except UnicodeDecodeError as error:
-            raise internal(
-                f"model '{self.model.name}' gave text that is no UTF-8 ({error.reason}), which ONNX "
-                "Runtime's Python interface cannot hand over"
-            ) from error
-        except Exception as error:
-            raise self._failed(error) from error
+        outputs = self._outputs_of(batch)
         for name in outputs:
             if name in self._texts:
                 outputs[name] = encoded(outputs[name])
@@ -77,6 +71,20 @@ class OnnxInstance(ModelInstance):
         for i, parts in enumerate(scattered(self.model.config, batch, outputs)):
             batch.respond(i, parts)
         return None
+
+    def _outputs_of(self, batch: Batch) -> dict[str, Any]:
+        feed = self._feed(batch)
+        rows = batch.rows if self._batches else 0
+        self._termination.begin(batch)
+        try:
+            outputs = self._run(feed, self._wanted(batch), rows, self._staying(batch))
+        except Exception as error:
+            raise (self._termination.end() or self._failed(error)) from error
+        self._termination.end()
+        return outputs
+
+    def cancelled(self, batch: Batch) -> None:
+        self._termination.now(batch)
 
     def _wanted(self, batch: Batch) -> list[str]:
         """The outputs that some request of the batch wants, and its states; no others are fetched."""
@@ -103,6 +111,11 @@ class OnnxInstance(ModelInstance):
         return gathered(arrays, self.device.id)
 
     def _failed(self, error: Exception) -> CoreError:
+        if isinstance(error, UnicodeDecodeError):
+            return internal(
+                f"model '{self.model.name}' gave text that is no UTF-8 ({error.reason}), which ONNX "
+                "Runtime's Python interface cannot hand over"
+            )
         text = f"model '{self.model.name}': {ort_text(error)}"
         if type(error).__name__ in _BROKEN_DEVICE:
             return Fatal(f"{text}; instance '{self.name}' on {self.device} leaves service")

@@ -120,13 +120,11 @@ def threads_by_default() -> int:
     return allowed if allowed < (os.cpu_count() or 0) else 0
 
 
-def run_options(config: ModelConfig) -> Any | None:
-    """The onnxruntime.RunOptions of every run of the model, None for the defaults."""
-    places = Parameters(config).values.get(ARENA_SHRINKAGE)
-    if not places:
-        return None
+def run_options(config: ModelConfig) -> Any:
+    """The onnxruntime.RunOptions of the runs of one instance, which breaks off its own and no others."""
     options = ort.RunOptions()
-    options.add_run_config_entry(ARENA_SHRINKAGE, places)
+    if places := Parameters(config).values.get(ARENA_SHRINKAGE):
+        options.add_run_config_entry(ARENA_SHRINKAGE, places)
     return options
 
 

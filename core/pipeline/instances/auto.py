@@ -42,7 +42,7 @@ class AutoWorker(ThreadWorker):
         if self.on_loop:
             self._ended(delivery, self.execute(delivery))
         else:
-            self._work.put(delivery)
+            ThreadWorker.run(self, delivery)
 
     def _ended(self, delivery: BatchDelivery, error: BaseException | None) -> None:
         batch = delivery.batch

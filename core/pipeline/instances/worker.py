@@ -53,6 +53,7 @@ class Worker:
         self.held = Held()
         self.streams = hasattr(instance, "stream")
         self.on_device = False
+        self._breaks_off = type(instance).cancelled is not ModelInstance.cancelled
         self._loop = loop
         self._owner = owner
 
@@ -116,6 +117,8 @@ class ThreadWorker(Worker):
             raise
 
     def run(self, delivery: BatchDelivery) -> None:
+        if self._breaks_off:
+            delivery.batch.on_cancel(_LastCancels(self.instance, delivery))
         self._work.put(delivery)
 
     async def close(self) -> None:
@@ -197,6 +200,23 @@ class LoopWorker(InlineWorker):
             error = contained(raised)
         delivery.executed(outputs, error)
         self._ended(delivery, error)
+
+
+class _LastCancels:
+    """Called for each request of a batch that is cancelled; the last one tells the instance. Loop thread.
+
+    A request forgets it with its last answer, so whoever is answered is never counted.
+    """
+
+    def __init__(self, instance: ModelInstance, delivery: BatchDelivery):
+        self._instance = instance
+        self._delivery = delivery
+        self._waiting = len(delivery.batch)
+
+    def __call__(self) -> None:
+        self._waiting -= 1
+        if not self._waiting:
+            self._instance.cancelled(self._delivery.batch)
 
 
 class _Errand:
