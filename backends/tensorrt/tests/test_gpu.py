@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from backend_tensorrt.backend import backend
+from backend_tensorrt.conformance import TestTensorRt as TestTensorRt
 from onnx import TensorProto, helper
 
 import core
 from core.devices import gpus
 from core.errors import CoreError
 from core.request import DeviceOutput
-from core.testing import BackendConformance, Example
 from core.testing.served import Served
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -138,21 +138,6 @@ def test_arrays_of_cupy_go_in_and_come_out(tmp_path):
 def test_files_that_are_no_engines(asking, content):
     with pytest.raises(CoreError, match="cannot load"):
         asking(lambda path: (path.parent.mkdir(parents=True), path.write_bytes(content)))
-
-
-class TestTensorRt(BackendConformance):
-    supports = {"batching", "gpu"}
-
-    @pytest.fixture
-    def example(self, tmp_path):
-        doubled(tmp_path / "model.plan")
-        return Example(
-            backend,
-            tmp_path,
-            inputs={"x": X},
-            expected={"y": 2 * X},
-            config='platform: "tensorrt_plan" max_batch_size: 8',
-        )
 
 
 def test_the_example_of_the_readme(monkeypatch, tmp_path):

@@ -1,0 +1,113 @@
+"""Small PyTorch models and their true answers, by kinds of file: python -m core.testing pytorch"""
+
+import warnings
+from pathlib import Path
+from typing import List, Tuple  # noqa: UP035 - TorchScript knows these
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from backend_pytorch import backend
+from core.testing import BackendConformance, Example
+
+X = np.arange(12, dtype=np.float32).reshape(4, 3)
+INDEX = np.array([[0], [2], [1], [0]], np.int64)
+PICK = """
+backend: "pytorch" max_batch_size: 8
+input [ { name: "x" data_type: TYPE_FP32 dims: [ 3 ] }, { name: "index" data_type: TYPE_INT64 dims: [ 1 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ 3 ] }, { name: "picked" data_type: TYPE_FP32 dims: [ 1 ] } ]
+"""
+TEXT = """
+backend: "pytorch" max_batch_size: 8
+input [ { name: "words" data_type: TYPE_STRING dims: [ 1 ] } ]
+output [ { name: "OUTPUT__0" data_type: TYPE_STRING dims: [ 1 ] } ]
+"""
+ANY = """
+backend: "pytorch" max_batch_size: 8
+input [ { name: "x" data_type: TYPE_INT32 dims: [ -1, -1 ] } ]
+output [ { name: "y" data_type: TYPE_INT32 dims: [ -1, -1 ] } ]
+"""
+
+
+class Pick(nn.Module):  # type: ignore[misc]  # types of torch are not read
+    """y = 2x, picked = of each row the element that index says; raises out of range."""
+
+    def forward(self, x: Tensor, index: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006
+        return x * 2, torch.gather(x, 1, index)
+
+
+class Identity(nn.Module):  # type: ignore[misc]  # types of torch are not read
+    """y = x."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+class Echo(nn.Module):  # type: ignore[misc]  # types of torch are not read
+    """The same for text."""
+
+    def forward(self, words: List[str]) -> List[str]:  # noqa: UP006
+        return words
+
+
+def script(module: nn.Module, path: Path) -> None:
+    """Save TorchScript."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch.jit is deprecated, and here to stay with its files
+        torch.jit.save(torch.jit.script(module.eval()), str(path))
+
+
+class TestTorchScript(BackendConformance):
+    supports = {"batching", "cpu", "dynamic_shape", "empty_batch", "strings"}
+
+    @pytest.fixture
+    def example(self, tmp_path: Path) -> Example:
+        script(Pick(), tmp_path / "model.pt")
+        return Example(
+            backend,
+            tmp_path,
+            inputs={"x": X, "index": INDEX},
+            expected={"y": 2 * X, "picked": np.take_along_axis(X, INDEX, 1)},
+            config=PICK,
+            failing={"x": X, "index": INDEX + 100},
+        )
+
+    @pytest.fixture
+    def strings_example(self, tmp_path: Path) -> Example:
+        script(Echo(), tmp_path / "model.pt")
+        text = np.array([[b""], ["ä€𝄞".encode()], [b"two words"], [b"a\0b"]], object)
+        return Example(
+            backend, tmp_path, inputs={"words": text}, expected={"OUTPUT__0": text}, config=TEXT
+        )
+
+    @pytest.fixture
+    def other_shapes(self, tmp_path: Path) -> list[Example]:
+        script(Identity(), tmp_path / "model.pt")
+        arrays = [np.full(shape, 5, np.int32) for shape in ((1, 2, 3), (2, 0, 1), (3, 4, 1))]
+        return [
+            Example(backend, tmp_path, inputs={"x": each}, expected={"y": each}, config=ANY)
+            for each in arrays
+        ]
+
+
+class TestModuleInPython(BackendConformance):
+    supports = {"batching", "cpu", "empty_batch"}
+
+    @pytest.fixture
+    def example(self, tmp_path: Path) -> Example:
+        (tmp_path / "model.py").write_text(
+            "import torch\n\n"
+            "class Pick(torch.nn.Module):\n"
+            "    def forward(self, x, index):\n"
+            "        return x * 2, torch.gather(x, 1, index)\n"
+        )
+        return Example(
+            backend,
+            tmp_path,
+            inputs={"x": X, "index": INDEX},
+            expected={"y": 2 * X, "picked": np.take_along_axis(X, INDEX, 1)},
+            config='runtime: "model.py" ' + PICK,
+            failing={"x": X, "index": INDEX + 100},
+        )
