@@ -158,6 +158,8 @@ def test_tensorrt_has_all_that_is_asked_of_it(lean, file):
 def test_tensorrt_has_all_of_its_modules_names(lean):
     names = set()
     for path in FOLDER.glob("*.py"):
+        if path.name == "conformance.py":  # it builds an engine, which the lean runtime cannot
+            continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) in (
                 "trt",
