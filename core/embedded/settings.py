@@ -52,11 +52,17 @@ def _value(flag: Flag, value: Any) -> Any:
             return _merged(flag, value)
         if not flag.form.metavar or isinstance(flag.default, bool):
             return _truth(flag, value)
+        if isinstance(flag.default, tuple) and _are_names(value):
+            value = ",".join(value) or "none"
         if isinstance(value, bool) or not isinstance(value, int | float | str | os.PathLike):
             raise _wrong(flag, value)
         return flag.form.read(flag.name, str(value))
     except UsageError as error:
         raise invalid(f"option '{flag.field}': {error}") from None
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
 
 
 def _listed(value: Any) -> Iterable[Any]:

@@ -4,6 +4,7 @@ import base64
 import datetime
 import hmac
 import json
+import sys
 
 import jwt
 import pytest
@@ -241,3 +242,14 @@ def test_an_algorithm_that_is_none_is_refused(path):
 def test_an_api_key_may_be_a_token_of_the_issuer_too(open_gate, key):
     token = key.token(roles=["read"])
     assert open_gate().identify(Credentials.of([], [token])).roles == {"read"}
+
+
+def test_without_pyjwt_the_start_says_what_to_install(path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jwt", None)
+    monkeypatch.delitem(sys.modules, "core.access.jwt", raising=False)
+
+    with pytest.raises(
+        CoreError, match=r"--auth-jwks needs PyJWT .*pip install core\[jwt\]"
+    ) as error:
+        Gate(options(path))
+    assert error.value.kind is Kind.UNAVAILABLE

@@ -129,6 +129,17 @@ def test_a_server_in_a_program_knows_the_profile():
     assert (options.http_address, options.allow_remote_settings) == ("127.0.0.1", False)
 
 
+def test_a_program_names_what_is_open_as_a_list():
+    from core.embedded.settings import options_of
+
+    assert options_of({"auth_open": ["health", "metrics"]}).auth_open == ("health", "metrics")
+    assert options_of({"auth_open": []}).auth_open == ()
+    with pytest.raises(CoreError, match="'nothing' is none of health, metadata"):
+        options_of({"auth_open": ["nothing"]})
+    with pytest.raises(CoreError, match="option 'auth_open' takes"):
+        options_of({"auth_open": [1]})
+
+
 def test_every_change_is_in_the_table_of_the_page():
     rows = re.findall(r"^\| (`--.*?) \|", PAGE.read_text(), re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`--([\w-]+)`", row)}
