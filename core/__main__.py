@@ -4,6 +4,7 @@
                                                          of them can be imported, else 1
     python -m core config MODEL_DIR [--json]             the completed config.pbtxt of a model
     python -m core explain MODEL_DIR                     what its requests go through
+    python -m core token NAME --role infer [--file FILE] a new token, and its line for --auth-tokens
 
 `config` and `explain` import the model's backend and load nothing; 1 if a load would fail before that.
 `python -m core.serve` is the server.
@@ -32,6 +33,11 @@ def main(arguments: Sequence[str] = ()) -> int:
     if not arguments:
         return _installed()
     wanted = _parser().parse_args(arguments)
+    if wanted.command == "token":
+        # Imported here, as below.
+        from core.access.issue import issue
+
+        return issue(wanted)
     options = Options.defaults(
         backend_directory=wanted.backend_directory,
         disable_auto_complete_config=wanted.disable_auto_complete_config,
@@ -80,7 +86,24 @@ def _parser() -> argparse.ArgumentParser:
         )
         if name == "config":
             command.add_argument("--json", action="store_true", help="as the protocol shows it")
+    _add_token(commands)
     return parser
+
+
+def _add_token(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "make a token, and its line for --auth-tokens"
+    command = commands.add_parser("token", help=text, description=text)
+    command.add_argument("name", metavar="NAME", help="who gets it")
+    command.add_argument(
+        "--role",
+        action="append",
+        required=True,
+        help="infer, read or manage; may be given several times",
+    )
+    command.add_argument("--file", type=Path, help="append the line to it; else it is printed")
+    command.add_argument("--rate", type=float, default=0.0, help="requests a second")
+    command.add_argument("--burst", type=float, default=0.0, help="requests at once after a pause")
+    command.add_argument("--concurrent", type=int, default=0, help="requests in flight")
 
 
 def _installed() -> int:

@@ -1,7 +1,8 @@
-"""Errors that cross rooms: one type, eight kinds.
+"""Errors that cross rooms: one type, a few kinds.
 
 A frontend maps a kind to its own status in one table; nothing in core knows HTTP or gRPC.
-The kinds are those of Triton's TRITONSERVER_Error_Code, so that a model's `TritonError` keeps its code.
+The kinds to 7 are those of Triton's TRITONSERVER_Error_Code, so that a model's `TritonError` keeps its
+code; those behind say that a caller may not.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ class Kind(enum.Enum):
     UNSUPPORTED = 5
     ALREADY_EXISTS = 6
     CANCELLED = 7
+    UNAUTHENTICATED = 8
+    FORBIDDEN = 9
+    EXHAUSTED = 10
 
     @property
     def title(self) -> str:
@@ -58,6 +62,25 @@ class DeadlineExceeded(CoreError):
         super().__init__(Kind.CANCELLED, "Deadline Exceeded")
 
 
+class Unauthenticated(CoreError):
+    """Nobody knows who calls.
+
+    shown   whether the caller has shown something, which is not good
+    """
+
+    def __init__(self, message: str, *, shown: bool):
+        super().__init__(Kind.UNAUTHENTICATED, message)
+        self.shown = shown
+
+
+class Exhausted(CoreError):
+    """A caller has done as much as it may; in `retry_after_s` seconds it may do more."""
+
+    def __init__(self, message: str, retry_after_s: float):
+        super().__init__(Kind.EXHAUSTED, message)
+        self.retry_after_s = retry_after_s
+
+
 def invalid(message: str) -> CoreError:
     return CoreError(Kind.INVALID, message)
 
@@ -72,6 +95,10 @@ def unavailable(message: str) -> CoreError:
 
 def unsupported(message: str) -> CoreError:
     return CoreError(Kind.UNSUPPORTED, message)
+
+
+def forbidden(message: str) -> CoreError:
+    return CoreError(Kind.FORBIDDEN, message)
 
 
 def internal(message: str) -> CoreError:

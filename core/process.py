@@ -26,7 +26,7 @@ from core.errors import CoreError
 from core.fleet.member import Member
 from core.fleet.process import Settings
 from core.frontend import Frontend
-from core.options import Options, check_server, parse
+from core.options import Options, check_server, parse, reads_again
 from core.server import Server
 from core.telemetry import log, tables
 
@@ -77,6 +77,7 @@ async def serve(
         check_server(options)
         plugins.load_hooks()
         server = Server(options, member=member)
+        _read_again_on_signal(server)
         plugins.ask("core_server_starting", server=server)
     except CoreError as error:
         return _creation_failed(error, member)
@@ -188,6 +189,15 @@ def _end_on_signals(member: Member | None) -> asyncio.Event:
     for each in signals:
         loop.add_signal_handler(each, received, int(each))
     return end
+
+
+def _read_again_on_signal(server: Server) -> None:
+    """Read certificates, tokens and keys again on SIGHUP; without any, SIGHUP ends the process as ever."""
+    if reads_again(server.options):
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, server.files.look, True)
+    # Blocked by who started a worker: what came before is handled now.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
 
 
 def _leave_at_once(text: str) -> NoReturn:

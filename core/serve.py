@@ -42,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     log.configure(options)
     _say_what_is_idle(options)
+    for text in options.hardened:
+        logger.info("--secure: %s", text)
     # Imported here: who supervises has no use for what serves, numpy to begin with.
     if options.workers > 1:
         from core.fleet.supervisor import supervise

@@ -14,11 +14,12 @@ from typing import Any
 
 import core
 from core import config as configuration
+from core.access import Gate
 from core.backend import Backend
 from core.caches import open_cache
 from core.config import ModelConfig, Signature
 from core.devices import gpus
-from core.errors import invalid, unavailable
+from core.errors import invalid, unavailable, unsupported
 from core.fleet.everywhere import Everywhere
 from core.fleet.management import Management
 from core.fleet.member import Member
@@ -34,6 +35,7 @@ from core.request import NEWEST, InferenceRequest
 from core.response import Reply
 from core.telemetry import log, metrics
 from core.telemetry.tracing import Tracer
+from core.watched import WatchedFiles
 
 EXTENSIONS = (
     "classification",
@@ -69,6 +71,8 @@ class Server:
     management           what clients ask about the whole server; what is below is of this process
     shared_memory        regions that clients have registered, for inputs and outputs of requests
     cuda_shared_memory   the same of GPUs: there are none
+    access               who may call, which frontends ask before anything else; None: anybody may
+    files                that are read again when they change: certificates of frontends, tokens, keys
     tracing              traces requests; frontends look at `tracing.on`
     """
 
@@ -93,6 +97,10 @@ class Server:
         )
         self.shared_memory = SharedMemoryRegions(options.allow_client_shm)
         self.cuda_shared_memory = CudaRegions(self.shared_memory)
+        self.files = WatchedFiles(options.reload_secs)
+        self.access = Gate.of(options)
+        if self.access is not None:
+            self.access.watch(self.files)
         self.tracing = Tracer(options, suffix=f".worker-{member.number}" if member else "")
         self._manager = ModelManager(
             options,
@@ -125,6 +133,7 @@ class Server:
         try:
             return await self._manager.stop(timeout_s)
         finally:
+            self.files.close()
             self.shared_memory.close()
             if self.cache is not None:
                 await self.cache.close()
@@ -251,6 +260,7 @@ class Server:
 
     def change_log_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
         """Change some of them, None for no change; returns all. Raises CoreError and changes nothing."""
+        self._refuse_remote(changes)
         return log.change(changes)
 
     # traces ----------------------------------------------------------------
@@ -265,6 +275,7 @@ class Server:
 
     def change_trace_settings(self, changes: dict[str, Any], model: str = "") -> dict[str, Any]:
         """Change some of them, None clears one; returns all. Raises CoreError and changes nothing."""
+        self._refuse_remote(changes)
         self._refuse_untraced(model)
         return self.tracing.change(changes, model)
 
@@ -274,6 +285,13 @@ class Server:
             each.name == model and each.state == "READY" for each in self.versions()
         ):
             raise invalid(f"Request for unknown model : {model}")
+
+    def _refuse_remote(self, changes: Mapping[str, Any]) -> None:
+        """Raises CoreError(UNSUPPORTED) for changes that --allow-remote-settings keeps from clients."""
+        if changes and not self.options.allow_remote_settings:
+            raise unsupported(
+                "changing settings is turned off; start the server with --allow-remote-settings=true"
+            )
 
     # model repository -------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""TLS of a frontend: its certificates, and how asyncio listens with them."""
+"""TLS of a frontend: its certificates, how asyncio listens with them, and that it takes newer ones."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import invalid
+from core.options import Options
+from core.watched import WatchedFiles
 
 # How long a client may take to say that it has heard the end of a connection (RFC 8446, 6.1). The data
 # was sent before, so nothing is lost with those who never say it, and the server's end does not wait.
@@ -32,6 +34,16 @@ class Certificates:
     key: str
     root: str
     mutual: bool
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that there are; what was made from them is made anew when one of them changes."""
+        return tuple(path for path in (self.certificate, self.key, self.root) if path)
+
+    @property
+    def what(self) -> str:
+        """They, for the log."""
+        return f"certificates of {self.frontend}"
 
     def context(self, protocol: str) -> ssl.SSLContext:
         """The files, read and checked, for a server that speaks `protocol` (a name of ALPN).
@@ -77,14 +89,57 @@ class Certificates:
             ) from None
 
 
-def listening(certificates: Certificates | None, protocol: str) -> dict[str, Any]:
+def certificates_of_http(options: Options) -> Certificates:
+    """Those that HTTP has, and the port of metrics."""
+    return Certificates(
+        "http",
+        certificate=options.http_server_cert,
+        key=options.http_server_key,
+        root=options.http_root_cert,
+        mutual=options.http_use_ssl_mutual,
+    )
+
+
+class RenewableContext(ssl.SSLContext):
+    """A context that takes each new connection to the newest one. Connections that are there stay.
+
+    A whole context in the place of the older one, and not other files in the same: of certificates
+    that were taken away from the root none is trusted any more, and no session that began with them
+    is taken up again.
+    """
+
+    newest: ssl.SSLContext
+
+    @classmethod
+    def of(cls, certificates: Certificates, protocol: str) -> RenewableContext:
+        """Raises as Certificates.context."""
+        found = cls(ssl.PROTOCOL_TLS_SERVER)
+        found.newest = certificates.context(protocol)
+        return found
+
+    def wrap_bio(self, *arguments: Any, **named: Any) -> ssl.SSLObject:
+        """What asyncio and uvloop begin a connection with."""
+        return self.newest.wrap_bio(*arguments, **named)
+
+
+def listening(
+    certificates: Certificates | None, protocol: str, files: WatchedFiles
+) -> dict[str, Any]:
     """What the running loop's create_server is given to listen with these; nothing without any.
 
+    files   watches theirs: new connections get what is in them then
     Raises as Certificates.context.
     """
     if certificates is None:
         return {}
-    found: dict[str, Any] = {"ssl": certificates.context(protocol)}
+    given = certificates
+    context = RenewableContext.of(given, protocol)
+
+    def renew() -> None:
+        context.newest = given.context(protocol)
+
+    files.add(given.what, given.paths, renew)
+    found: dict[str, Any] = {"ssl": context}
     # asyncio's own loop of Python 3.10 does not wait for a goodbye; uvloop's does, with any Python.
     own = isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop)
     if sys.version_info >= (3, 11) or not own:

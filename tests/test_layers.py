@@ -15,7 +15,7 @@ LONGEST = 450
 # core's inner order, from the bottom. A room may import those above it in this list, and its own.
 ROOMS = (
     ("core.cmake", "core.devices", "core.errors", "core.hookspecs"),
-    ("core.host_policy",),
+    ("core.host_policy", "core.watched"),
     ("core.native",),
     ("core.dtypes",),
     ("core.dlpack",),
@@ -32,7 +32,7 @@ ROOMS = (
     ("core.device_batch", "core.completion"),
     ("core",),
     ("core.options",),
-    ("core.plugins", "core.telemetry", "core.repository"),
+    ("core.access", "core.plugins", "core.telemetry", "core.repository"),
     ("core.caches",),
     ("core.fleet",),
     ("core.pipeline",),
@@ -49,6 +49,7 @@ OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson", "cython"}
 # authors' tests, one for a cache.
 TOOLS = {
     "core.config.compile": {"grpc_tools"},
+    "core.access.jwt": {"jwt"},
     "core.caches.redis": {"redis"},
     "core.telemetry.tracing.otlp": {"opentelemetry"},
     "core.testing": {"pytest"},
@@ -164,8 +165,8 @@ def test_a_frontend_imports_no_other_frontend():
         for module in set(SOURCES) - set(CORE)
         for name in GRAPH[module]
         if name.startswith("frontends.")
-        # how aiohttp is imported, and how any frontend listens over TLS
-        and owner(name) not in (owner(module), "aiohttp_web", "tls")
+        # how aiohttp is imported, how any frontend listens over TLS, and how callers are known
+        and owner(name) not in (owner(module), "access", "aiohttp_web", "tls")
     }
 
     assert across == set()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from core.errors import CoreError, invalid
-from core.options import FLAGS, Flag, Options, UsageError, check_server
+from core.options import FLAGS, Flag, Options, UsageError, check_server, harden
 
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _MODELS = ("model_repository", "load_model")  # a path or a name, or several
@@ -25,7 +25,7 @@ def options_of(settings: Mapping[str, Any]) -> Options:
     option cannot have, and for options from which no server can be made.
     """
     values = {name: _value(_flag(name), value) for name, value in settings.items()}
-    options = Options(**values)
+    options = Options(**harden(values))
     if options.workers != 1:
         raise invalid(
             f"workers={options.workers} is for core-serve: a server in this process is one process"
@@ -52,11 +52,17 @@ def _value(flag: Flag, value: Any) -> Any:
             return _merged(flag, value)
         if not flag.form.metavar or isinstance(flag.default, bool):
             return _truth(flag, value)
+        if isinstance(flag.default, tuple) and _are_names(value):
+            value = ",".join(value) or "none"
         if isinstance(value, bool) or not isinstance(value, int | float | str | os.PathLike):
             raise _wrong(flag, value)
         return flag.form.read(flag.name, str(value))
     except UsageError as error:
         raise invalid(f"option '{flag.field}': {error}") from None
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
 
 
 def _listed(value: Any) -> Iterable[Any]:

@@ -112,6 +112,11 @@ class WorkerProcess:
         except ValueError:  # a real-time signal
             return f"was ended by signal {-status}"
 
+    def read_again(self) -> None:
+        """Let it read certificates, tokens and keys again."""
+        if self._popen.poll() is None:
+            self._popen.send_signal(signal.SIGHUP)
+
     def kill(self) -> None:
         """End it at once."""
         if self._popen.poll() is None:
@@ -136,7 +141,8 @@ async def start_worker(
         settings = Settings(theirs.fileno(), number, operation, replacement, dict(ports))
         program = _PROGRAM.format(path=sys.path, settings=settings.text())
         # ^C reaches every process of a terminal: blocked until the worker ignores it (core/process.py).
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        # SIGHUP may come before the worker knows what to do with it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGHUP])
         try:
             popen = subprocess.Popen(
                 [sys.executable, "-c", program, *arguments],

@@ -25,7 +25,7 @@ from core.fleet.operation import Operation
 from core.fleet.ports import Ports
 from core.fleet.process import WorkerProcess, start_worker
 from core.fleet.relay import Relay
-from core.options import Options, check_server
+from core.options import Options, check_server, reads_again
 from core.options.checks import check_workers, not_shared
 
 logger = logging.getLogger("core")
@@ -175,6 +175,12 @@ class Supervisor:
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(each, received, int(each))
         loop.add_signal_handler(signal.SIGCHLD, self._look)
+        if reads_again(self._options):
+            loop.add_signal_handler(signal.SIGHUP, self._read_again)
+
+    def _read_again(self) -> None:
+        for worker in self._workers.values():
+            worker.read_again()
 
     # workers that end --------------------------------------------------------
 

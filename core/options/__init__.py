@@ -6,8 +6,9 @@
 """
 
 from core.options.added import AddedFlags, defaults_of
-from core.options.checks import check_server
+from core.options.checks import check_server, reads_again
 from core.options.command_line import HelpWanted, parse
+from core.options.secure import harden
 from core.options.table import FLAGS, Flag, Options, idle_flags
 from core.options.usage import usage
 from core.options.values import UsageError
@@ -21,7 +22,9 @@ __all__ = [
     "UsageError",
     "check_server",
     "defaults_of",
+    "harden",
     "idle_flags",
     "parse",
+    "reads_again",
     "usage",
 ]

@@ -8,6 +8,7 @@ from itertools import combinations
 
 from core.errors import invalid
 from core.host_policy import HostPolicies
+from core.options.secure import check_secure
 from core.options.table import Options
 from core.options.values import UsageError
 
@@ -48,6 +49,11 @@ def check_server(options: Options, *, without_models: bool = False) -> None:
         raise invalid(
             "found multiple cache configurations, but only a single cache is currently supported"
         )
+    check_secure(options)
+    if options.metrics_use_ssl and not (options.http_server_cert and options.http_server_key):
+        raise invalid(
+            "--metrics-use-ssl needs the certificate of --http-server-cert and --http-server-key"
+        )
     HostPolicies(options.host_policy)  # raises for what this machine cannot follow
 
 
@@ -60,6 +66,19 @@ def check_workers(options: Options) -> None:
             f"--workers={options.workers} cannot share --grpc-address={options.grpc_address}: "
             "only one process can listen at a Unix domain socket"
         )
+
+
+def reads_again(options: Options) -> bool:
+    """Whether there are files that SIGHUP makes the server read again."""
+    return bool(
+        options.auth_tokens
+        or options.auth_jwks
+        or options.http_use_ssl
+        or options.http_use_ssl_mutual
+        or options.grpc_use_ssl
+        or options.grpc_use_ssl_mutual
+        or options.metrics_use_ssl
+    )
 
 
 def not_shared(options: Options, gpus: Sequence[int] = ()) -> list[str]:
@@ -75,6 +94,11 @@ def not_shared(options: Options, gpus: Sequence[int] = ()) -> list[str]:
         )
     if options.rate_limit != "off":
         found.append(f"--rate-limit: with {several} each worker has all resources for itself")
+    if options.limit_rate or options.limit_concurrency or options.auth_tokens:
+        found.append(
+            f"--limit-rate, --limit-concurrency, --auth-tokens: with {several} each worker counts its "
+            "own requests, so a caller may do up to that many times as much as its limits say"
+        )
     if any(key == "file" for key, _ in options.trace_config.get("triton", [])):
         found.append(
             f"--trace-config: with {several} each worker writes a file of its own, <file>.worker-1 "

@@ -10,6 +10,7 @@ from typing import Any
 from core.options.added import defaults_of
 from core.options.checks import check_together
 from core.options.deprecated import ALIASES, DEPRECATED, replacement
+from core.options.secure import harden
 from core.options.table import FLAGS, Flag, Options
 from core.options.values import UsageError
 
@@ -47,7 +48,7 @@ def parse(
         new = flag.form.read(name, text)
         found = theirs if name in of_plugins else values
         found[flag.field] = flag.form.merge(found.get(flag.field, flag.default), new)
-    options = Options(**values, added=theirs)
+    options = Options(**harden(values), added=theirs)
     check_together(options)
     return options
 

@@ -16,13 +16,16 @@ from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
 from core.options.values import (
+    AMOUNT,
     BOOL,
     FLOAT,
+    LISTED,
     NAMES,
     PATTERN,
     PORT,
     PORT_RANGE,
     RESOURCES,
+    RESTRICTED_CATEGORIES,
     SETTING,
     STRING,
     SWITCH,
@@ -31,11 +34,13 @@ from core.options.values import (
     Form,
     choice,
     device_pair,
+    grouped,
     integer,
     read_float,
     read_int,
     restricted,
     settings,
+    some_of,
 )
 
 
@@ -69,6 +74,7 @@ _agent = _group("Repository Agent")
 _cache = _group("Response Cache")
 _rate = _group("Rate Limiter")
 _memory = _group("Memory/Device Management")
+_security = _group("Security")
 
 _ONE_LOOP = "one event loop serves all connections"
 _NO_SAGEMAKER = "there is no SageMaker frontend"
@@ -79,7 +85,8 @@ _NO_VERTEX = "there is no Vertex AI frontend"
 class Options:
     """All settings of one server. Not changed after the start.
 
-    added   values of the flags that plugins have added, by name with underscores
+    added      values of the flags that plugins have added, by name with underscores
+    hardened   what --secure has done, for the log
     """
 
     # fmt: off
@@ -148,7 +155,7 @@ class Options:
     http_server_key: str = _http(STRING, "", "PEM file with the server's key.")
     http_root_cert: str = _http(STRING, "",
         "PEM file with the certificates that clients' certificates are checked against.")
-    http_restricted_api: dict[str, tuple[str, str]] = _http(restricted("api"), {},
+    http_restricted_api: dict[str, tuple[str, str]] = _http(restricted("api", "metrics"), {},
         "Kinds of requests that need a header: <key> must come with <value>.")
 
     allow_grpc: bool = _grpc(BOOL, True, "Whether gRPC is served.")
@@ -223,6 +230,8 @@ class Options:
     metrics_port: int = _metrics(PORT, 8002, "Port of metrics.")
     metrics_interval_ms: float = _metrics(FLOAT, 2000.0,
         "Shortest time in milliseconds between two looks at CPU and memory.")
+    metrics_use_ssl: bool = _metrics(BOOL, False,
+        "Whether metrics are served over TLS, with the certificates that HTTP has.")
     metrics_config: dict[str, str] = _metrics(SETTING, {},
         "Setting of the metrics, such as counter_latencies=false.")
 
@@ -266,7 +275,43 @@ class Options:
     allow_client_shm: bool = _memory(BOOL, False,
         "Whether clients may register shared memory. For clients that are trusted: one that makes its "
         "memory smaller while a request uses it ends the server.")
+
+    secure: bool = _security(SWITCH, False,
+        "Serve only callers that are known, nothing that changes the server, and no other machine without "
+        "TLS, unless other flags say so; docs/security.md has the table.")
+    secure_without_tls: bool = _security(SWITCH, False,
+        "With --secure, serve other machines without TLS, for a proxy that has it.")
+    auth_tokens: str = _security(STRING, "",
+        "File with the hashes of tokens, and who has them; python -m core token makes its lines.")
+    auth_jwks: str = _security(STRING, "",
+        "File with the public keys (a JWK set) of who issues JWT. Needs core[jwt].")
+    auth_jwt_issuer: str = _security(STRING, "", "What the claim iss of a JWT must be.")
+    auth_jwt_audience: str = _security(STRING, "", "What the claim aud of a JWT must have.")
+    auth_jwt_algorithms: tuple[str, ...] = _security(LISTED, ("RS256", "PS256", "ES256", "EdDSA"),
+        "Algorithms that the signature of a JWT may have, with commas between.")
+    auth_jwt_leeway_secs: int = _security(integer(0, 3600), 30,
+        "Seconds that the clock of who issues JWT may differ.")
+    auth_jwt_roles_claim: str = _security(STRING, "roles",
+        "Claim of a JWT with the caller's roles, such as scope or realm_access.roles.")
+    auth_jwt_role: dict[str, tuple[str, ...]] = _security(
+        grouped(("infer", "read", "manage")), {},
+        "Value in that claim which stands for a role; without any, values are the roles.")
+    auth_open: tuple[str, ...] = _security(some_of((*RESTRICTED_CATEGORIES, "metrics")), ("health",),
+        "Kinds of requests that need no token, with commas between; none for no kind.")
+    limit_rate: float = _security(AMOUNT, 0.0,
+        "Requests a second that a caller may send; 0 for any number. Callers of --auth-tokens may have "
+        "limits of their own; who shows no token is known by its address.")
+    limit_burst: float = _security(AMOUNT, 0.0,
+        "Requests that a caller may send at once after a pause; 0 for those of one second.")
+    limit_concurrency: int = _security(integer(), 0,
+        "Requests of a caller that may be in flight; 0 for any number.")
+    allow_remote_settings: bool = _security(BOOL, True,
+        "Whether clients may change settings of log and traces.")
+    reload_secs: float = _security(AMOUNT, 10.0,
+        "Seconds between two looks at certificates, tokens and keys, which are read again when they have "
+        "changed; 0 to read them again on SIGHUP only.")
     # fmt: on
+    hardened: tuple[str, ...] = ()
     added: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -41,6 +41,8 @@ def repeats(flag: Flag) -> str:
 
 def shown(value: object) -> str:
     """A default as a person would type it."""
+    if isinstance(value, tuple):
+        return ",".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -98,10 +98,18 @@ def _read_pattern(flag: str, text: str) -> str:
     return text
 
 
+def _read_amount(flag: str, text: str) -> float:
+    value = read_float(flag, text)
+    if not 0.0 <= value < 1e9:
+        raise _bad(flag, f"Invalid option value. Got {text}, the value must be from 0 to 1e9")
+    return value
+
+
 STRING = Form("<string>", lambda flag, text: text)
 BOOL = Form("<boolean>", read_bool)
 SWITCH = Form("", lambda flag, text: True)
 FLOAT = Form("<float>", read_float)
+AMOUNT = Form("<float>", _read_amount)
 VERBOSITY = Form("<integer>", _read_verbosity)
 PATTERN = Form("<string>", _read_pattern)
 
@@ -143,6 +151,32 @@ def _read_range(flag: str, text: str) -> tuple[int, int]:
 
 
 PORT_RANGE = Form("<integer>-<integer>", _read_range)
+
+
+def _read_listed(flag: str, text: str) -> tuple[str, ...]:
+    found = tuple(text.split(","))
+    if not all(found):
+        raise _bad(flag, f"--{flag} option format is '<name>[,<name>]'. Got {text}")
+    return found
+
+
+LISTED = Form("<name>[,<name>]", _read_listed)
+
+
+def some_of(allowed: tuple[str, ...]) -> Form:
+    """Some of these words, with commas between; `none` alone for no word."""
+
+    def read(flag: str, text: str) -> tuple[str, ...]:
+        found = () if text == "none" else _read_listed(flag, text)
+        for name in found:
+            if name not in allowed:
+                raise _bad(
+                    flag,
+                    f"invalid argument for --{flag}: '{name}' is none of {', '.join(allowed)}",
+                )
+        return found
+
+    return Form("<name>[,<name>]", read)
 
 
 # Values that add up ---------------------------------------------------------------
@@ -268,8 +302,32 @@ def _read_resource(flag: str, text: str) -> tuple[str, int, int]:
 RESOURCES = Form("<name>:<count>[:<device>]", _read_resource, _nested)
 
 
-def restricted(what: str) -> Form:
-    """`<categories>:<header>=<value>`: {category: (header, value)}; each category once."""
+def grouped(owners: tuple[str, ...]) -> Form:
+    """`<owner>=<value>`: {owner: values}, for these owners."""
+
+    def read(flag: str, text: str) -> tuple[str, str]:
+        owner, equals, value = text.partition("=")
+        if owner not in owners or not equals or not value:
+            raise _bad(
+                flag,
+                f"--{flag} option format is <name>=<value>, the name one of {', '.join(owners)}. "
+                f"Got {text}",
+            )
+        return owner, value
+
+    def merge(so_far: dict[str, Any], new: tuple[str, str]) -> dict[str, Any]:
+        owner, value = new
+        return {**so_far, owner: (*so_far.get(owner, ()), value)}
+
+    return Form("<name>=<value>", read, merge)
+
+
+def restricted(what: str, *more: str) -> Form:
+    """`<categories>:<header>=<value>`: {category: (header, value)}; each category once.
+
+    more   categories beside those that all protocols have
+    """
+    categories = (*RESTRICTED_CATEGORIES, *more)
 
     def read(flag: str, text: str) -> dict[str, tuple[str, str]]:
         names, _, setting = text.partition(":")
@@ -280,11 +338,10 @@ def restricted(what: str) -> Form:
             )
         found: dict[str, tuple[str, str]] = {}
         for name in names.split(","):
-            if name not in RESTRICTED_CATEGORIES:
+            if name not in categories:
                 raise _bad(
                     flag,
-                    f"unknown restricted {what} '{name}'; it is none of "
-                    f"{', '.join(RESTRICTED_CATEGORIES)}",
+                    f"unknown restricted {what} '{name}'; it is none of {', '.join(categories)}",
                 )
             found[name] = (header, value)
         return found

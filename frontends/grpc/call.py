@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import cython
 
@@ -14,6 +14,7 @@ class Source(Protocol):
     """Where the metadata of a call is until somebody asks for it."""
 
     def metadata(self) -> Metadata: ...
+    def peer(self) -> str: ...
 
 
 @cython.freelist(32)
@@ -24,21 +25,26 @@ class Call:
     metadata      pairs as the client sent them; keys in lower case, those that end in -bin have bytes
     deadline_ns   time.monotonic_ns() after which the client waits no more; 0 for none
     cancelled     whether the client is gone, or its deadline has passed
+    source        the engine's own object for the call, which knows where it comes from; None for nobody
     """
 
-    def __init__(self, metadata: Metadata = (), deadline_ns: int = 0):
-        self._metadata = metadata
-        self._source: Source | None = None
+    def __init__(self, metadata: Metadata = (), deadline_ns: int = 0, source: Any = None):
+        self._metadata: Metadata | None = metadata
+        self._source = source
         self.deadline_ns = deadline_ns
         self.cancelled = False
         self._listeners: list[Callable[[], None]] | None = None
 
     @property
     def metadata(self) -> Metadata:
-        if self._source is not None:
+        if self._metadata is None:
             self._metadata = self._source.metadata()
-            self._source = None
         return self._metadata
+
+    @property
+    def peer(self) -> str:
+        """Where it comes from, as gRPC writes it: "ipv4:127.0.0.1:40000"; "" if nobody knows."""
+        return "" if self._source is None else self._source.peer()
 
     def value(self, key: str) -> str | bytes | None:
         """The metadata `key`, the last one if it came several times; None if it did not come."""
@@ -70,7 +76,7 @@ def made_call(source: Source, deadline_ns: int) -> Call:
     """A Call whose metadata is asked for when it is needed, for who makes one for every request."""
     call: Call = Call.__new__(Call)
     call._source = source
-    call._metadata = ()
+    call._metadata = None
     call.deadline_ns = deadline_ns
     call.cancelled = False
     call._listeners = None

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from core.errors import unavailable
 from core.options import Options
+from core.watched import WatchedFiles
 from frontends.grpc.method import Method
 
 
@@ -25,8 +26,10 @@ class Engine(Protocol):
         """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
 
 
-def engine(methods: Mapping[str, Method], options: Options) -> Engine:
+def engine(methods: Mapping[str, Method], options: Options, files: WatchedFiles) -> Engine:
     """The engine that the options ask for, not started; the other one is not imported.
+
+    files   watches certificates
 
     Raises CoreError(UNAVAILABLE) for one that is asked for by name and is not there.
     """
@@ -34,7 +37,7 @@ def engine(methods: Mapping[str, Method], options: Options) -> Engine:
     if wanted != "grpcio":
         try:
             found: Engine = import_module("frontends.grpc.engine_native").NativeEngine(
-                methods, options
+                methods, options, files
             )
             return found
         except ImportError as error:
@@ -43,5 +46,6 @@ def engine(methods: Mapping[str, Method], options: Options) -> Engine:
                     f"--grpc-engine=native is not in this installation ({error}); install "
                     "libnghttp2-dev 1.50 or newer and build core again, or use --grpc-engine=grpcio"
                 ) from None
-    fallback: Engine = import_module("frontends.grpc.engine_grpcio").GrpcioEngine(methods, options)
+    grpcio = import_module("frontends.grpc.engine_grpcio")
+    fallback: Engine = grpcio.GrpcioEngine(methods, options, files)
     return fallback

@@ -18,10 +18,12 @@ import grpc.aio
 
 from core.errors import CoreError, unavailable
 from core.options import Options
+from core.watched import WatchedFiles
 from frontends.grpc import transport
 from frontends.grpc.call import Call
 from frontends.grpc.method import Method, StreamFunction, Unary, UnaryFunction
 from frontends.grpc.status import CODES, details, unforeseen
+from frontends.tls import Certificates
 
 Context = Any  # grpc.aio.ServicerContext, whose stubs lack what it inherits
 Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
@@ -32,8 +34,9 @@ _STATUS_CODES = {code.value[0]: code for code in grpc.StatusCode}
 class GrpcioEngine:
     """A grpcio server for a table of methods. Loop thread only."""
 
-    def __init__(self, methods: Mapping[str, Method], options: Options):
+    def __init__(self, methods: Mapping[str, Method], options: Options, files: WatchedFiles):
         self._options = options
+        self._files = files
         self._methods = methods
         self._server: grpc.aio.Server | None = None
 
@@ -44,7 +47,7 @@ class GrpcioEngine:
         the address is taken.
         """
         options = self._options
-        certificates = _credentials(options)
+        certificates = _credentials(options, self._files)
         address = transport.address(options)
         logging.getLogger("grpc._cython.cygrpc").addFilter(_worth_logging)
         server = grpc.aio.server(options=transport.channel_arguments(options))
@@ -70,15 +73,44 @@ class GrpcioEngine:
             await self._server.stop(grace_s)
 
 
-def _credentials(options: Options) -> grpc.ServerCredentials | None:
+class NewCertificates:
+    """What grpcio asks before each handshake: certificates that are newer than those it has.
+
+    Written on the loop's thread, asked on grpcio's.
+    """
+
+    def __init__(self, files: Certificates):
+        """Raises as Certificates.context."""
+        self._files = files
+        self._newer: grpc.ServerCertificateConfiguration | None = None
+        self.first = self._read()
+
+    def renew(self) -> None:
+        self._newer = self._read()
+
+    def __call__(self) -> grpc.ServerCertificateConfiguration | None:
+        newer, self._newer = self._newer, None
+        return newer
+
+    def _read(self) -> grpc.ServerCertificateConfiguration:
+        files = self._files
+        files.context("h2")  # says which file is bad and why; grpcio does not
+        chain = [(files.pem("server-key", files.key), files.pem("server-cert", files.certificate))]
+        root = files.pem("root-cert", files.root) if files.mutual or files.root else None
+        return grpc.ssl_server_certificate_configuration(chain, root)
+
+
+def _credentials(options: Options, watched: WatchedFiles) -> grpc.ServerCredentials | None:
     """The certificates of a TLS server, None for one without TLS; raises as Certificates.context."""
     files = transport.certificates(options)
     if files is None:
         return None
-    files.context("h2")  # says which file is bad and why; grpcio does not
-    chain = [(files.pem("server-key", files.key), files.pem("server-cert", files.certificate))]
-    root = files.pem("root-cert", files.root) if files.mutual or files.root else None
-    return grpc.ssl_server_credentials(chain, root, require_client_auth=files.mutual)
+    newer = NewCertificates(files)
+    watched.add(files.what, files.paths, newer.renew)
+    fetch: Any = newer  # its stubs do not know that there may be nothing newer
+    return grpc.dynamic_ssl_server_credentials(
+        newer.first, fetch, require_client_authentication=files.mutual
+    )
 
 
 def _worth_logging(record: logging.LogRecord) -> bool:
@@ -154,7 +186,7 @@ def _call(context: Context) -> Call:
     deadline_ns = 0
     if remaining_s is not None:
         deadline_ns = time.monotonic_ns() + int(remaining_s * 1e9)
-    return Call(context.invocation_metadata() or (), deadline_ns)
+    return Call(context.invocation_metadata() or (), deadline_ns, context)
 
 
 async def _abort(context: Context, error: CoreError) -> NoReturn:

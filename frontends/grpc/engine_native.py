@@ -13,6 +13,7 @@ from pathlib import Path
 
 from core.errors import unavailable
 from core.options import Options
+from core.watched import WatchedFiles
 from frontends.grpc import transport
 from frontends.grpc.method import Method
 from frontends.grpc.native.connection import Connection, Port
@@ -29,8 +30,9 @@ class _Protocol(Connection, asyncio.BufferedProtocol):
 class NativeEngine:
     """A server for a table of methods. Loop thread only."""
 
-    def __init__(self, methods: Mapping[str, Method], options: Options):
+    def __init__(self, methods: Mapping[str, Method], options: Options, files: WatchedFiles):
         self._options = options
+        self._files = files
         self._methods = methods
         self._port: Port | None = None
         self._listeners: list[asyncio.Server] = []
@@ -43,7 +45,7 @@ class NativeEngine:
         the address is taken.
         """
         options = self._options
-        secure = listening(transport.certificates(options), "h2")
+        secure = listening(transport.certificates(options), "h2", self._files)
         loop = asyncio.get_running_loop()
         port = Port(
             self._methods,

@@ -26,7 +26,7 @@ class GrpcFrontend:
         """Raises CoreError(UNAVAILABLE) if --grpc-engine names one that is not there."""
         self._options = server.options
         self._intake = Intake()
-        self._engine = engine(methods(server, self._intake), server.options)
+        self._engine = engine(methods(server, self._intake), server.options, server.files)
         self.port = 0
 
     @property

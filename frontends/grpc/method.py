@@ -27,6 +27,8 @@ class Unary:
 
     path       /package.Service/Method, as on the wire
     category   which --grpc-restricted-protocol it belongs to
+    changes    whether it may change the server, or a function of its request that says so; only a row of the
+               table that says otherwise is for those who may only look
     compress   whether --grpc-infer-response-compression-level is for its responses
     begin      the same as `function` without a task: `begin(request, call, done)` calls `done` once,
                on the loop, perhaps before it returns, and raises nothing; None if there is no such way
@@ -37,6 +39,7 @@ class Unary:
     function: UnaryFunction
     compress: bool = False
     begin: BeginFunction | None = None
+    changes: bool | Callable[[bytes], bool] = True
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class Stream:
     category: str
     function: StreamFunction
     compress: bool = False
+    changes: bool = True
 
 
 Method = Unary | Stream

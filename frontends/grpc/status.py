@@ -19,10 +19,12 @@ class Code(enum.IntEnum):
     INVALID_ARGUMENT = 3
     NOT_FOUND = 5
     ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
     RESOURCE_EXHAUSTED = 8
     UNIMPLEMENTED = 12
     INTERNAL = 13
     UNAVAILABLE = 14
+    UNAUTHENTICATED = 16
 
 
 CODES = {
@@ -34,6 +36,9 @@ CODES = {
     Kind.UNSUPPORTED: Code.UNIMPLEMENTED,
     Kind.ALREADY_EXISTS: Code.ALREADY_EXISTS,
     Kind.CANCELLED: Code.CANCELLED,
+    Kind.UNAUTHENTICATED: Code.UNAUTHENTICATED,
+    Kind.FORBIDDEN: Code.PERMISSION_DENIED,
+    Kind.EXHAUSTED: Code.RESOURCE_EXHAUSTED,
 }
 
 # The text of a status travels in a header. Clients take 8 KiB of headers by default and answer

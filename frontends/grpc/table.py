@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.server import Server
+from frontends.grpc.guarded import guarded
 from frontends.grpc.intake import Intake
 from frontends.grpc.method import Method, Stream, Unary
 from frontends.grpc.restricted import restricted
@@ -23,7 +24,7 @@ _HEALTH = "/grpc.health.v1.Health/"
 
 
 def methods(server: Server, intake: Intake) -> dict[str, Method]:
-    """Path → method, with the restrictions of --grpc-restricted-protocol in place."""
+    """Path → method, with the restrictions of --grpc-restricted-protocol and the server's gate in place."""
     health = HealthService(server)
     metadata = MetadataService(server)
     statistics = StatisticsService(server)
@@ -48,21 +49,25 @@ def methods(server: Server, intake: Intake) -> dict[str, Method]:
         Unary(_V2 + "ModelStatistics", "statistics", statistics.model_statistics),
         Unary(_V2 + "ModelInfer", "inference", infer.model_infer, compress=True, begin=infer.begin),
         Stream(_V2 + "ModelStreamInfer", "inference", stream.model_stream_infer, compress=True),
-        Unary(_V2 + "RepositoryIndex", "model-repository", repository.index),
+        Unary(_V2 + "RepositoryIndex", "model-repository", repository.index, changes=False),
         Unary(_V2 + "RepositoryModelLoad", "model-repository", repository.load),
         Unary(_V2 + "RepositoryModelUnload", "model-repository", repository.unload),
-        Unary(_V2 + "SystemSharedMemoryStatus", "shared-memory", system.status),
+        Unary(_V2 + "SystemSharedMemoryStatus", "shared-memory", system.status, changes=False),
         Unary(_V2 + "SystemSharedMemoryRegister", "shared-memory", system.register),
         Unary(_V2 + "SystemSharedMemoryUnregister", "shared-memory", system.unregister),
-        Unary(_V2 + "CudaSharedMemoryStatus", "shared-memory", cuda.status),
+        Unary(_V2 + "CudaSharedMemoryStatus", "shared-memory", cuda.status, changes=False),
         Unary(_V2 + "CudaSharedMemoryRegister", "shared-memory", cuda.register),
         Unary(_V2 + "CudaSharedMemoryUnregister", "shared-memory", cuda.unregister),
-        Unary(_V2 + "TraceSetting", "trace", trace.trace_setting),
-        Unary(_V2 + "LogSettings", "logging", log.log_settings),
+        Unary(_V2 + "TraceSetting", "trace", trace.trace_setting, changes=trace.changes),
+        Unary(_V2 + "LogSettings", "logging", log.log_settings, changes=log.changes),
     )
     # fmt: on
     rules = server.options.grpc_restricted_protocol
-    return {
+    found = {
         row.path: restricted(row, *rules[row.category]) if row.category in rules else row
         for row in rows
     }
+    gate = server.access
+    if gate is None:
+        return found
+    return {path: guarded(row, gate) for path, row in found.items()}

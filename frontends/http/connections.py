@@ -16,12 +16,14 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
+from core.access import Visit
 from core.server import Server
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
 from frontends.aiohttp_web import HttpVersion11, web
 from frontends.http.codec.limits import MOST_CHUNKS, too_large, too_many_chunks
 from frontends.http.errors import refusal
+from frontends.http.guard import Guard
 from frontends.http.message import Answer, Call, Parts
 from frontends.http.native.lane import Lane
 from frontends.http.native.port import Port
@@ -40,9 +42,10 @@ class Connections(web.Server):
     """Every connection of one port. A handler is cancelled when its client has gone.
 
     server   for the requests of fast lanes; None for no such lanes
+    guard    asked by the lanes before they take a request; None where they may take any
     """
 
-    def __init__(self, handler: Handler, server: Server | None = None):
+    def __init__(self, handler: Handler, server: Server | None = None, guard: Guard | None = None):
         super().__init__(
             self._handle,
             handler_cancellation=True,
@@ -60,6 +63,7 @@ class Connections(web.Server):
             self._port = Port(
                 server,
                 self._loop,
+                guard=guard,
                 guest=self._guest,
                 opened=self._opened,
                 lost=self._lost,
@@ -98,8 +102,7 @@ class Connections(web.Server):
             self._all_closed.set()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        connection = request.protocol
-        assert isinstance(connection, _Connection)
+        connection = connection_of(request)
         connection.busy = True
         try:
             return await self._handler(request)
@@ -139,14 +142,16 @@ class _Connection(web.RequestHandler):
 
     busy   it has a request without an answer
     used   time.monotonic() when its last request was over; 0.0 before
+    visit  of the request that is being answered; None for none, and where nobody is let in
     """
 
-    __slots__ = ("busy", "used")
+    __slots__ = ("busy", "used", "visit")
 
     def __init__(self, manager: Connections, **options: Any):
         super().__init__(manager, **options)
         self.busy = False
         self.used = 0.0
+        self.visit: Visit | None = None
 
     @property
     def idle(self) -> bool:
@@ -185,6 +190,13 @@ class _Connection(web.RequestHandler):
         response = response_of(refusal(status, text), request)
         response.force_close()
         return response
+
+
+def connection_of(request: web.BaseRequest) -> _Connection:
+    """The one that a request came on."""
+    connection = request.protocol
+    assert isinstance(connection, _Connection)
+    return connection
 
 
 def response_of(answer: Answer, request: web.BaseRequest) -> web.Response:

@@ -7,6 +7,7 @@ import logging
 import orjson
 
 from core.errors import CoreError, DeadlineExceeded, Kind
+from frontends.access import answer_headers
 from frontends.http.message import JSON_HEADERS, Answer
 
 logger = logging.getLogger("core")
@@ -20,6 +21,9 @@ STATUS = {
     Kind.UNSUPPORTED: 501,
     Kind.ALREADY_EXISTS: 400,
     Kind.CANCELLED: 400,
+    Kind.UNAUTHENTICATED: 401,
+    Kind.FORBIDDEN: 403,
+    Kind.EXHAUSTED: 429,
 }
 
 
@@ -30,7 +34,10 @@ def status_of(error: CoreError) -> int:
 
 def error_answer(error: CoreError) -> Answer:
     """The answer for an error of a service."""
-    return refusal(status_of(error), error.message)
+    answer = refusal(status_of(error), error.message)
+    if more := answer_headers(error):
+        answer.headers = {**answer.headers, **more}
+    return answer
 
 
 def refusal(status: int, text: str) -> Answer:

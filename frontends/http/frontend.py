@@ -20,14 +20,22 @@ from core.server import Server
 from core.tensor import Buffer
 from frontends.aiohttp_web import web
 from frontends.http.codec.limits import largest_body
-from frontends.http.connections import Connections, read_body, response_of, send, send_traced
+from frontends.http.connections import (
+    Connections,
+    connection_of,
+    read_body,
+    response_of,
+    send,
+    send_traced,
+)
 from frontends.http.errors import error_answer, refusal, unexpected
+from frontends.http.guard import Guard
 from frontends.http.message import Answer, Call
 from frontends.http.restricted import Restrictions
 from frontends.http.router import Router
 from frontends.http.services.generate import generate_stream
 from frontends.http.sockets import Conversation, asked_for, refused
-from frontends.tls import Certificates, listening
+from frontends.tls import Certificates, certificates_of_http, listening
 
 logger = logging.getLogger("core")
 
@@ -44,7 +52,9 @@ class HttpFrontend:
         self._server = server
         self._address = options.http_address
         self._most_bytes = options.http_max_input_size
-        self._router = Router(Restrictions(options.http_restricted_api))
+        restrictions = Restrictions(options.http_restricted_api)
+        self._router = Router(restrictions)
+        self._guard = Guard(server.access, restrictions)
         self._listener: asyncio.Server | None = None
         self._connections: Connections | None = None
 
@@ -64,8 +74,12 @@ class HttpFrontend:
         """Listen. Raises CoreError(UNAVAILABLE) when it cannot, CoreError(INVALID) for certificates
         that cannot be used."""
         options = self._server.options
-        connections = Connections(self._handle, self._server if self._has_lane() else None)
-        secure = listening(_certificates(options), "http/1.1")
+        connections = Connections(
+            self._handle if self._server.access is None else self._handle_guarded,
+            self._server if self._has_lane() else None,
+            self._guard if self._guards_inference() else None,
+        )
+        secure = listening(_certificates(options), "http/1.1", self._server.files)
         try:
             self._listener = await asyncio.get_running_loop().create_server(
                 connections,
@@ -86,11 +100,12 @@ class HttpFrontend:
     def _has_lane(self) -> bool:
         """Whether requests may go past aiohttp: not if their headers say more than the lane reads."""
         options = self._server.options
-        return (
-            options.http_lane == "auto"
-            and not options.http_header_forward_pattern
-            and "inference" not in options.http_restricted_api
-        )
+        return options.http_lane == "auto" and not options.http_header_forward_pattern
+
+    def _guards_inference(self) -> bool:
+        """Whether a lane has to ask before it takes a request."""
+        restricted = "inference" in self._server.options.http_restricted_api
+        return self._server.access is not None or restricted
 
     async def stop(self, timeout_s: float) -> None:
         """Refuse new connections, finish what is in flight, at most `timeout_s`, close everything."""
@@ -100,6 +115,21 @@ class HttpFrontend:
             return
         listener.close()
         await connections.drain(timeout_s)
+
+    async def _handle_guarded(self, request: web.BaseRequest) -> web.StreamResponse:
+        """The same for a server with a gate: a request is let in first, until it is answered."""
+        try:
+            visit = self._guard.enter(
+                request.method, _path(request.raw_path), request.headers, request.transport
+            )
+        except CoreError as error:
+            return response_of(error_answer(error), request)
+        connection_of(request).visit = visit
+        try:
+            return await self._handle(request)
+        finally:
+            connection_of(request).visit = None
+            visit.leave()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if asked_for(request):
@@ -144,7 +174,8 @@ class HttpFrontend:
         except CoreError as error:
             return error_answer(error)
         assert self._connections is not None
-        conversation = Conversation(self._server, request, self._most_bytes)
+        visit = connection_of(request).visit
+        conversation = Conversation(self._server, request, self._most_bytes, visit)
         return self._connections.converse(conversation, call)
 
     async def _answer(self, request: web.BaseRequest) -> Answer:
@@ -179,13 +210,7 @@ def _certificates(options: Options) -> Certificates | None:
     """What a TLS server is made with, None for one without TLS."""
     if not (options.http_use_ssl or options.http_use_ssl_mutual):
         return None
-    return Certificates(
-        "http",
-        certificate=options.http_server_cert,
-        key=options.http_server_key,
-        root=options.http_root_cert,
-        mutual=options.http_use_ssl_mutual,
-    )
+    return certificates_of_http(options)
 
 
 def _path(target: str) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
+from core.access import Demand, demand
 from core.server import Server
 from frontends.http.errors import refusal
 from frontends.http.message import Answer, Call
@@ -26,13 +27,15 @@ Service = Callable[[Server, Call], Awaitable[Answer]]
 class Route(NamedTuple):
     """One row of the table.
 
-    category   of --http-restricted-api
+    category   of --http-restricted-api, and of the roles that callers need
+    looks      whether it changes nothing, with any method; else only GET does so
     """
 
     methods: frozenset[str]
     path: re.Pattern[str]
     category: str
     service: Service
+    looks: bool = False
 
     @property
     def takes_body(self) -> bool:
@@ -44,8 +47,8 @@ class Match(NamedTuple):
     captures: Mapping[str, Any]
 
 
-def _row(methods: str, path: str, category: str, service: Service) -> Route:
-    return Route(frozenset(methods.split()), re.compile(path), category, service)
+def _row(methods: str, path: str, category: str, service: Service, *, looks: bool = False) -> Route:
+    return Route(frozenset(methods.split()), re.compile(path), category, service, looks)
 
 
 _MODEL = "/v2/models/(?P<model>[^/]+)(?:/versions/(?P<version>[0-9]+))?"
@@ -64,7 +67,7 @@ TABLE = (
     _row("GET", f"{_MODEL}/stats", "statistics", metadata.model_statistics),
     _row("POST", f"{_MODEL}/generate", "inference", generate),
     _row("POST", f"{_MODEL}/generate_stream", "inference", generate_stream),
-    _row("POST", f"{_REPOSITORY}/index", "model-repository", repository.index),
+    _row("POST", f"{_REPOSITORY}/index", "model-repository", repository.index, looks=True),
     _row(
         "POST",
         f"{_REPOSITORY}/models/(?P<model>[^/]+)/load",
@@ -83,6 +86,17 @@ TABLE = (
     _row("POST", f"{_SHARED}/register", "shared-memory", shared_memory.register),
     _row("POST", f"{_SHARED}/unregister", "shared-memory", shared_memory.unregister),
 )
+
+
+def demanded(method: str, path: str) -> Demand | None:
+    """What a request demands of its caller; None for a path that no route has.
+
+    path   without its query
+    """
+    for route in TABLE:
+        if route.path.fullmatch(path) is not None:
+            return demand(route.category, changes=not route.looks and method != "GET")
+    return None
 
 
 class Router:

@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from urllib.parse import urlsplit
 
-from core.errors import unavailable
+from core.access import Visit
+from core.errors import CoreError, unavailable
 from core.server import Server
 from frontends.aiohttp_web import WSCloseCode, web
 from frontends.http.errors import refusal
@@ -51,9 +52,16 @@ class Conversation:
     """One WebSocket. Loop thread only.
 
     request   that becomes one
+    visit     within which its messages count, None where nothing does
     """
 
-    def __init__(self, server: Server, request: web.BaseRequest, most_bytes: int):
+    def __init__(
+        self,
+        server: Server,
+        request: web.BaseRequest,
+        most_bytes: int,
+        visit: Visit | None = None,
+    ):
         self._server = server
         self._request = request
         # Not compressed: a small message of the client must not become a large one here.
@@ -61,6 +69,8 @@ class Conversation:
             heartbeat=HEARTBEAT_S, max_msg_size=most_bytes, compress=False
         )
         self._socket.headers["Server"] = "core"
+        self._visit = visit
+        self._counted = False  # whether a message has come: the first counts as the request itself
         self._running: set[asyncio.Task[None]] = set()
         self._finishing: asyncio.Task[None] | None = None
 
@@ -74,12 +84,12 @@ class Conversation:
         try:
             while (message := await socket.receive()).type is web.WSMsgType.TEXT:
                 body = message.data.encode()
-                if len(self._running) < MOST_REQUESTS:
+                if (error := self._objection()) is None:
                     task = asyncio.ensure_future(self._answer(call(body)))
                     self._running.add(task)
                     task.add_done_callback(self._over)
                 else:
-                    await socket.send_str(error_message(_TOO_MANY, body).decode())
+                    await socket.send_str(error_message(error, body).decode())
                     await socket.send_str(final_message(body).decode())
             if message.type is web.WSMsgType.BINARY:
                 await socket.close(code=WSCloseCode.UNSUPPORTED_DATA, message=b"text is expected")
@@ -91,6 +101,18 @@ class Conversation:
             if self._finishing is not None:
                 self._finishing.cancel()
         return socket
+
+    def _objection(self) -> CoreError | None:
+        """Why one more request is refused."""
+        if len(self._running) >= MOST_REQUESTS:
+            return _TOO_MANY
+        try:
+            if self._counted and self._visit is not None:
+                self._visit.again()
+        except CoreError as error:
+            return error
+        self._counted = True
+        return None
 
     def finish(self) -> None:
         """The server ends: take no more requests, and close when those in flight are over."""

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import errno
+import hmac
 import logging
+import ssl
 
-from core.errors import CoreError, unavailable
+from core.access import demand
+from core.errors import CoreError, Kind, forbidden, unavailable
 from core.server import Server
+from frontends.access import address_of, answer_headers, shown
 from frontends.aiohttp_web import web
 from frontends.metrics.text import CONTENT_TYPE, render
+from frontends.tls import certificates_of_http, listening
 
 logger = logging.getLogger("core")
 
+_METRICS = demand("metrics", changes=False)
+_STATUS = {Kind.UNAUTHENTICATED: 401, Kind.FORBIDDEN: 403, Kind.EXHAUSTED: 429}
 _SHUTDOWN_S = 1.0  # for a scraper that reads its answer slowly
 
 
@@ -22,6 +29,7 @@ class MetricsFrontend:
 
     def __init__(self, server: Server):
         self._server = server
+        self._required = server.options.http_restricted_api.get("metrics")
         self._runner: web.ServerRunner | None = None  # while it listens
 
     @property
@@ -35,15 +43,21 @@ class MetricsFrontend:
         return int(self._runner.addresses[0][1])
 
     async def start(self) -> None:
-        """Listen. Raises CoreError(UNAVAILABLE) when the socket is in use or the address is not here."""
+        """Listen. Raises CoreError(UNAVAILABLE) when the socket is in use or the address is not here,
+        CoreError(INVALID) for certificates that cannot be used."""
         host, port = self._server.options.metrics_address, self._server.options.metrics_port
-        shared = self._server.options.workers > 1 or None
+        options = self._server.options
+        shared = options.workers > 1 or None
+        secure: ssl.SSLContext | None = None
+        if options.metrics_use_ssl:
+            found = listening(certificates_of_http(options), "http/1.1", self._server.files)
+            secure = found["ssl"]
         runner = web.ServerRunner(
             web.Server(self._answer, access_log=None), shutdown_timeout=_SHUTDOWN_S
         )
         await runner.setup()
         try:
-            await web.TCPSite(runner, host, port, reuse_port=shared).start()
+            await web.TCPSite(runner, host, port, reuse_port=shared, ssl_context=secure).start()
         except OSError as error:
             await runner.cleanup()
             if error.errno == errno.EADDRINUSE:
@@ -59,6 +73,8 @@ class MetricsFrontend:
             await runner.cleanup()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        if (refused := self._refusal(request)) is not None:
+            return refused
         # Anything but GET is refused, and other paths are empty, as dashboards' probes expect.
         if request.method != "GET":
             return web.Response(
@@ -71,3 +87,23 @@ class MetricsFrontend:
             except CoreError as error:  # a worker does not answer: sums would fall
                 return web.Response(status=503, text=error.message)
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
+
+    def _refusal(self, request: web.BaseRequest) -> web.Response | None:
+        """The answer to who may not see metrics; None for who may. Every path is one of metrics."""
+        error: CoreError | None = None
+        if self._required is not None:
+            header, value = self._required
+            given = request.headers.get(header, "").encode("utf-8", "surrogateescape")
+            if not hmac.compare_digest(given, value.encode()):
+                error = forbidden(f"This API is restricted, expecting header '{header}'")
+        try:
+            if (gate := self._server.access) is not None:
+                credentials = shown(request.headers, address_of(request.transport))
+                gate.admit(credentials, _METRICS).enter().leave()
+        except CoreError as refused:
+            error = refused
+        if error is None:
+            return None
+        return web.json_response(
+            {"error": error.message}, status=_STATUS[error.kind], headers=answer_headers(error)
+        )

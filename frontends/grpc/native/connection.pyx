@@ -19,7 +19,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from frontends.grpc.call cimport Call, made_call
 from frontends.grpc.native.exchange cimport (
-    first_byte, flat, metadata_of, now_ns, set_times, wire_pieces,
+    first_byte, flat, metadata_of, now_ns, peer_of, set_times, wire_pieces,
 )
 from frontends.grpc.native.session cimport (
     DEFLATE, GZIP, IDENTITY, NEVER, OK, RESOURCE_EXHAUSTED, UNAVAILABLE,
@@ -410,11 +410,12 @@ cdef class Handle:
 
     def metadata(self):
         """The metadata of the call; none if the call is over."""
-        cdef const RequestHead* head
-        if self.connection.session == NULL:
-            return ()
-        head = self.connection.session.head(self.id)
+        head = self.connection.session.head(self.id) if self.connection.session != NULL else NULL
         return () if head == NULL else metadata_of(head)
+
+    def peer(self):
+        """Where the call comes from, as Call.peer has it."""
+        return peer_of(self.connection.transport)
 
     @property
     def request_encoding(self):

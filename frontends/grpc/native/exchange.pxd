@@ -60,6 +60,14 @@ cdef inline tuple metadata_of(const RequestHead* head):
     return tuple(pairs)
 
 
+cdef inline str peer_of(transport):
+    """The other end of a connection, as gRPC writes it."""
+    name = transport.get_extra_info("peername")
+    if not isinstance(name, tuple):  # of a Unix domain socket, whose other end has no name
+        return "unix:"
+    return f"ipv6:[{name[0]}]:{name[1]}" if ":" in name[0] else f"ipv4:{name[0]}:{name[1]}"
+
+
 cdef inline object flat(buffer):
     """`buffer` as bytes or as a memoryview of bytes."""
     if PyBytes_CheckExact(buffer):

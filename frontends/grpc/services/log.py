@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from core.errors import CoreError
 from core.server import Server
 from frontends.grpc.call import Call
 from frontends.grpc.protocol.decode import decode
@@ -17,6 +18,14 @@ class LogService:
 
     def __init__(self, server: Server):
         self._server = server
+
+    @staticmethod
+    def changes(data: bytes) -> bool:
+        """Whether a request changes something, or might: one that is none is refused later."""
+        try:
+            return bool(decode(LogSettingsRequest, data).settings)
+        except CoreError:
+            return True
 
     async def log_settings(self, data: bytes, call: Call) -> bytes:
         """All settings, after the changes of the request; one without a value changes nothing."""

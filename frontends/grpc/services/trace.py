@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from core.errors import invalid
+from core.errors import CoreError, invalid
 from core.server import Server
 from frontends.grpc.call import Call
 from frontends.grpc.protocol.decode import decode
@@ -17,6 +17,14 @@ class TraceService:
 
     def __init__(self, server: Server):
         self._server = server
+
+    @staticmethod
+    def changes(data: bytes) -> bool:
+        """Whether a request changes something, or might: one that is none is refused later."""
+        try:
+            return bool(decode(TraceSettingRequest, data).settings)
+        except CoreError:
+            return True
 
     async def trace_setting(self, data: bytes, call: Call) -> bytes:
         """All settings, of the server or of a model, after the changes of the request.

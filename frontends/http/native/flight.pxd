@@ -19,6 +19,7 @@ cdef class Flight(Listener):
     told     the head of its request
     form     of the answer, as `parse` found it
     answer   bytes, or a list of buffers; None before the end
+    visit    left with the end; None where nobody is counted
     """
 
     cdef Crew crew
@@ -29,8 +30,10 @@ cdef class Flight(Listener):
     cdef InferenceResponse response
     cdef Py_ssize_t count
     cdef object answer
+    cdef object visit
 
     cdef fail(self, error)
     cdef _respond(self)
     cdef _refuse(self, refusal)
+    cdef leave(self)
     cdef _end(self, answer)

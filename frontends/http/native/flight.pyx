@@ -99,8 +99,16 @@ cdef class Flight(Listener):
         start = f"HTTP/1.1 {status.value} {status.phrase}{fields}".encode()
         self._end(_answer(start, NO_JSON_SIZE, [refusal.body], True))
 
+    cdef leave(self):
+        """Its caller has one request fewer in flight."""
+        if self.visit is not None:
+            visit, self.visit = self.visit, None
+            visit.leave()
+
     cdef _end(self, answer):
         self.answer = answer
+        if self.visit is not None:
+            self.leave()
         # The reply holds the request and its body, which nobody needs while the answer waits its turn.
         self.reply = None
         self.response = None

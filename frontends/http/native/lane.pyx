@@ -12,12 +12,12 @@ from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyBy
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy
-from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from core.pipeline.intake cimport Door
 from core.request cimport InferenceRequest
 from core.response cimport Reply
 from frontends.http.native.flight cimport Crew, Flight
+from frontends.http.native.now cimport now_s
 from frontends.http.native.port cimport Head, Infer, More, Port, Regular, read
 from frontends.http.native.told cimport Told, parsed, told_by
 
@@ -39,13 +39,6 @@ cdef enum:
 cdef bint _CAN_GATHER = not (
     (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
 )
-
-
-cdef double _now() noexcept:
-    """time.monotonic()"""
-    cdef timespec now
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return <double>now.tv_sec + <double>now.tv_nsec * 1e-9
 
 
 @cython.final
@@ -95,7 +88,7 @@ cdef class Lane(Crew):
     def connection_made(self, transport):
         self._transport = transport
         self._is_encrypted = transport.get_extra_info("ssl_object") is not None
-        self._used = _now()
+        self._used = now_s()
         self._watch(self._port.keep_alive_s)
         self._port.opened(self, transport)
 
@@ -106,8 +99,11 @@ cdef class Lane(Crew):
         self._first = self._last = None
         self._flights = 0
         self._timer.cancel()
+        if self._told is not None:
+            self._told.leave()
         while flight is not None:
             after, flight.next, flight.crew = flight.next, None, None
+            flight.leave()
             if flight.reply is not None:
                 flight.reply.cancel()
             flight = after
@@ -169,14 +165,13 @@ cdef class Lane(Crew):
                 elif self._writing_paused or self._flights == MOST_FLIGHTS:
                     self._going_on = FEWER_FLIGHTS
                     break
-                elif self._is_told(start + at, size - at) and self._port.takes(&self._told.head):
+                elif self._takes_told(start + at, size - at):
                     at = self._begin(data, at + <Py_ssize_t>self._told.head.size)
                 else:
                     head = read(start + at, size - at)
                     if head.verdict == More:
                         break
-                    if head.verdict == Infer and self._port.takes(&head):
-                        self._told = told_by(data[at : at + <Py_ssize_t>head.size])
+                    if self._takes_new(data, at, &head):
                         at = self._begin(data, at + <Py_ssize_t>head.size)
                     elif self._flights:
                         self._going_on = 0  # the answers are in order: the guest comes after these
@@ -199,14 +194,19 @@ cdef class Lane(Crew):
         ):
             Reception(self, self._transport, self._body, self._received, self._body_size).begin()
 
-    cdef bint _is_told(self, const char* data, Py_ssize_t size) noexcept:
-        """Whether the next head is, byte for byte, the last one."""
-        if self._told is None:
+    cdef bint _takes_told(self, const char* data, Py_ssize_t size) except -1:
+        """Whether the next head is, byte for byte, the last one, and its request this lane's."""
+        cdef Told told = self._told
+        if told is None or not told.heads(data, size) or not self._port.takes(&told.head):
             return False
-        cdef Py_ssize_t head_size = PyBytes_GET_SIZE(self._told.data)
-        return size >= head_size and not memcmp(
-            data, PyBytes_AS_STRING(self._told.data), head_size
-        )
+        return self._port.guard is None or told.lets_in(self._port, self._transport)
+
+    cdef bint _takes_new(self, bytes data, Py_ssize_t at, const Head* head) except -1:
+        """Whether a request with another head is, which is told then."""
+        if head.verdict != Infer or not self._port.takes(head):
+            return False
+        self._told = told_by(data[at : at + <Py_ssize_t>head.size])
+        return self._port.guard is None or self._told.lets_in(self._port, self._transport)
 
     cdef Py_ssize_t _begin(self, bytes data, Py_ssize_t begin) except -1:
         """A request whose body is at `begin`; returns what comes behind all that is there of it."""
@@ -259,6 +259,8 @@ cdef class Lane(Crew):
         cdef Told told = self._told
         flight.crew = self
         flight.told = told
+        if told.visit is not None:
+            flight.visit, told.visit = told.visit, None
         if self._last is None:
             self._first = flight
         else:
@@ -377,7 +379,7 @@ cdef class Lane(Crew):
         cdef list ready = self._ready
         if not ready or self._transport is None:
             return
-        self._used = _now()
+        self._used = now_s()
         if len(ready) == 1:
             self._transport.write(ready.pop())
             if self._finishing:
@@ -437,7 +439,7 @@ cdef class Lane(Crew):
             return
         if self._guest is not None:
             used = max(used, self._guest.used)
-        used += limit - _now()
+        used += limit - now_s()
         if used > 0:
             self._watch(used)
         else:

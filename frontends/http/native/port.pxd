@@ -32,7 +32,7 @@ cdef extern from "head.hpp" namespace "head" nogil:
 @cython.final
 cdef class Port:
     cdef Doors doors
-    cdef object regions, tracing, loop, guest, opened, lost, most_bytes
+    cdef object regions, tracing, loop, guard, guest, opened, lost, most_bytes
     cdef int64_t most
     cdef double keep_alive_s
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+from core.access import Visit
 from core.server import Server
 from frontends.http.native.lane import Lane
 
@@ -28,9 +29,28 @@ class Guest(Protocol):
     def pause_writing(self) -> None: ...
     def resume_writing(self) -> None: ...
 
+class Ticket(Protocol):
+    """Lets in requests whose head is the same and that come on the same connection.
+
+    holds   whether it is still one
+    visit   lets one request in, until its `leave`; None for one that may not be
+    """
+
+    def holds(self) -> bool: ...
+    def visit(self) -> Visit | None: ...
+
+class Guard(Protocol):
+    """Says which requests a lane may take; what it may not, the other engine refuses.
+
+    ticket   for requests for inference with this head; None for none
+    """
+
+    def ticket(self, head: bytes, transport: asyncio.BaseTransport) -> Ticket | None: ...
+
 class Port:
     """What the lanes of one port share.
 
+    guard          asked before a lane takes a request; None where it may take any
     guest          makes the other engine's protocol for one connection, when it is first needed
     opened, lost   told of each connection when it begins and ends
     keep_alive_s   how long a connection is kept on which nothing is answered
@@ -45,4 +65,5 @@ class Port:
         opened: Callable[[Lane, asyncio.Transport], None],
         lost: Callable[[Lane], None],
         keep_alive_s: float,
+        guard: Guard | None = None,
     ) -> None: ...

@@ -8,12 +8,13 @@ cimport cython
 cdef class Port:
     """What all lanes of one port share; see port.pyi."""
 
-    def __init__(self, server, loop, *, guest, opened, lost, double keep_alive_s):
+    def __init__(self, server, loop, *, guest, opened, lost, double keep_alive_s, guard=None):
         self.doors = server.doors
         self.regions = server.shared_memory
         self.tracing = server.tracing
         self.most_bytes = self.most = server.options.http_max_input_size
         self.loop = loop
+        self.guard = guard
         self.guest = guest
         self.opened = opened
         self.lost = lost

@@ -18,6 +18,8 @@ cdef class Told:
     answer
     requests_tried, answers_tried
                 how many were read or written since one was as the one before it
+    ticket      lets in requests with this head; None where nobody has been asked, or need be
+    visit       of the request that was let in last, until its flight has it; None for none
     """
 
     cdef bytes data
@@ -28,7 +30,11 @@ cdef class Told:
     cdef RepeatedRequest request
     cdef RepeatedAnswer answer
     cdef int requests_tried, answers_tried
+    cdef object ticket, visit
 
+    cdef bint heads(self, const char* data, Py_ssize_t size) noexcept
+    cdef bint lets_in(self, Port port, transport) except -1
+    cdef leave(self)
     cdef dict headers(self)
     cdef InferenceRequest again(self, body)
     cdef keep_request(self, InferenceRequest request, body)

@@ -7,6 +7,7 @@ bytes ─► head.hpp ─► [Told] ─► parse ─► InferenceRequest
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeLatin1
+from libc.string cimport memcmp
 
 from core.pipeline.intake cimport Door
 from core.request cimport InferenceRequest
@@ -43,6 +44,27 @@ cdef Py_ssize_t _json_size(const Head* head) noexcept:
 @cython.final
 cdef class Told:
     """What the head of a request says; see told.pxd."""
+
+    cdef bint heads(self, const char* data, Py_ssize_t size) noexcept:
+        """Whether these bytes begin with the same head."""
+        cdef Py_ssize_t head_size = PyBytes_GET_SIZE(self.data)
+        return size >= head_size and not memcmp(data, PyBytes_AS_STRING(self.data), head_size)
+
+    cdef bint lets_in(self, Port port, transport) except -1:
+        """Whether the guard, which the port has, lets a request with this head in."""
+        # Heads are compared on one connection only, whose other end has shown what is in the older one.
+        if self.ticket is None or not self.ticket.holds():
+            self.ticket = port.guard.ticket(self.data, transport)
+            if self.ticket is None:
+                return False
+        self.visit = self.ticket.visit()
+        return self.visit is not None
+
+    cdef leave(self):
+        """The request that was let in will not come to its end."""
+        visit, self.visit = self.visit, None
+        if visit is not None:
+            visit.leave()
 
     cdef dict headers(self):
         """The one field that `parse` asks for, under the one name that it asks with."""

@@ -16,6 +16,7 @@ from core.options import Options
 from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
+from core.watched import WatchedFiles
 from frontends.http import HttpFrontend, sockets
 from frontends.http.sockets import MOST_REQUESTS
 
@@ -34,6 +35,8 @@ class ScriptedServer:
             http_max_input_size=MOST_BYTES,
             **options,
         )
+        self.access = None  # anybody may do anything
+        self.files = WatchedFiles(0)
         self.shared_memory = SharedMemoryRegions(False)
         self.doors = None  # only streams are asked for here
         self.tracing = Tracer(self.options)

@@ -7,13 +7,14 @@ import pytest
 
 from core.errors import CoreError, Kind
 from core.options import Options
+from core.watched import WatchedFiles
 from frontends.grpc.engine import engine
 
 NATIVE = "frontends.grpc.native.connection"
 
 
 def name(**options):
-    return type(engine({}, Options.defaults(**options))).__name__
+    return type(engine({}, Options.defaults(**options), WatchedFiles(0))).__name__
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ class DescribedServer:
     """Says what a test lets it say; keeps what it was told to do."""
 
     doors = None  # nobody asks for an inference here
+    access = None  # anybody may do anything
 
     def __init__(self):
         self.options = Options.defaults()

@@ -5,6 +5,8 @@ from types import SimpleNamespace
 import aiohttp
 import pytest
 
+from core.access import Gate
+from core.access.tokens import line_of
 from core.errors import CoreError, Kind
 from core.fleet.management import Management
 from core.options import Options
@@ -15,6 +17,7 @@ from frontends.metrics import MetricsFrontend
 def server(**options):
     found = SimpleNamespace(
         options=Options.defaults(metrics_address="127.0.0.1", metrics_port=0, **options),
+        access=None,
         metrics=lambda: [Family("nv_x", "gauge", "Help", [Sample({}, 1)])],
     )
     found.management = Management(found)
@@ -90,3 +93,48 @@ async def test_nothing_listens_after_the_end(frontend):
 
     with pytest.raises(aiohttp.ClientConnectionError):
         await ask(SimpleNamespace(port=port), "GET", "/metrics")
+
+
+async def _answers(options, path="/metrics", access=None, **headers):
+    """Status, headers and text for somebody who shows these headers."""
+    found = MetricsFrontend(server(**options))
+    found._server.access = access
+    await found.start()
+    try:
+        url = f"http://127.0.0.1:{found.port}{path}"
+        async with aiohttp.ClientSession() as client, client.get(url, headers=headers) as answer:
+            return answer.status, answer.headers, await answer.text()
+    finally:
+        await found.stop(1.0)
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/", "/anything"])
+async def test_with_a_gate_every_path_is_for_who_may_read(tmp_path, path):
+    (tmp_path / "tokens").write_text("\n".join(line_of(r, [r], r) for r in ("infer", "read")))
+    options = {"auth_tokens": str(tmp_path / "tokens")}
+    gate = Gate.of(Options.defaults(**options))
+
+    async def ask(**headers):
+        return await _answers(options, path, gate, **headers)
+
+    status, headers, text = await ask()
+    assert (status, headers["WWW-Authenticate"]) == (401, 'Bearer realm="core"')
+    assert "nv_x" not in text
+    assert (await ask(Authorization="Bearer infer"))[0] == 403
+    assert (await ask(Authorization="Bearer read"))[0] == 200
+
+
+async def test_metrics_can_be_open(tmp_path):
+    (tmp_path / "tokens").write_text(line_of("a", ["read"], "a"))
+    options = {"auth_tokens": str(tmp_path / "tokens"), "auth_open": ("metrics",)}
+    gate = Gate.of(Options.defaults(**options))
+
+    assert (await _answers(options, access=gate))[0] == 200
+
+
+async def test_metrics_can_be_restricted():
+    options = {"http_restricted_api": {"metrics": ("key", "s")}}
+
+    status, _, text = await _answers(options)
+    assert (status, text) == (403, '{"error": "This API is restricted, expecting header \'key\'"}')
+    assert (await _answers(options, key="s"))[0] == 200

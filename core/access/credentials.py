@@ -1,0 +1,58 @@
+"""Credentials: what a caller shows, in the words of `Authorization` and `x-api-key` (RFC 6750)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.errors import Unauthenticated
+
+MOST_CHARACTERS = 16 * 1024  # of a token; no issuer makes longer ones
+
+
+class Credentials:
+    """What one caller shows.
+
+    secret    a token or a key, "" for none; never in a log, never in an error
+    address   that the call comes from, without a port; whoever shows nothing is known by it
+    """
+
+    __slots__ = ("address", "secret")
+
+    def __init__(self, secret: str = "", address: str = ""):
+        self.secret = secret
+        self.address = address
+
+    def __repr__(self) -> str:
+        return f"Credentials({'a secret' if self.secret else 'no secret'}, {self.address!r})"
+
+    @classmethod
+    def of(
+        cls, authorizations: Sequence[str], keys: Sequence[str], address: str = ""
+    ) -> Credentials:
+        """From every `authorization` and every `x-api-key` of a call.
+
+        Raises Unauthenticated for what is not one of them, once, in a form that is known.
+        """
+        shown = len(authorizations) + len(keys)
+        if not shown:
+            return cls("", address)
+        if shown > 1:
+            raise Unauthenticated(
+                f"{shown} credentials were shown; expected one 'authorization' or one 'x-api-key'",
+                shown=True,
+            )
+        if keys:
+            secret = keys[0]
+        else:
+            scheme, _, secret = authorizations[0].strip().partition(" ")
+            if scheme.lower() != "bearer":
+                raise Unauthenticated(
+                    "'authorization' must be 'Bearer <token>'; it is of another scheme", shown=True
+                )
+        secret = secret.strip()
+        if not 0 < len(secret) <= MOST_CHARACTERS:
+            raise Unauthenticated(
+                f"a token has 1 to {MOST_CHARACTERS} characters, the one shown has {len(secret)}",
+                shown=True,
+            )
+        return cls(secret, address)

@@ -1,0 +1,249 @@
+"""Whether a call may be made."""
+
+import asyncio
+import os
+
+import pytest
+
+from core.access import CATEGORIES, Credentials, Gate, demand
+from core.access.limits import Limits
+from core.access.tokens import line_of
+from core.errors import CoreError, Exhausted, Kind, Unauthenticated
+from core.options import Options
+from core.watched import WatchedFiles
+
+ROLES = ("infer", "read", "manage")
+
+
+class Clock:
+    s = 1000.0
+
+    def __call__(self):
+        return self.s
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A file with a token for each role, which is its role's name."""
+    found = tmp_path / "tokens"
+    found.write_text("\n".join(line_of(f"who-{role}", [role], role) for role in ROLES))
+    return found
+
+
+@pytest.fixture
+def gate(path, clock):
+    return Gate(Options.defaults(auth_tokens=str(path)), clock=clock, now=clock)
+
+
+def may(gate, secret, category, changes=False):
+    try:
+        gate.admit(Credentials(secret, "1.2.3.4"), demand(category, changes=changes))
+    except CoreError as error:
+        return error.kind
+    return None
+
+
+def test_without_tokens_and_limits_there_is_no_gate():
+    assert Gate.of(Options.defaults()) is None
+
+
+# (category, changes): what each role may, and nobody else
+MAY = {
+    ("health", False): {"infer", "read", "manage"},
+    ("health", True): {"infer", "read", "manage"},
+    ("metadata", False): {"infer", "read", "manage"},
+    ("metadata", True): {"infer", "read", "manage"},
+    ("model-config", False): {"infer", "read", "manage"},
+    ("model-config", True): {"infer", "read", "manage"},
+    ("inference", False): {"infer"},
+    ("inference", True): {"infer"},
+    ("shared-memory", False): {"infer", "read", "manage"},
+    ("shared-memory", True): {"infer"},
+    ("statistics", False): {"read", "manage"},
+    ("statistics", True): {"read", "manage"},
+    ("metrics", False): {"read", "manage"},
+    ("metrics", True): {"read", "manage"},
+    ("model-repository", False): {"read", "manage"},
+    ("model-repository", True): {"manage"},
+    ("trace", False): {"read", "manage"},
+    ("trace", True): {"manage"},
+    ("logging", False): {"read", "manage"},
+    ("logging", True): {"manage"},
+}
+
+
+def test_the_table_of_roles_has_every_category():
+    assert {category for category, _ in MAY} == set(CATEGORIES)
+
+
+@pytest.mark.parametrize("category,changes", MAY)
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_may_what_the_table_says(gate, category, changes, role):
+    expected = role in MAY[category, changes] or category == "health"
+    assert may(gate, role, category, changes) is (None if expected else Kind.FORBIDDEN)
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_who_shows_nothing_may_only_ask_about_health(gate, category):
+    assert may(gate, "", category) is (None if category == "health" else Kind.UNAUTHENTICATED)
+
+
+def test_health_can_be_closed_and_others_opened(path):
+    gate = Gate(Options.defaults(auth_tokens=str(path), auth_open=("inference",)))
+
+    assert may(gate, "", "health") is Kind.UNAUTHENTICATED
+    assert not gate.is_free(demand("health", changes=False))
+    assert may(gate, "", "inference") is None
+    assert may(gate, "wrong", "inference") is Kind.UNAUTHENTICATED
+
+
+def test_a_category_that_nobody_thought_of_is_none():
+    with pytest.raises(KeyError):
+        demand("secrets", changes=False)
+
+
+def test_a_refusal_names_caller_and_role_and_no_secret(gate):
+    with pytest.raises(CoreError) as caught:
+        gate.admit(Credentials("infer", ""), demand("model-repository", changes=True))
+    assert caught.value.message == "this API needs the role manage; caller 'who-infer' has infer"
+
+    with pytest.raises(Unauthenticated) as caught:
+        gate.admit(Credentials("hush", ""), demand("metadata", changes=False))
+    assert (caught.value.message, caught.value.shown) == ("the token is not known", True)
+
+
+def test_a_secret_is_in_no_text_of_what_holds_it(gate):
+    shown = Credentials("hush", "1.2.3.4")
+    assert "hush" not in repr(shown) + str(shown)
+
+
+def test_who_was_verified_is_verified_again_only_after_a_while(gate, clock, monkeypatch):
+    first = gate.identify(Credentials("infer"))
+    assert gate.identify(Credentials("infer")) is first
+
+    clock.s += 301
+    assert not first.holds()
+    assert gate.identify(Credentials("infer")) is not first
+
+
+async def test_a_changed_file_takes_tokens_away_and_brings_others(gate, path):
+    files = WatchedFiles(0)
+    gate.watch(files)
+    before = gate.identify(Credentials("infer"))
+
+    path.write_text(line_of("new", ["infer"], "another"))
+    files.look()
+
+    assert not before.holds()
+    assert may(gate, "infer", "inference") is Kind.UNAUTHENTICATED
+    assert may(gate, "another", "inference") is None
+
+
+async def test_a_broken_file_changes_nothing_and_the_log_says_so(gate, path, caplog):
+    files = WatchedFiles(0)
+    gate.watch(files)
+
+    path.write_text("nonsense")
+    files.look()
+
+    assert may(gate, "infer", "inference") is None
+    assert f"--auth-tokens: {path}:1: expected <name>" in caplog.text
+    assert "what was read before stays in use" in caplog.text
+
+
+async def test_files_are_looked_at_as_time_goes_by(path):
+    """The loop's own timer, with a short interval: an event says that it was heard."""
+    files, renewed = WatchedFiles(0.01), asyncio.Event()
+    files.add("it", [str(path)], renewed.set)
+    path.write_text("other")
+    os.utime(path, (1, 1))
+
+    await asyncio.wait_for(renewed.wait(), 10)
+    files.close()
+
+
+async def test_unchanged_files_are_read_again_only_when_somebody_says_so(path):
+    files, count = WatchedFiles(0), []
+    files.add("it", [str(path)], lambda: count.append(1))
+
+    files.look()
+    assert count == []
+    files.look(anyway=True)
+    assert count == [1]
+
+
+async def test_what_a_link_leads_to_is_watched(tmp_path):
+    """As Kubernetes changes mounted secrets."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    (tmp_path / "now").symlink_to("one")
+    files, count = WatchedFiles(0), []
+    files.add("it", [str(tmp_path / "now" / "file")], lambda: count.append(1))
+
+    (tmp_path / "later").symlink_to("two")
+    (tmp_path / "later").rename(tmp_path / "now")
+    files.look()
+
+    assert count == [1]
+
+
+def test_a_caller_has_its_own_limits_or_those_of_all(tmp_path, clock):
+    path = tmp_path / "tokens"
+    path.write_text(
+        line_of("a", ["infer"], "a", Limits(rate=3)) + "\n" + line_of("b", ["infer"], "b")
+    )
+    gate = Gate(Options.defaults(auth_tokens=str(path), limit_rate=1.0), clock=clock, now=clock)
+
+    def entered(secret):
+        caller = gate.identify(Credentials(secret))
+        for count in range(10):
+            try:
+                caller.enter().leave()
+            except Exhausted:
+                return count
+
+    assert (entered("a"), entered("b")) == (3, 1)
+
+
+def test_without_tokens_callers_are_known_by_their_addresses(clock):
+    gate = Gate(Options.defaults(limit_concurrency=1), clock=clock, now=clock)
+    wanted = demand("model-repository", changes=True)
+
+    visit = gate.admit(Credentials("whatever", "10.0.0.1"), wanted).enter()
+
+    with pytest.raises(Exhausted, match=r"address '10\.0\.0\.1' has 1 requests in flight"):
+        gate.admit(Credentials("", "10.0.0.1"), wanted).enter()
+    gate.admit(Credentials("", "10.0.0.2"), wanted).enter()
+    visit.leave()
+    visit.leave()
+    gate.admit(Credentials("", "10.0.0.1"), wanted).enter()
+
+
+@pytest.mark.parametrize(
+    "authorizations,keys,reason",
+    [
+        (["Basic dTpw"], [], "it is of another scheme"),
+        (["Bearer"], [], "the one shown has 0"),
+        (["Bearer a"], ["b"], "2 credentials were shown"),
+        (["Bearer a", "Bearer a"], [], "2 credentials were shown"),
+        ([], [""], "the one shown has 0"),
+        ([], ["x" * 20_000], "the one shown has 20000"),
+    ],
+)
+def test_what_is_shown_in_another_form_is_refused(authorizations, keys, reason):
+    with pytest.raises(Unauthenticated, match=reason) as caught:
+        Credentials.of(authorizations, keys)
+    assert "dTpw" not in caught.value.message
+
+
+@pytest.mark.parametrize("text", ["Bearer s", "bearer  s", "BEARER s "])
+def test_a_bearer_token_is_one_in_any_case(text):
+    assert Credentials.of([text], []).secret == "s"
+    assert Credentials.of([], ["s"]).secret == "s"
+    assert Credentials.of([], []).secret == ""
