@@ -244,7 +244,8 @@ class Options:
         "Setting of a backend, or without a name of all of them.")
 
     repoagent_directory: str = _agent(STRING, "/opt/tritonserver/repoagents",
-        "Folder of repository agents.", idle="there are no repository agents")
+        "Folder with a folder for each repository agent that is an agent.py; plugins and what is built in go "
+        "first.")
 
     cache_config: dict[str, dict[str, str]] = _cache(settings("cache", owner_needed=True), {},
         "Setting of the response cache, such as local,size=1048576 or redis,host=localhost.")

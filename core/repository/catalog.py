@@ -180,7 +180,10 @@ class Catalog:
                 "directory name must equal model name"
             )
         try:
-            configuration.fill(config, name, first_version_entries(listing))
+            if config.model_repository_agents.agents:
+                config.name = name
+            else:
+                configuration.fill(config, name, first_version_entries(listing))
         except CoreError as error:
             raise error if overridden else internal(error.message) from error
         return ModelSource(

@@ -7,15 +7,12 @@ used instead of the repository's. Clients choose these paths, so none may leave 
 from __future__ import annotations
 
 import posixpath
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from core.errors import invalid
-from core.repository.source import ModelDirectory
+from core.repository.private import PrivateDirectory
 
 _FILE = "file:"
 
@@ -59,7 +56,7 @@ class Override:
 
     def write(self) -> PrivateDirectory:
         """Write the files to a new directory that only this user may enter. Worker thread."""
-        directory = PrivateDirectory(Path(tempfile.mkdtemp(prefix="core-model-")))
+        directory = PrivateDirectory()
         try:
             for path, content in self.files.items():
                 file = directory.path / path
@@ -69,13 +66,6 @@ class Override:
             directory.remove()
             raise
         return directory
-
-
-class PrivateDirectory(ModelDirectory):
-    """A directory that core made (mode 0700) and removes after the last version that reads it."""
-
-    def remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
 
 
 def _path_of(parameter: str) -> str:

@@ -20,10 +20,13 @@ Folders end with "/" and have the stamp "": what is in them counts, not when it 
 class ModelDirectory:
     """A model's folder on this machine, held by the versions that read it.
 
-    path   the folder; valid from `fetch` until the last holder lets go
+    path     the folder; valid from `fetch` until the last holder lets go
+    origin   the one that this was made of, which this one holds; None for what was made of nothing else
 
-    `holders` is counted on the loop thread; `fetch` and `remove` block and run on worker threads.
+    `holders` is counted on the loop thread; the other methods block and run on worker threads.
     """
+
+    origin: ModelDirectory | None = None
 
     def __init__(self, path: Path):
         self.path = path
@@ -40,6 +43,9 @@ class ModelDirectory:
 
     def fetch(self) -> None:
         """Bring the files to `path`. A folder of this machine has them there already."""
+
+    def unload(self) -> None:
+        """No version takes requests any more that were loaded from here; some may still run."""
 
     def remove(self) -> None:
         """Give back what `fetch` or the maker of this object took. A user's own folder stays."""
@@ -78,7 +84,8 @@ class ModelSource:
     """One model as it can be loaded now.
 
     directory     where its files are
-    config        parsed and filled in, not completed by the backend
+    config        parsed and filled in, not completed by the backend; with `agents` only parsed: they may
+                  make other files of those that are there
     versions      version number → stamp of the version's folder
     shared        stamp of all other files but the configuration (labels, warmup data, …)
     config_stamp  stamp of the configuration file, "" if there is none
@@ -98,6 +105,11 @@ class ModelSource:
     def path(self, version: int) -> Path:
         """A version's folder."""
         return self.directory.path if self.flat else self.directory.path / str(version)
+
+    @property
+    def agents(self) -> bool:
+        """Whether repository agents must see the files before anything is made of them."""
+        return len(self.config.model_repository_agents.agents) > 0
 
     @property
     def steps(self) -> tuple[str, ...]:
