@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.backend import Backend
 from core.errors import CoreError, Kind, internal, not_found, unavailable, unsupported
-from core.lifecycle import policy, report
+from core.lifecycle import report
 from core.lifecycle.dependencies import needed_by
 from core.lifecycle.host import Agree, Host
+from core.lifecycle.look import REST_S, Changes, changes
 from core.lifecycle.managed import ManagedModel
 from core.lifecycle.roster import Failures, Roster
 from core.lifecycle.shutdown import Deadline, shut_down
@@ -24,7 +25,7 @@ from core.lifecycle.version import ModelVersion
 from core.options import Options
 from core.pipeline.doors import Doors
 from core.pipeline.intake import Door
-from core.repository import Catalog, ModelSource, Override, Repository, open_repositories
+from core.repository import Catalog, Override, Repository, open_repositories
 from core.repository.names import checked_name
 from core.request import NEWEST
 
@@ -286,30 +287,32 @@ class ModelManager:
             await self.poll()
 
     async def poll(self) -> None:
-        """Look once, in mode poll. What goes wrong is in the log."""
+        """Look, in mode poll, and once more after a while when something has changed.
+
+        What goes wrong is in the log.
+        """
         try:
-            if not self._stopping:
-                await self._operate(self._poll())
+            seen = await self._look()
+            if seen:
+                # Not a part of the operation: the end need not wait for it.
+                await self._sleep(min(REST_S, self._options.repository_poll_secs))
+                if not self._stopping:
+                    await self._operate(self._follow(seen))
         except Exception:
             logger.exception("polling the model repositories failed")
 
-    async def _poll(self) -> None:
-        """Look once: load what is new or changed, unload what is gone."""
-        found = await self._host.run(self._catalog.survey_all)
-        for name in [n for n, model in self._models.items() if model.wanted and n not in found]:
-            await self._roster.take_out(name)
-        changed = {name: each for name, each in found.items() if self._changed(name, each)}
-        await self._roster.bring(changed)
-        await self._wake(changed)
+    async def _look(self) -> Changes:
+        found = await self._host.run(self._catalog.survey_all) if not self._stopping else {}
+        return changes(found, self._models)
 
-    def _changed(self, name: str, found: ModelSource | CoreError) -> bool:
-        """Whether it is not what was tried last, with or without success."""
-        last = self._models[name].attempt if name in self._models else None
-        if isinstance(last, ModelSource) and isinstance(found, ModelSource):
-            return not policy.unchanged(last, found)
-        if isinstance(last, CoreError) and isinstance(found, CoreError):
-            return last.message != found.message
-        return True
+    async def _follow(self, before: Changes) -> None:
+        """Load what is new or changed, unload what is gone, as far as it is at rest."""
+        found = (await self._look()).at_rest(before)
+        for name in found.gone:
+            if name in self._models:  # it may have gone with another one
+                await self._roster.take_out(name)
+        await self._roster.bring(found.changed)
+        await self._wake(found.changed)
 
     # operations ------------------------------------------------------------------
 
