@@ -25,7 +25,7 @@ from core.lifecycle.version import ModelVersion
 from core.options import Options
 from core.pipeline.doors import Doors
 from core.pipeline.intake import Door
-from core.repository import Catalog, Override, Repository, open_repositories
+from core.repository import Catalog, ModelSource, Override, Repository, open_repositories
 from core.repository.names import checked_name
 from core.request import NEWEST
 
@@ -195,7 +195,8 @@ class ModelManager:
         Raises CoreError when the request is wrong or the model cannot load; what served serves on.
         """
         self._refuse_uncontrolled()
-        await self._operate(self._load(checked_name(name), Override.of(parameters)))
+        override = Override.of(parameters, self._options.model_override_max_byte_size)
+        await self._operate(self._load(checked_name(name), override))
 
     async def bring(self, name: str) -> None:
         """The same as a plain `load`, in every control mode: the server itself wants the model."""

@@ -130,6 +130,8 @@ class Options:
         "How many model versions load at the same time.")
     model_load_retry_count: int = _models(integer(), 0,
         "How often a load that failed is tried again.")
+    model_override_max_byte_size: int = _models(integer(), 4 << 30,
+        "Bytes that the files of load requests may take together, as long as their models are loaded.")
     model_namespacing: bool = _models(BOOL, False,
         "Whether several repositories may hold a model of one name.")
     enable_peer_access: bool = _models(BOOL, True,

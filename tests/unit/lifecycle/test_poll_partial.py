@@ -42,7 +42,9 @@ async def test_a_file_that_grows_is_not_loaded_half(polled, folder, ticker, back
     assert backend.diary.count("load m:1") == 2
 
 
-async def test_a_model_whose_files_still_come_is_not_loaded(polled, folder, ticker, config, backend):
+async def test_a_model_whose_files_still_come_is_not_loaded(
+    polled, folder, ticker, config, backend
+):
     folder.model("n", config=None, versions=())
     once(ticker, lambda: (folder.path / "n" / "config.pbtxt").write_text(config))
     await ticker.tick()
