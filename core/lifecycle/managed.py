@@ -25,6 +25,7 @@ logger = logging.getLogger("core")
 class ManagedModel:
     """One name. Loop thread; `apply` and `unload` only by the one who holds `turn`.
 
+    name       what the model is known by: with namespaces a Key
     versions   number → the version that the index shows
     newest     the READY version with the highest number, or None
     source     what the versions that serve were loaded from, None when none does
@@ -60,6 +61,11 @@ class ManagedModel:
     def needs(self) -> set[str]:
         """Names of the models that its versions call, also of those that only drain."""
         return {step for version in self.alive() for step in version.source.steps}
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is one of those that its name may mean, with namespaces."""
+        return (self.wanted and isinstance(self.attempt, ModelSource)) or bool(self.alive())
 
     @property
     def leaving(self) -> list[asyncio.Task[None]]:
@@ -171,7 +177,7 @@ class ManagedModel:
             for each in adjusted
             if each.reason
         )
-        objection = await self._host.agree(self.name, reasons)
+        objection = await self._host.agree(str(self.name), reasons)
         if not objection:
             return
         self._retire(good)
@@ -222,7 +228,7 @@ class ManagedModel:
             self._leaving[version] = self._host.loop.create_task(self._leave(version))
         ready = [each for each in self.versions.values() if each.state == "READY"]
         self.newest = max(ready, key=lambda each: each.version, default=None)
-        self._host.doors.put(self.name, {each.version: each.chain.handler for each in ready})
+        self._host.doors.put(str(self.name), {each.version: each.chain.handler for each in ready})
 
     async def _leave(self, version: ModelVersion) -> None:
         directory = version.source.directory

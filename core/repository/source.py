@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from core.config import SETTINGS, ModelConfig
+from core.repository.names import key_of
 
 Listing = Mapping[str, str]
 """Every entry below a model's folder: relative path with "/" → stamp that changes with the entry.
@@ -91,6 +92,7 @@ class ModelSource:
     config_stamp  stamp of the configuration file, "" if there is none
     overridden    it came with a load request, so no other source is the same
     flat          the folder of the model is that of its one version
+    namespace     what tells it from others of its name, None if there are no namespaces
     """
 
     name: str
@@ -101,10 +103,16 @@ class ModelSource:
     config_stamp: str
     overridden: bool = False
     flat: bool = False
+    namespace: str | None = None
 
     def path(self, version: int) -> Path:
         """A version's folder."""
         return self.directory.path if self.flat else self.directory.path / str(version)
+
+    @property
+    def key(self) -> str:
+        """What the model is known by: its name, or with namespaces `<namespace>::<name>`."""
+        return key_of(self.namespace, self.name)
 
     @property
     def agents(self) -> bool:
@@ -113,9 +121,12 @@ class ModelSource:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """Names of the models that this one is composed of, each once; empty but for ensembles."""
+        """Keys of the models that this one is composed of, each once; empty but for ensembles."""
         steps = self.config.ensemble_scheduling.step
-        return tuple(dict.fromkeys(step.model_name for step in steps))
+        if self.namespace is None:
+            return tuple(dict.fromkeys(step.model_name for step in steps))
+        keys = (key_of(step.model_namespace, step.model_name) for step in steps)
+        return tuple(dict.fromkeys(keys))
 
 
 def version_number(folder: str) -> int | None:
