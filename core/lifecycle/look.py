@@ -7,7 +7,7 @@ away for the moment of its replacement is not gone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from core.errors import CoreError
@@ -44,8 +44,10 @@ class Changes:
         return Changes(same, self.gone & before.gone)
 
 
-def changes(found: Survey, models: Mapping[str, ManagedModel]) -> Changes:
+def changes(found: Survey, there: Collection[str], models: Mapping[str, ManagedModel]) -> Changes:
     """What is to do after a look at everything.
+
+    there   what the repositories hold; in `found` are the steps of ensembles too that they do not hold
 
     What failed is tried again when it has changed, and not before.
     """
@@ -54,7 +56,11 @@ def changes(found: Survey, models: Mapping[str, ManagedModel]) -> Changes:
         for name, each in found.items()
         if differs(models[name].attempt if name in models else None, each)
     }
-    gone = {name for name, model in models.items() if model.wanted and name not in found}
+    gone = {
+        name
+        for name, model in models.items()
+        if model.wanted and name not in there and (name not in found or model.alive())
+    }
     return Changes(changed, frozenset(gone))
 
 

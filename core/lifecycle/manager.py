@@ -312,7 +312,7 @@ class ModelManager:
         What goes wrong is in the log.
         """
         try:
-            seen = await self._look()
+            seen = None if self._stopping else await self._operate(self._look())
             if seen:
                 # Not a part of the operation: the end need not wait for it.
                 await self._sleep(min(REST_S, self._options.repository_poll_secs))
@@ -322,8 +322,8 @@ class ModelManager:
             logger.exception("polling the model repositories failed")
 
     async def _look(self) -> Changes:
-        found = await self._host.run(self._catalog.survey_all) if not self._stopping else {}
-        return changes(found, self._models)
+        found = await self._host.run(self._catalog.survey_all)
+        return changes(found, await self._host.run(self._catalog.names), self._models)
 
     async def _follow(self, before: Changes) -> None:
         """Load what is new or changed, unload what is gone, as far as it is at rest."""
