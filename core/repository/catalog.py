@@ -227,7 +227,7 @@ class Catalog:
         overridden: bool,
     ) -> ModelSource:
         if config.name and config.name != name:
-            raise invalid(
+            raise (invalid if overridden else internal)(
                 f"unexpected directory name '{name}' for model '{config.name}', "
                 "directory name must equal model name"
             )

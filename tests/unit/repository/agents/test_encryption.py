@@ -4,7 +4,7 @@ import base64
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import CoreError
@@ -65,6 +65,7 @@ def test_what_was_never_encrypted_is_refused():
         assert refusal(content) == "it is no file that python -m core encrypt has made"
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_no_byte_can_be_changed(data):
     made = bytearray(encrypted(b"w" * (2 * SIZE + 5)))
@@ -74,6 +75,7 @@ def test_no_byte_can_be_changed(data):
     refusal(bytes(made))
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2 * SIZE))
 def test_no_end_can_be_cut_off(count):
     made = encrypted(b"w" * (2 * SIZE))
