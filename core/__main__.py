@@ -44,6 +44,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         return _encrypt(wanted)
     options = Options.defaults(
         backend_directory=wanted.backend_directory,
+        repoagent_directory=wanted.repoagent_directory,
         disable_auto_complete_config=wanted.disable_auto_complete_config,
     )
     try:
@@ -102,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("folder", type=Path, metavar="MODEL_DIR", help="folder of one model")
         command.add_argument("--version", type=int, help="of the model; else the newest wanted one")
         command.add_argument("--backend-directory", default="", help="as of core-serve")
+        command.add_argument("--repoagent-directory", default="", help="as of core-serve")
         command.add_argument(
             "--disable-auto-complete-config", action="store_true", help="as of core-serve"
         )

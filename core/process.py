@@ -28,6 +28,7 @@ from core.fleet.process import Settings
 from core.frontend import Frontend
 from core.options import Options, check_server, parse, reads_again
 from core.repository.agents.known import agents_in_use
+from core.repository.private import leave_nothing
 from core.server import Server
 from core.telemetry import log, tables
 
@@ -205,6 +206,7 @@ def _leave_at_once(text: str) -> NoReturn:
     """End the process without waiting for threads; child processes see their pipes close."""
     print(text, file=sys.stderr, flush=True)
     logging.shutdown()
+    leave_nothing()
     os._exit(1)
 
 

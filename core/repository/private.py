@@ -54,9 +54,10 @@ class PrivateDirectory(ModelDirectory):
         shutil.rmtree(self._root, ignore_errors=True)
         os.close(self._descriptor)
 
-    def _remove_at_exit(self) -> None:
-        if self._process == os.getpid():  # a forked child has them from its parent
-            self.remove()
+    def leave(self) -> None:
+        """The process ends: only the files matter, and who holds the lock may never run again."""
+        if self._process == os.getpid():  # a forked child has it from its parent
+            shutil.rmtree(self._root, ignore_errors=True)
 
 
 def in_memory(byte_size: int) -> PrivateDirectory:
@@ -119,9 +120,10 @@ def _sweep(where: Path) -> None:
         os.close(descriptor)
 
 
-def _remove_all() -> None:
+def leave_nothing() -> None:
+    """Remove the folders of this process. For one that ends without atexit; signal handlers may call it."""
     for each in list(_kept.values()):
-        each._remove_at_exit()
+        each.leave()
 
 
-atexit.register(_remove_all)
+atexit.register(leave_nothing)

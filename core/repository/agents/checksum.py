@@ -10,12 +10,11 @@ The first is what Triton's agent takes. Paths are relative to the model's folder
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from core.errors import invalid, unsupported
 from core.repository.agents.agent import AgentModel, RepositoryAgent
+from core.repository.folder import FolderRepository
 
 _REQUIRE_ALL = "require_all"
 _ALGORITHMS = {"md5": "MD5", "sha256": "SHA-256"}  # name for hashlib → as it is told
@@ -67,12 +66,10 @@ def _digest(file: Path, algorithm: str, name: str) -> str:
     return digest.hexdigest()
 
 
-def files_of(folder: Path) -> Iterator[str]:
+def files_of(folder: Path) -> list[str]:
     """Relative path of each file, those behind links too, without Python's `__pycache__`."""
-    for at, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = sorted(each for each in folders if each != "__pycache__")
-        for name in sorted(names):
-            yield (Path(at) / name).relative_to(folder).as_posix()
+    listing = FolderRepository(str(folder.parent)).listing(folder.name) or {}
+    return sorted(path for path in listing if not path.endswith("/"))
 
 
 def is_configuration(path: str) -> bool:

@@ -25,7 +25,7 @@ class DecryptAgent(RepositoryAgent):
     def load(self, model: AgentModel) -> None:
         """Raises CoreError for a key that is missing or another, and for files that were changed."""
         keys = keys_of(*_place_of_keys(model.parameters))
-        files = list(files_of(model.location))
+        files = files_of(model.location)
         _refuse_files(files, is_true(model.parameters, "require_all"))
         size = sum((model.location / file).stat().st_size for file in files)
         folder = model.acquire(memory_bytes=size)

@@ -53,12 +53,12 @@ def encrypt_model(
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)
         raise
-    return f"{count} files of {source} are encrypted in {target}"
+    return f"encrypted {count} of the files of {source} in {target}"
 
 
 def _copy(source: Path, target: Path, key: bytes) -> int:
     count = 0
-    for name in list(files_of(source)):
+    for name in files_of(source.absolute()):
         made = target / (name if is_configuration(name) else name + SUFFIX)
         made.parent.mkdir(parents=True, exist_ok=True)
         if is_configuration(name):

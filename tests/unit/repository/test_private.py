@@ -100,7 +100,7 @@ def test_what_has_the_name_and_is_no_folder_is_left_alone(tmp_path):
 
 
 def _end():
-    private._remove_all()
+    private.leave_nothing()
     os._exit(0)
 
 

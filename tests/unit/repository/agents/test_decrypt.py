@@ -93,7 +93,7 @@ def test_another_key_is_refused_by_words(treated, monkeypatch):
 
     assert error.kind is Kind.INVALID
     assert error.message == (
-        "file labels.txt.encrypted cannot be decrypted: it was encrypted with another key"
+        "file 1/model.txt.encrypted cannot be decrypted: it was encrypted with another key"
     )
 
 
@@ -148,6 +148,12 @@ def test_without_the_package_the_error_says_what_to_install(treated, monkeypatch
     assert "pip install 'core[decrypt]'" in error.message
 
 
+def test_links_that_lead_in_a_circle_are_followed_once(treated, encrypted):
+    (encrypted / "1" / "again").symlink_to(encrypted)
+
+    assert (treated().location / "1" / "model.txt").read_text() == "weights"
+
+
 # python -m core encrypt ------------------------------------------------------------------------------
 
 
@@ -179,7 +185,7 @@ def test_the_copy_names_the_agent_and_the_place_of_the_key(model, tmp_path, caps
     assert done == 0
     expected = [("decrypt", {"key_file": str(tmp_path / "key")})]
     assert agents(tmp_path / "copy") == agents(tmp_path / "copy", "configs/small.pbtxt") == expected
-    assert "2 files of" in capsys.readouterr().out
+    assert "encrypted 2 of the files of" in capsys.readouterr().out
 
 
 def test_a_model_without_configuration_gets_one_that_names_the_agent(folder, tmp_path, key):
