@@ -8,6 +8,7 @@ tries again: Store does that.
 from __future__ import annotations
 
 import importlib
+import json
 import logging
 import os
 from typing import Any
@@ -22,6 +23,7 @@ READ_S = 30  # without a byte of an answer
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"} | dict.fromkeys(
     ("as", "az", "abfs", "abfss", "adl"), "azure"
 )
+_GOOGLE_SCOPE = "https://www.googleapis.com/auth/devstorage.read_only"
 _FRESH = {"use_listings_cache": False, "skip_instance_cache": True}
 
 
@@ -50,20 +52,16 @@ def anonymous(place: Place, credentials: Credentials) -> Any | None:
     return _s3(place, credentials, anon=True) if place.scheme == "s3" else None
 
 
-def _s3(place: Place, credentials: Credentials, *, anon: bool = False, fresh: bool = False) -> Any:
+def _s3(
+    place: Place, credentials: Credentials, *, anon: bool = False, fresh: bool = False
+) -> Any:
     s3fs = _import(place, "s3fs")
-    keys = credentials.get("key_id", ""), credentials.get("secret_key", "")
-    given: dict[str, Any] = {}
-    if all(keys):
-        given = {"key": keys[0], "secret": keys[1], "token": credentials.get("session_token")}
-    elif profile := credentials.get("profile"):
-        given = {"profile": profile}
-    if region := credentials.get("region"):
-        given["client_kwargs"] = {"region_name": region}
+    region = credentials.get("region")
     files = s3fs.S3FileSystem(
-        **({"client_kwargs": given["client_kwargs"]} if anon and region else {} if anon else given),
+        **({} if anon else _s3_keys(credentials)),
         anon=anon,
         endpoint_url=place.endpoint or None,
+        client_kwargs={"region_name": region} if region else {},
         config_kwargs={
             "connect_timeout": CONNECT_S,
             "read_timeout": READ_S,
@@ -79,19 +77,26 @@ def _s3(place: Place, credentials: Credentials, *, anon: bool = False, fresh: bo
     return files
 
 
+def _s3_keys(credentials: Credentials) -> dict[str, Any]:
+    """Keys go before a profile; without both botocore looks where it always does."""
+    key, secret = credentials.get("key_id"), credentials.get("secret_key")
+    if key and secret:
+        return {"key": key, "secret": secret, "token": credentials.get("session_token")}
+    profile = credentials.get("profile")
+    return {"profile": profile} if profile else {}
+
+
 def _gcs(place: Place, credentials: Credentials) -> Any:
-    path = credentials.get("path") or None
-    if path is not None and not os.path.isfile(path):
-        raise invalid(
-            f"model repository '{place.shown}': there is no file '{path}' with the credentials of a service "
-            "account or a user (GOOGLE_APPLICATION_CREDENTIALS)"
-        )
     _import(place, "gcsfs")
+    _quiet("gcsfs")
     # Not gcsfs.GCSFileSystem, which asks over gRPC what kind of bucket it is, before anything else.
     core = importlib.import_module("gcsfs.core")
-    _quiet("gcsfs")
     aiohttp = importlib.import_module("aiohttp")
-    token = path or ("anon" if os.environ.get("STORAGE_EMULATOR_HOST") else None)
+    token: Any = None  # gcsfs looks where Google's libraries do, and shows nothing if there is nothing
+    if path := credentials.get("path"):
+        token = _google_credentials(place, path)
+    elif os.environ.get("STORAGE_EMULATOR_HOST"):
+        token = "anon"
     files = core.GCSFileSystem(
         token=token,
         access="read_only",
@@ -102,6 +107,27 @@ def _gcs(place: Place, credentials: Credentials) -> Any:
     )
     files.credentials.maybe_refresh()  # or gcsfs tries half a minute with credentials that are refused
     return files
+
+
+def _google_credentials(place: Place, path: str) -> Any:
+    """Of a service account or a user, as Triton reads them; other kinds as Google's libraries find them."""
+    try:
+        with open(path, "rb") as file:
+            kind = json.load(file).get("type")
+        if kind == "service_account":
+            account = importlib.import_module("google.oauth2.service_account")
+            return account.Credentials.from_service_account_file(path, scopes=[_GOOGLE_SCOPE])
+        if kind == "authorized_user":
+            user = importlib.import_module("google.oauth2.credentials")
+            return user.Credentials.from_authorized_user_file(path)
+        if path == os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"):
+            return "google_default"
+        raise ValueError(f"its type is {kind!r}, and not service_account or authorized_user")
+    except (OSError, ValueError, AttributeError) as error:
+        raise invalid(
+            f"model repository '{place.shown}': the credentials in '{path}' "
+            f"(GOOGLE_APPLICATION_CREDENTIALS) cannot be used: {error}"
+        ) from error
 
 
 def _azure(place: Place, credentials: Credentials) -> Any:
