@@ -120,6 +120,7 @@ class ModelManager:
         self._stopping = True
         if self._poller is not None:
             self._poller.cancel()
+        self._catalog.give_up()
         deadline = Deadline(timeout_s, self._sleep, self._clock)
         try:
             return await shut_down(self._roster, self._operations, self._host, deadline)

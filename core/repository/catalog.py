@@ -71,6 +71,12 @@ class Catalog:
             if hasattr(repository, "look"):
                 repository.look()
 
+    def give_up(self) -> None:
+        """Let remote repositories stop what they are fetching: the end has begun. Any thread."""
+        for repository in self._repositories:
+            if hasattr(repository, "give_up"):
+                repository.give_up()
+
     def close(self) -> None:
         """Give back what repositories have on this machine."""
         for repository in self._repositories:

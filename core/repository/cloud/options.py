@@ -52,9 +52,7 @@ def anonymous(place: Place, credentials: Credentials) -> Any | None:
     return _s3(place, credentials, anon=True) if place.scheme == "s3" else None
 
 
-def _s3(
-    place: Place, credentials: Credentials, *, anon: bool = False, fresh: bool = False
-) -> Any:
+def _s3(place: Place, credentials: Credentials, *, anon: bool = False, fresh: bool = False) -> Any:
     s3fs = _import(place, "s3fs")
     region = credentials.get("region")
     files = s3fs.S3FileSystem(
@@ -92,7 +90,9 @@ def _gcs(place: Place, credentials: Credentials) -> Any:
     # Not gcsfs.GCSFileSystem, which asks over gRPC what kind of bucket it is, before anything else.
     core = importlib.import_module("gcsfs.core")
     aiohttp = importlib.import_module("aiohttp")
-    token: Any = None  # gcsfs looks where Google's libraries do, and shows nothing if there is nothing
+    token: Any = (
+        None  # gcsfs looks where Google's libraries do, and shows nothing if there is nothing
+    )
     if path := credentials.get("path"):
         token = _google_credentials(place, path)
     elif os.environ.get("STORAGE_EMULATOR_HOST"):
@@ -195,8 +195,8 @@ def _any(place: Place) -> tuple[Any, str]:
         raise _missing(place, error) from error
     except ValueError as error:
         raise unsupported(
-            f"no repository can be opened at '{place.shown}': known are folders, s3://, gs:// and as://, what "
-            f"a plugin with the hook core_open_repository knows, and what fsspec knows ({error})"
+            f"no repository can be opened at '{place.shown}': known are folders, s3://, gs:// and as://, "
+            f"what a plugin with the hook core_open_repository knows, and what fsspec knows ({error})"
         ) from error
     return files, root.rstrip("/")
 

@@ -101,6 +101,10 @@ class CloudRepository:
         tree = self._trees.get(name, _EMPTY)
         return CloudDirectory(self._store, self._cache, f"{self.location}/{name}", name, tree)
 
+    def give_up(self) -> None:
+        """Stop what is being fetched, and fetch nothing from now on. Any thread."""
+        self._cache.ended.set()
+
     def close(self) -> None:
         """Remove what is on this machine; nothing can be fetched any more."""
         self._cache.close()

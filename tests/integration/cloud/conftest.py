@@ -2,13 +2,13 @@
 
 import asyncio
 import itertools
+import os
 import shutil
-import sys
 import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
+from clouds.emulators import S3, Azure, Google
 
 import core
 from core import plugins
@@ -16,10 +16,6 @@ from core.options import Options
 from core.request import InferenceRequest
 from core.server import Server
 from core.tensor import Tensor
-
-sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside this one
-
-from emulators import S3, Azure, Google
 
 CONFIG = """
 backend: "scaler"
@@ -75,7 +71,7 @@ class Shelf:
 
 @pytest.fixture
 def shelf(emulator, monkeypatch, tmp_path):
-    for name in list(__import__("os").environ):
+    for name in list(os.environ):
         if name.startswith(_VARIABLES):
             monkeypatch.delenv(name)
     for name, value in emulator.environment.items():

@@ -1,8 +1,17 @@
 """A repository in each of the clouds is what a folder is."""
 
 import pytest
+from clouds.emulators import S3
 
 from core.errors import CoreError
+
+# What is the same for every store is tried with one.
+once = pytest.mark.parametrize("emulator", [S3], ids=["s3"], indirect=True)
+
+_TENSORS = """
+input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
+"""
 
 
 def states(server, name="m"):
@@ -11,24 +20,15 @@ def states(server, name="m"):
     return {int(each["version"]): each["state"] for each in found if "version" in each}
 
 
-async def test_a_model_is_loaded_and_answers(shelf, serve, factor):
-    shelf.model("m", "3")
-
-    server = await serve()
-
-    assert await factor(server) == 3
-    assert states(server) == {1: "READY"}
-
-
-async def test_only_the_files_of_versions_that_load_are_fetched_and_each_once(
-    shelf, serve, backend
-):
+async def test_a_model_is_loaded_with_the_files_of_its_version_alone(shelf, serve, factor, backend):
     for version in (1, 2, 10):
         shelf.model("m", str(version), version=version)
     shelf.put("m/labels/deep/er.txt", "a label")
 
-    await serve()
+    server = await serve()
 
+    assert await factor(server) == 10
+    assert states(server) == {10: "READY"}
     assert backend.files == [["10/factor.txt", "config.pbtxt", "labels/deep/er.txt"]]
     assert shelf.fetched() == ["m/10/factor.txt", "m/config.pbtxt", "m/labels/deep/er.txt"]
 
@@ -58,6 +58,7 @@ async def test_a_look_fetches_only_what_has_changed(shelf, serve, factor, backen
     assert backend.files[-1] == ["1/factor.txt", "1/weights.bin", "config.pbtxt"]
 
 
+@once
 async def test_a_new_version_is_fetched_alone(shelf, serve, factor):
     policy = "version_policy { all { } }"
     shelf.model("m", "3")
@@ -71,12 +72,6 @@ async def test_a_new_version_is_fetched_alone(shelf, serve, factor):
     assert states(server) == {1: "READY", 2: "READY"}
     assert await factor(server) == 30
     assert shelf.fetched() == ["m/2/factor.txt"]
-
-
-_TENSORS = """
-input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
-output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
-"""
 
 
 async def test_models_that_come_are_loaded_and_models_that_go_are_unloaded(shelf, serve, factor):
@@ -93,6 +88,7 @@ async def test_models_that_come_are_loaded_and_models_that_go_are_unloaded(shelf
         await factor(server, "m")
 
 
+@once
 async def test_a_model_that_arrives_in_parts_is_loaded_when_it_is_whole(shelf, serve, factor):
     shelf.put("m/config.pbtxt", f'backend: "scaler" {_TENSORS}')
     shelf.put("m/1/weights.bin", "many numbers")
@@ -105,6 +101,7 @@ async def test_a_model_that_arrives_in_parts_is_loaded_when_it_is_whole(shelf, s
     assert await factor(server) == 3
 
 
+@once
 async def test_load_requests_reload_what_has_changed_and_unload(shelf, serve, factor):
     shelf.model("other", "1")
     server = await serve(model_control_mode="explicit")
@@ -123,6 +120,7 @@ async def test_load_requests_reload_what_has_changed_and_unload(shelf, serve, fa
         await factor(server)
 
 
+@once
 async def test_the_index_shows_models_that_have_come_since(shelf, serve):
     shelf.model("m", "3")
     server = await serve(model_control_mode="explicit")
@@ -133,6 +131,7 @@ async def test_the_index_shows_models_that_have_come_since(shelf, serve):
     assert [each["name"] for each in server.index()] == ["m", "n"]
 
 
+@once
 async def test_a_load_may_bring_its_own_configuration(shelf, serve, factor):
     shelf.model("m", "3")
     shelf.model("m", "5", version=2)
@@ -147,6 +146,7 @@ async def test_a_load_may_bring_its_own_configuration(shelf, serve, factor):
     assert "m/2/factor.txt" not in shelf.fetched()
 
 
+@once
 async def test_the_configuration_of_that_name_is_taken(shelf, serve):
     shelf.model("m", "3")
     tagged = f'backend: "scaler" metric_tags {{ key: "size" value: "large" }} {_TENSORS}'
@@ -157,6 +157,7 @@ async def test_the_configuration_of_that_name_is_taken(shelf, serve):
     assert server.model_config("m").metric_tags["size"] == "large"
 
 
+@once
 async def test_folders_and_clouds_are_served_together(shelf, serve, factor, tmp_path):
     shelf.model("m", "3")
     (tmp_path / "folder" / "n" / "1").mkdir(parents=True)

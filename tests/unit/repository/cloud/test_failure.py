@@ -76,7 +76,9 @@ def test_errors_that_lead_to_each_other_end():
 def test_a_text_says_what_was_tried_and_what_to_do(error, text):
     told = str(described(place_of("s3://h:1/b/m"), "list its objects", error, 4))
 
-    assert told.startswith("model repository 's3://h:1/b/m': cannot list its objects (4 attempts): ")
+    assert told.startswith(
+        "model repository 's3://h:1/b/m': cannot list its objects (4 attempts): "
+    )
     assert text in told
 
 

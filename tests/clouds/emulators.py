@@ -7,6 +7,7 @@ Each has put, delete, url, environment (of a server that may read it), wrong (of
 import base64
 import json
 import logging
+import os
 import shutil
 import subprocess
 import tempfile
@@ -15,7 +16,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-from recorder import Recorder
+from clouds.recorder import Recorder
 
 BUCKET = "shelf"
 
@@ -181,7 +182,7 @@ class Azure:
                 *("--skipApiVersionCheck", "--disableTelemetry"),
             ],
             stdout=subprocess.PIPE,
-            env={"PATH": "/usr/local/bin:/usr/bin:/bin", **account},
+            env={**os.environ, **account},
             text=True,
         )
         said = ""
