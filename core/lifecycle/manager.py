@@ -107,7 +107,7 @@ class ModelManager:
             return await self._roster.bring(await self._host.run(self._catalog.survey_all))
         named = set(self._options.load_model)
         if "*" in named:
-            named = named - {"*"} | set(self._catalog.names())  # as `check` saw them
+            named = named - {"*"} | set(await self._host.run(self._catalog.names))
         found = await self._host.run(self._catalog.survey_names, named)
         return await self._roster.bring(found, by_name=named)
 

@@ -70,12 +70,13 @@ class Cache:
 
     def bring(
         self, fetch: Fetch, address: str, files: Mapping[str, RemoteFile], folder: Path
-    ) -> None:
+    ) -> list[RemoteFile]:
         """Put files below a folder; what is not among the objects is fetched, several at a time.
 
         address  of the model: with it its paths are told from those of others
         files    by path below the folder
-        Raises what `fetch` raises. Then some of the files may be there, each of them whole.
+        Returns those that had to be fetched. Raises what `fetch` raises; then some of the files may be there,
+        each of them whole.
         """
         with self._lock:
             threads = self._pool()
@@ -84,19 +85,23 @@ class Cache:
             for path, file in files.items()
         ]
         try:
-            for each in bringing:
-                each.result()
+            fetched = [each.result() for each in bringing]
         except BaseException:
             for each in bringing:
                 each.cancel()
             wait(bringing)  # nobody may write there any more when the caller removes it
             raise
+        return [file for file, new in zip(files.values(), fetched, strict=True) if new]
 
-    def bring_one(self, fetch: Fetch, address: str, file: RemoteFile, target: Path) -> None:
-        """Put one file where it is wanted; `address` is its own. Raises what `fetch` raises."""
+    def bring_one(self, fetch: Fetch, address: str, file: RemoteFile, target: Path) -> bool:
+        """Put one file where it is wanted; `address` is its own.
+
+        Returns whether it had to be fetched. Raises what `fetch` raises.
+        """
         self._check_open()
         target.parent.mkdir(parents=True, exist_ok=True)
         place = self._object(address, file)
+        fetched = False
         while not self._link(place, file, target):
             with _alone(place.parent, f"{place.name}.part") as part:
                 if not _is_whole(place, file):  # another process may have been faster
@@ -105,6 +110,8 @@ class Cache:
                     self._check_open()
                     os.replace(part, place)
                     self._drop_older(place)
+                    fetched = True
+        return fetched
 
     def read(self, fetch: Fetch, address: str, file: RemoteFile) -> bytes:
         """The content of a small file; `address` is its own. Raises what `fetch` raises."""

@@ -7,9 +7,11 @@ Looking lists, and fetches no more than configurations that have changed; files 
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
-from collections.abc import Collection, Iterator, Mapping
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from core.errors import internal
@@ -20,6 +22,8 @@ from core.repository.cloud.files import Tree
 from core.repository.cloud.store import Store
 from core.repository.names import is_folder_name
 from core.repository.source import Listing, ModelDirectory, is_flat, version_number
+
+logger = logging.getLogger("core")
 
 # Where Triton puts what it fetches, if somebody says so.
 _MOUNTS = {
@@ -50,13 +54,13 @@ class CloudRepository:
     def check(self) -> None:
         """Raise CoreError(INTERNAL) if the place cannot be listed; it says what to do."""
         try:
-            self.look()
+            self._see(self._store.names(may_be_empty=False))
         except OSError as error:
             raise internal(str(error)) from error
 
     def look(self) -> None:
         """Bring up to date what `names` tells. Raises StoreError."""
-        self._names = {name for name in self._store.names() if is_folder_name(name)}
+        self._see(self._store.names())
 
     @contextmanager
     def one_look(self) -> Iterator[None]:
@@ -65,9 +69,7 @@ class CloudRepository:
         Raises StoreError at the beginning. A thousand models are a few requests then, and not a thousand.
         """
         trees = self._store.tree().by_name()
-        self._names = {name for name in trees if is_folder_name(name)}
-        if not trees:  # an empty place and none at all look alike so far
-            self.look()
+        self._see(trees)
         self._now.trees = trees
         try:
             yield
@@ -84,7 +86,9 @@ class CloudRepository:
         tree = trees.get(name, _EMPTY) if trees is not None else self._store.tree(name)
         if not tree.files and not tree.folders:
             self._trees.pop(name, None)
-            if trees is not None or name not in self._look_again():
+            if trees is None:
+                self.look()
+            if name not in self._names:
                 return None
         self._names = self._names | {name}
         self._trees[name] = tree
@@ -109,9 +113,8 @@ class CloudRepository:
         """Remove what is on this machine; nothing can be fetched any more."""
         self._cache.close()
 
-    def _look_again(self) -> set[str]:
-        self.look()
-        return self._names
+    def _see(self, names: Iterable[str]) -> None:
+        self._names = {name for name in names if is_folder_name(name)}
 
 
 class CloudDirectory(ModelDirectory):
@@ -136,6 +139,7 @@ class CloudDirectory(ModelDirectory):
 
         Raises CoreError(INTERNAL); what was fetched by then is not fetched again.
         """
+        begun = time.monotonic()
         with self._lock:
             wanted = {
                 path: file
@@ -147,7 +151,7 @@ class CloudDirectory(ModelDirectory):
                     if self._belongs(folder, versions):
                         (self.path / folder).mkdir(parents=True, exist_ok=True)
                 self.path.mkdir(parents=True, exist_ok=True)
-                self._cache.bring(self._store.fetch, self.address, wanted, self.path)
+                fetched = self._cache.bring(self._store.fetch, self.address, wanted, self.path)
             except (StoreError, Abandoned) as error:
                 raise internal(str(error)) from error
             except OSError as error:
@@ -155,6 +159,15 @@ class CloudDirectory(ModelDirectory):
                     f"cannot put the files of '{self.address}' to '{self.path}': {error}"
                 ) from error
             self._there.update(wanted)
+        if fetched:
+            logger.info(
+                "%s: fetched %d of %d files, %d bytes, in %.1f s",
+                self.address,
+                len(fetched),
+                len(wanted),
+                sum(file.size for file in fetched),
+                time.monotonic() - begun,
+            )
 
     def remove(self) -> None:
         """Remove the folder, unless somebody holds it again."""

@@ -59,10 +59,13 @@ class Store:
 
     # what there is ----------------------------------------------------------------
 
-    def names(self) -> set[str]:
-        """Names of the folders directly in the place. Raises StoreError when there is no such place."""
+    def names(self, *, may_be_empty: bool = True) -> set[str]:
+        """Names of the folders directly in the place. Raises StoreError when there is no such place.
+
+        may_be_empty   whether a path without anything is a place: what was deleted to the end was one
+        """
         found = self._try("list its folders", self._list_folders)
-        if not found.folders and not found.files:
+        if not (found.folders or found.files or may_be_empty):
             self._try("find it", self._must_exist)
         return {folder.partition("/")[0] for folder in found.folders}
 
@@ -87,8 +90,8 @@ class Store:
         try:
             found = self._ask(files, "ls", root, detail=True)
         except FileNotFoundError:
-            self._must_exist(files, root)
-            return Tree({}, frozenset())
+            self._bucket_must_exist(files)
+            found = []
         return self._known(tree_of({each["name"]: each for each in found}, root))
 
     def _list(self, files: Any, root: str, below: str) -> Tree:
@@ -97,18 +100,21 @@ class Store:
         try:
             found = self._ask(files, "find", path, detail=True, withdirs=True)
         except FileNotFoundError:
-            self._must_exist(files, root)
             found = {}
+        if not found:
+            self._bucket_must_exist(files)
         if not isinstance(found, Mapping):  # of a file, some give a list
             found = {}
         return self._known(tree_of(found, path))
 
+    def _bucket_must_exist(self, files: Any) -> None:
+        """Raise FileNotFoundError without the bucket; a path in it may be empty, and then is not there."""
+        self._ask(files, "info", self.place.bucket or self._root)
+
     def _must_exist(self, files: Any, root: str) -> None:
         """Raise FileNotFoundError without the bucket, or with nothing at the path in it."""
-        bucket = self.place.bucket
-        if bucket:
-            self._ask(files, "info", bucket)
-        if root != bucket and not self._ask(files, "exists", root):
+        self._bucket_must_exist(files)
+        if root != self.place.bucket and not self._ask(files, "exists", root):
             raise FileNotFoundError(f"there is nothing at '{root}'")
 
     # files --------------------------------------------------------------------------

@@ -89,6 +89,18 @@ async def test_models_that_come_are_loaded_and_models_that_go_are_unloaded(shelf
 
 
 @once
+async def test_a_repository_that_is_emptied_serves_nothing(shelf, serve, factor):
+    shelf.model("m", "3")
+    server = await serve(model_control_mode="poll")
+    for path in ("m/config.pbtxt", "m/1/factor.txt"):
+        shelf.delete(path)
+
+    await server.poll()
+
+    assert [each for each in server.index() if each.get("state") == "READY"] == []
+
+
+@once
 async def test_a_model_that_arrives_in_parts_is_loaded_when_it_is_whole(shelf, serve, factor):
     shelf.put("m/config.pbtxt", f'backend: "scaler" {_TENSORS}')
     shelf.put("m/1/weights.bin", "many numbers")

@@ -58,6 +58,19 @@ def test_wrong_credentials_are_refused_in_words(shelf, monkeypatch):
     assert "AWS_SECRET_ACCESS_KEY" in text or "GOOGLE_APPL" in text or "AZURE_STORAGE_KEY" in text
 
 
+@pytest.mark.parametrize("emulator", [S3], ids=["s3"], indirect=True)
+def test_who_has_no_credentials_is_told_which_to_give(shelf, monkeypatch, tmp_path):
+    for name in shelf.emulator.environment:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))  # without files of Amazon's
+    shelf.emulator.recorder.spoil = lambda request: 403  # as S3 answers who shows nothing
+
+    text = refusal(shelf.url)
+
+    assert "no credentials were found, and it is not open to everybody" in text
+    assert "AWS_ACCESS_KEY_ID" in text
+
+
 def test_a_bucket_that_is_missing_is_named(shelf):
     text = refusal(shelf.emulator.url("models", bucket="nobodys"))
 

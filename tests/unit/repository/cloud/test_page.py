@@ -13,7 +13,7 @@ from core.repository.cloud.credentials import _VARIABLES, FILE, credentials_of
 
 ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs" / "cloud-repositories.md").read_text()
-URLS = re.findall(r"^\| `((?:s3|gs|as)://[^`]*)`", PAGE, re.MULTILINE)
+URLS = re.findall(r"^\| `((?:s3|gs|as)://[^`]+)`", PAGE, re.MULTILINE)
 
 
 @pytest.mark.parametrize("url", URLS)

@@ -135,7 +135,7 @@ def test_the_end_ends_a_transfer(memory, tmp_path):
 
 
 def test_a_path_without_anything_is_no_place(memory, pauses):
-    with pytest.raises(StoreError, match="there is nothing at"):
+    with pytest.raises(StoreError, match="FileNotFoundError: /nothing"):
         Store(place_of("memory://nothing"), pause=pauses).names()
 
 
