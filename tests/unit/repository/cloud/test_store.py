@@ -10,7 +10,8 @@ import pytest
 from core.errors import CoreError, Kind
 from core.repository.cloud import Cache, open_cloud
 from core.repository.cloud.address import place_of
-from core.repository.cloud.failure import Failure, StoreError
+from core.repository.cloud.failure import Failure, Incomplete, StoreError
+from core.repository.cloud.files import RemoteFile
 from core.repository.cloud.store import ATTEMPTS, Store
 
 
@@ -122,6 +123,40 @@ def test_a_file_of_another_size_than_listed_is_refused(store, memory, tmp_path):
 
     with pytest.raises(StoreError, match="2 bytes came, and the listing says 3"):
         store.fetch(file, tmp_path / "x")
+
+
+class Encrypting:
+    """What a store of S3 says of an object, and how often it was asked."""
+
+    def __init__(self, **head):
+        self.head = head
+
+    def call_s3(self, method, **which):
+        assert (method, which) == ("head_object", {"Bucket": "bucket", "Key": "m/x"})
+        return self.head
+
+
+@pytest.mark.parametrize(
+    ("url", "head", "counts"),
+    [
+        ("s3://bucket", {}, True),
+        ("s3://bucket", {"ServerSideEncryption": "AES256"}, True),
+        ("s3://bucket", {"ServerSideEncryption": "aws:kms"}, False),
+        ("s3://bucket", {"SSECustomerAlgorithm": "AES256"}, False),
+        ("s3://host:1/bucket", {}, True),
+        ("s3://host:1/bucket", {"ServerSideEncryption": "AES256"}, False),
+    ],
+)
+def test_an_etag_counts_as_md5_where_it_is_one(tmp_path, url, head, counts):
+    file = RemoteFile("bucket/m/x", 3, "", "", md5="0" * 32, sure=False)
+    (tmp_path / "x").write_text("abc")
+    store = Store(place_of(url))
+
+    if counts:
+        with pytest.raises(Incomplete, match="MD5"):
+            store._check(Encrypting(**head), file, tmp_path / "x")
+    else:
+        store._check(Encrypting(**head), file, tmp_path / "x")
 
 
 def test_the_end_ends_a_transfer(memory, tmp_path):
