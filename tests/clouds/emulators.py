@@ -34,6 +34,10 @@ class S3:
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         self._server.start()
         host, port = self._server.get_host_and_port()
+        self._port = port
+        # One process has one moto, whoever used it before.
+        self._control("reset-auth", b"inf")
+        self._control("reset", b"")
         self.recorder = Recorder(port)
         made = {
             "endpoint_url": f"http://{host}:{port}",
@@ -55,18 +59,21 @@ class S3:
         self._client = boto3.client("s3", **made)
         self._client.create_bucket(Bucket=BUCKET)
         # From here on signatures and rights are checked.
-        checks = urllib.request.Request(
-            f"http://{host}:{port}/moto-api/reset-auth",
-            data=b"0",
-            headers={"Content-Type": "text/plain"},
-        )
-        urllib.request.urlopen(checks).close()
+        self._control("reset-auth", b"0")
         self.environment = {
             "AWS_ACCESS_KEY_ID": key["AccessKeyId"],
             "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"],
             "AWS_DEFAULT_REGION": "us-east-1",
         }
         self.wrong = {**self.environment, "AWS_SECRET_ACCESS_KEY": "wrong"}
+
+    def _control(self, what, data):
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self._port}/moto-api/{what}",
+            data=data,
+            headers={"Content-Type": "text/plain"},
+        )
+        urllib.request.urlopen(request).close()
 
     def url(self, path, bucket=BUCKET):
         return f"s3://127.0.0.1:{self.recorder.port}/{bucket}/{path}"
