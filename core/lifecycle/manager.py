@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.backend import Backend
@@ -125,8 +126,9 @@ class ModelManager:
         try:
             return await shut_down(self._roster, self._operations, self._host, deadline)
         finally:
-            if self._catalog.remote:
-                await asyncio.to_thread(self._catalog.close)
+            if self._catalog.remote:  # a thread of its own: those of the host have ended
+                with ThreadPoolExecutor(1) as thread:
+                    await self._loop.run_in_executor(thread, self._catalog.close)
 
     # what there is -------------------------------------------------------------
 

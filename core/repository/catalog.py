@@ -62,8 +62,8 @@ class Catalog:
 
     @property
     def remote(self) -> bool:
-        """Whether a repository must look before it can tell the names of now. Any thread."""
-        return any(hasattr(each, "look") for each in self._repositories)
+        """Whether a repository is more than a folder: it must look, or be closed. Any thread."""
+        return any(hasattr(each, "look") or hasattr(each, "close") for each in self._repositories)
 
     def look(self) -> None:
         """Let remote repositories see what there is now. Raises OSError when one cannot."""

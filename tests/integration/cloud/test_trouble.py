@@ -1,5 +1,7 @@
 """What goes wrong between a server and its store is said in words, tried again, and leaves nothing half."""
 
+import json
+
 import pytest
 from clouds.emulators import S3, Azure
 
@@ -69,6 +71,27 @@ def test_who_has_no_credentials_is_told_which_to_give(shelf, monkeypatch, tmp_pa
 
     assert "no credentials were found, and it is not open to everybody" in text
     assert "AWS_ACCESS_KEY_ID" in text
+
+
+@pytest.mark.parametrize("emulator", [S3], ids=["s3"], indirect=True)
+def test_credentials_of_a_file_count_and_are_read_again(shelf, monkeypatch, tmp_path):
+    shelf.model("m", "3")
+    right = shelf.emulator.environment
+    path = tmp_path / "credentials.json"
+    monkeypatch.setenv("TRITON_CLOUD_CREDENTIAL_PATH", str(path))
+
+    def write(secret):
+        entry = {"key_id": right["AWS_ACCESS_KEY_ID"], "secret_key": secret, "region": "us-east-1"}
+        path.write_text(json.dumps({"s3": {"": {"key_id": "any"}, shelf.url: entry}}))
+
+    repository = open_cloud(shelf.url, Cache())
+    write("wrong")
+    with pytest.raises(CoreError, match=r"credentials\.json"):
+        repository.check()
+    write(right["AWS_SECRET_ACCESS_KEY"])
+    repository.check()
+
+    assert repository.names() == {"m"}
 
 
 def test_a_bucket_that_is_missing_is_named(shelf):
