@@ -156,8 +156,6 @@ class ManagedModel:
         self, source: ModelSource, new: list[ModelVersion], adjusted: list[Adjustment]
     ) -> None:
         """Load versions and open instances, all or none; with several workers, in all or in none."""
-        if overrides(source.directory, ModelDirectory, "fetch"):
-            await self._host.run(source.directory.fetch)
         for version in new:
             if not self._serves(version.version):
                 self.versions[version.version] = version

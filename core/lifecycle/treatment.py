@@ -23,7 +23,8 @@ async def treated(source: ModelSource, host: Host) -> AsyncIterator[tuple[ModelS
     The block loads it: agents are told of its success when it ends, of a failure when it raises.
     """
     if overrides(source.directory, ModelDirectory, "fetch"):
-        await host.run(source.directory.fetch)
+        # All of them: agents see the model's folder as it is, and may make other versions of these.
+        await host.run(source.directory.fetch, list(source.versions))
     directory = Treated(source, partial(find_agent, directory=host.options.repoagent_directory))
     source.directory.hold()  # let go when `directory` is
     directory.hold()

@@ -49,7 +49,7 @@ class Treated(ModelDirectory):
     """
 
     def __init__(self, source: ModelSource, find: Find):
-        super().__init__(source.directory.path)
+        super().__init__(source.directory.path, source.directory.address)
         self.origin = source.directory
         self._source = source
         self._find = find
@@ -80,7 +80,8 @@ class Treated(ModelDirectory):
         self._models.append((agent, model))
         agent.load(model)
         model.settle()
-        self.path = model.location
+        if model.location != self.path:
+            self.path, self.address = model.location, str(model.location)
 
     def _found(self) -> ModelSource:
         """What lies in the folder now. Of a new one, every version changes with any file of the old one."""

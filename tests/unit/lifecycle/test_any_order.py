@@ -6,6 +6,7 @@ Models a and b multiply by the number in their file, or fail to load; e sends th
 import asyncio
 import itertools
 import shutil
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,18 +40,18 @@ class Expected:
     disk       name → text of its file; missing without a folder
     serving    name → factor
     by_name    asked for by their own name
+    known      what the manager remembers: models that are on disk or serve, once somebody wanted them
     """
 
     disk: dict = field(default_factory=dict)
     serving: dict = field(default_factory=dict)
     by_name: set = field(default_factory=set)
+    known: set = field(default_factory=set)
     wants_e: bool = False
     serves_e: bool = False
 
     def copy(self):
-        return Expected(
-            dict(self.disk), dict(self.serving), set(self.by_name), self.wants_e, self.serves_e
-        )
+        return deepcopy(self)
 
     def do(self, action, *rest):
         getattr(self, action)(*rest)
@@ -61,19 +62,26 @@ class Expected:
             self.disk[name] = text
 
     def load(self, name):
+        self.known.add(name)
         if name == "e":
-            self.by_name.add("e")
             self.bring_e()
-            return
-        self.take(name, self.disk.get(name, "fail"))
-        if name in self.disk:
+        elif name in self.disk:
+            self.take(name, self.disk[name])
             self.by_name.add(name)
-        self.wake()
+            self.wake()
+        self.forget()
 
     def override(self, name, text):
+        self.known.add(name)
         self.take(name, text)
         self.by_name.add(name)
         self.wake()
+        self.forget()
+
+    def forget(self):
+        """Who invents a name leaves no trace."""
+        self.known -= {name for name in PLAIN if name not in self.disk and name not in self.serving}
+        self.by_name &= self.known
 
     def take(self, name, text):
         if text != "fail":
@@ -85,21 +93,24 @@ class Expected:
 
     def bring_e(self):
         self.wants_e = True
+        self.known.update(PLAIN)
         for name in PLAIN:
             self.take(name, self.disk.get(name, "fail"))
         self.serves_e = self.serves_e or set(PLAIN) <= set(self.serving)
 
     def unload(self, name, dependents):
+        if name not in self.known:
+            return
         if name == "e":
             used, self.wants_e, self.serves_e = self.wants_e, False, False
-            self.by_name.discard("e")
             for step in PLAIN if dependents and used else ():
                 if step not in self.by_name:
                     self.serving.pop(step, None)
-            return
-        self.serving.pop(name, None)
-        self.by_name.discard(name)
-        self.serves_e = False
+        else:
+            self.serving.pop(name, None)
+            self.by_name.discard(name)
+            self.serves_e = False
+        self.forget()
 
     @property
     def factors(self):
