@@ -81,7 +81,8 @@ def core_open_cache(name: str, settings: dict[str, str]) -> Cache | None:
 def core_open_repository(url: str) -> Repository | None:
     """Once for each --model-repository with "://", on the loop thread, when the server is made.
 
-    Returns a core.repository.Repository, or None for the URL of somebody else. Must not wait for the place:
+    Returns a core.repository.Repository, or None for the URL of somebody else, cloud storage included: what
+    no plugin takes is opened by core (core/repository/cloud). Must not wait for the place:
     its `check` does, on a worker thread, when the server starts. An exception ends the start.
     """
 

@@ -295,6 +295,10 @@ class Server:
 
     # model repository -------------------------------------------------------
 
+    async def look(self) -> None:
+        """Let `index` know which models remote repositories hold now. Raises CoreError when one is away."""
+        await self._manager.look()
+
     def index(self, ready_only: bool = False) -> list[dict[str, Any]]:
         """The models of the repositories with version, state and reason."""
         return self._manager.index(ready_only)

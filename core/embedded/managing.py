@@ -54,7 +54,12 @@ class Managing:
             return False
 
     def index(self, *, ready_only: bool = False) -> list[dict[str, Any]]:
-        """The models of the repositories and the bound functions, with version, state and reason."""
+        """The models of the repositories and the bound functions, with version, state and reason.
+
+        On the server's own thread, of repositories in cloud storage what was seen last.
+        """
+        if not self._opened().is_here:
+            self._call(self._inner.look)
         return self._ask(lambda: self._inner.index(ready_only))
 
     def metadata(self, model: str = "", version: int = NEWEST) -> dict[str, Any]:

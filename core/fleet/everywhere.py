@@ -148,6 +148,7 @@ class Everywhere(Management):
             return merging.families_as_values(here.metrics())
 
         async def index() -> list[dict[str, Any]]:
+            await here.look()
             return here.index()
 
         async def load(name: str, parameters: dict[str, Any]) -> None:

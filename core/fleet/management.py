@@ -40,6 +40,7 @@ class Management:
 
     async def index(self, ready_only: bool = False) -> list[dict[str, Any]]:
         """The models of the repositories with version, state and reason."""
+        await self._server.look()
         return self._server.index(ready_only)
 
     async def load(self, name: str, parameters: Mapping[str, Any]) -> None:

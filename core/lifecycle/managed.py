@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from core.errors import CoreError, invalid
 from core.lifecycle import policy
 from core.lifecycle.adjustment import Adjustment, adjustment_of
-from core.lifecycle.host import Host, overrides
+from core.lifecycle.host import Host
 from core.lifecycle.version import UNLOADED, ModelVersion
-from core.repository import ModelDirectory, ModelSource
+from core.repository import ModelSource
 
 logger = logging.getLogger("core")
 
@@ -123,8 +123,6 @@ class ManagedModel:
         self, source: ModelSource, new: list[ModelVersion], adjusted: list[Adjustment]
     ) -> None:
         """Load versions and open instances, all or none; with several workers, in all or in none."""
-        if overrides(source.directory, ModelDirectory, "fetch"):
-            await self._host.run(source.directory.fetch)
         for version in new:
             if not self._serves(version.version):
                 self.versions[version.version] = version

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.backend import Backend
@@ -71,7 +72,10 @@ class ModelManager:
         self._sleep = sleep
         self._clock = clock
         self._catalog = Catalog(
-            [*open_repositories(options.model_repository), *repositories],
+            [
+                *open_repositories(options.model_repository, options.cloud_cache_directory),
+                *repositories,
+            ],
             config_name=options.model_config_name,
             needs_config=options.disable_auto_complete_config,
         )
@@ -117,8 +121,14 @@ class ModelManager:
         self._stopping = True
         if self._poller is not None:
             self._poller.cancel()
+        self._catalog.give_up()
         deadline = Deadline(timeout_s, self._sleep, self._clock)
-        return await shut_down(self._roster, self._operations, self._host, deadline)
+        try:
+            return await shut_down(self._roster, self._operations, self._host, deadline)
+        finally:
+            if self._catalog.remote:  # a thread of its own: those of the host have ended
+                with ThreadPoolExecutor(1) as thread:
+                    await self._loop.run_in_executor(thread, self._catalog.close)
 
     # what there is -------------------------------------------------------------
 
@@ -172,8 +182,19 @@ class ModelManager:
         chains = [each.chain for each in self.versions() if each.state == "READY"]
         return all(await asyncio.gather(*(chain.check() for chain in chains)))
 
+    async def look(self) -> None:
+        """Let `index` know what remote repositories hold now. Raises CoreError when one cannot be asked."""
+        if self._catalog.remote:
+            try:
+                await self._host.run(self._catalog.look)
+            except OSError as error:
+                raise internal(f"failed to read the model repository: {error}") from error
+
     def index(self, ready_only: bool) -> list[dict[str, Any]]:
-        """The models of the repositories, and those that load requests brought, as entries of v2."""
+        """The models of the repositories, and those that load requests brought, as entries of v2.
+
+        Of remote repositories those that the last look saw.
+        """
         try:
             holders = self._catalog.names()
         except OSError as error:
@@ -290,6 +311,8 @@ class ModelManager:
         try:
             if not self._stopping:
                 await self._operate(self._poll())
+        except OSError as error:
+            logger.error("polling the model repositories failed: %s", error)
         except Exception:
             logger.exception("polling the model repositories failed")
 

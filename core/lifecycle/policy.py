@@ -69,7 +69,7 @@ def stale_versions(old: ModelSource | None, new: ModelSource) -> list[int]:
 
 def same_files(old: ModelSource | None, new: ModelSource) -> list[int]:
     """The versions of `new` that `old` has loaded from the same files, whatever the configuration."""
-    if old is None or old.directory.path != new.directory.path or old.shared != new.shared:
+    if old is None or old.directory.address != new.directory.address or old.shared != new.shared:
         return []
     return sorted(v for v, stamp in new.versions.items() if old.versions.get(v) == stamp)
 
@@ -98,7 +98,7 @@ def unchanged(old: ModelSource, new: ModelSource) -> bool:
     return (
         not old.overridden
         and not new.overridden
-        and old.directory.path == new.directory.path
+        and old.directory.address == new.directory.address
         and old.config_stamp == new.config_stamp
         and old.shared == new.shared
         and old.versions == new.versions
@@ -106,7 +106,7 @@ def unchanged(old: ModelSource, new: ModelSource) -> bool:
 
 
 def _all_differ(old: ModelSource, new: ModelSource) -> bool:
-    if old.overridden or new.overridden or old.directory.path != new.directory.path:
+    if old.overridden or new.overridden or old.directory.address != new.directory.address:
         return True
     if old.shared != new.shared:
         return True

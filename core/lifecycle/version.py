@@ -26,7 +26,7 @@ from core.lifecycle.policy import State
 from core.options import Options
 from core.pipeline import Chain, open_chain
 from core.pipeline.ensemble import EnsembleChain
-from core.repository import ModelSource, stamp_of
+from core.repository import ModelDirectory, ModelSource, stamp_of
 from core.telemetry.statistics import Statistics
 
 logger = logging.getLogger("core")
@@ -139,6 +139,8 @@ class ModelVersion:
 
     async def _open(self, host: Host, place: Place) -> None:
         configuration.validate_source(self.source.config)
+        if overrides(self.source.directory, ModelDirectory, "fetch"):
+            await host.run(self.source.directory.fetch, [self.version])
         async with AsyncExitStack() as undo:
             if self.source.config.HasField("ensemble_scheduling"):
                 self.config, self.signature = await host.run(settled, self, None, host)

@@ -108,8 +108,12 @@ class Options:
         "File that the log is appended to, instead of the console.")
 
     model_repository: list[str] = _models(NAMES, [],
-        "Folder that holds a folder for each model, or a URL that a plugin knows. A model that is in two "
-        "repositories is not available.")
+        "Folder that holds a folder for each model, or such a place in cloud storage: s3://bucket/path, "
+        "gs://bucket/path, as://account/container/path, or a URL that fsspec or a plugin knows. A model "
+        "that is in two repositories is not available.")
+    cloud_cache_directory: str = _models(STRING, "",
+        "Folder that keeps what is fetched of repositories in cloud storage, from one start to the next and "
+        "for several servers; without it a temporary one holds what is loaded.")
     exit_on_error: bool = _models(BOOL, True,
         "Whether the server ends when a model fails to load at the start.")
     disable_auto_complete_config: bool = _models(SWITCH, False,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 
 from core import config as configuration
 from core import plugins
 from core.config import ModelConfig
-from core.errors import CoreError, internal, invalid, unsupported
+from core.errors import CoreError, internal, invalid
+from core.repository.cloud import Cache, open_cloud
 from core.repository.folder import FolderRepository
 from core.repository.names import is_folder_name
 from core.repository.override import Override
@@ -58,10 +60,33 @@ class Catalog:
         for repository in self._repositories:
             repository.check()
 
+    @property
+    def remote(self) -> bool:
+        """Whether a repository is more than a folder: it must look, or be closed. Any thread."""
+        return any(hasattr(each, "look") or hasattr(each, "close") for each in self._repositories)
+
+    def look(self) -> None:
+        """Let remote repositories see what there is now. Raises OSError when one cannot."""
+        for repository in self._repositories:
+            if hasattr(repository, "look"):
+                repository.look()
+
+    def give_up(self) -> None:
+        """Let remote repositories stop what they are fetching: the end has begun. Any thread."""
+        for repository in self._repositories:
+            if hasattr(repository, "give_up"):
+                repository.give_up()
+
+    def close(self) -> None:
+        """Give back what repositories have on this machine."""
+        for repository in self._repositories:
+            if hasattr(repository, "close"):
+                repository.close()
+
     def names(self) -> dict[str, int]:
         """Every name with the number of repositories that hold it, in order. Any thread.
 
-        Raises OSError when a repository cannot be listed now.
+        Remote repositories tell what they saw last. Raises OSError when one cannot be listed now.
         """
         found: dict[str, int] = {}
         for repository in self._repositories:
@@ -112,7 +137,11 @@ class Catalog:
 
     def survey_all(self) -> Survey:
         """Every model of the repositories. Raises OSError when one cannot be listed now."""
-        return self.survey_names(self.names())
+        with ExitStack() as looks:
+            for repository in self._repositories:
+                if hasattr(repository, "one_look"):
+                    looks.enter_context(repository.one_look())
+            return self.survey_names(self.names())
 
     def _try(self, name: str) -> ModelSource | CoreError:
         try:
@@ -145,7 +174,7 @@ class Catalog:
         config = self._read_config(name, repository, path) if path in listing else ModelConfig()
         if path not in listing and self._needs_config:
             raise internal(
-                f"failed to open text file for read {directory.path / path}: "
+                f"failed to open text file for read {directory.address}/{path}: "
                 "No such file or directory"
             )
         source = self._source(name, listing, directory, config, listing.get(path, ""), False)
@@ -157,7 +186,7 @@ class Catalog:
         return path if self._config_name and path in listing else "config.pbtxt"
 
     def _read_config(self, name: str, repository: Repository, path: str) -> ModelConfig:
-        origin = str(repository.directory(name).path / path)
+        origin = f"{repository.directory(name).address}/{path}"
         try:
             return configuration.parse_text(repository.read_text(name, path), origin)
         except CoreError as error:
@@ -209,26 +238,27 @@ def _parse_override(name: str, override: Override) -> ModelConfig:
         raise invalid(f"Invalid config override: {error.message}") from error
 
 
-def open_repositories(locations: Iterable[str]) -> list[Repository]:
+def open_repositories(locations: Iterable[str], cloud_cache: str = "") -> list[Repository]:
     """A Repository for each location, sorted, each once.
 
-    Loop thread: the hook core_open_repository is asked for those with "://".
-    Raises CoreError(UNSUPPORTED) for a URL that nothing installed can read, CoreError(INTERNAL) for a plugin
-    that fails.
+    cloud_cache   folder that keeps what is fetched of cloud storage, "" for a temporary one
+
+    Loop thread: the hook core_open_repository is asked for those with "://", and what no plugin takes is
+    cloud storage. Raises CoreError(INVALID) for a URL that cannot be one, CoreError(INTERNAL) for a plugin
+    that fails. Whether something is there, and can be read here, `check` tells.
     """
-    return [_open(location) for location in sorted(set(locations))]
+    cache = Cache(cloud_cache)
+    return [_open(location, cache) for location in sorted(set(locations))]
 
 
-def _open(location: str) -> Repository:
+def _open(location: str, cache: Cache) -> Repository:
     if "://" not in location:
         return FolderRepository(location)
     found: Repository | None = plugins.ask("core_open_repository", url=location)
     if found is None:
-        names = ", ".join(plugins.with_hooks()) or "none"
-        raise unsupported(
-            f"no repository can be opened at '{location}': only folders of this machine, and what a plugin "
-            f"with the hook core_open_repository knows (plugins: {names})"
-        )
+        if location.startswith("file:///"):
+            return FolderRepository(location.removeprefix("file://"))
+        return open_cloud(location, cache)
     missing = [name for name in _METHODS if not hasattr(found, name)]
     if missing:
         raise internal(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -20,13 +20,15 @@ Folders end with "/" and have the stamp "": what is in them counts, not when it 
 class ModelDirectory:
     """A model's folder on this machine, held by the versions that read it.
 
-    path   the folder; valid from `fetch` until the last holder lets go
+    path      the folder; valid from `fetch` until the last holder lets go
+    address   where its files come from, the same for each look at the same place; by default `path`
 
     `holders` is counted on the loop thread; `fetch` and `remove` block and run on worker threads.
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, address: str = ""):
         self.path = path
+        self.address = address or str(path)
         self.holders = 0
 
     def hold(self) -> None:
@@ -38,8 +40,12 @@ class ModelDirectory:
         self.holders -= 1
         return self.holders == 0
 
-    def fetch(self) -> None:
-        """Bring the files to `path`. A folder of this machine has them there already."""
+    def fetch(self, versions: Collection[int]) -> None:
+        """Bring the files of these versions, and those that belong to all, to `path`.
+
+        Called each time that a version loads, by several threads, and again for what is there.
+        A folder of this machine has them there already.
+        """
 
     def remove(self) -> None:
         """Give back what `fetch` or the maker of this object took. A user's own folder stays."""
@@ -60,7 +66,8 @@ class Repository(Protocol):
         """Names of all models. Raises OSError when they cannot be told now.
 
         Also called on the event loop, so it must not take long: a remote place tells what it saw
-        last.
+        last. One with a method `look` is told by it, on a worker thread, to see what there is now; one
+        with `one_look`, a context manager, may inside of it answer everything from one listing.
         """
 
     def listing(self, name: str) -> Listing | None:

@@ -56,7 +56,7 @@ class Fetched(ModelDirectory):
         super().__init__(path)
         self._plugin = plugin
 
-    def fetch(self):
+    def fetch(self, versions):
         self._plugin.fetched.append(("fetch", self.path.name))
 
     def remove(self):

@@ -76,7 +76,9 @@ def test_a_repository_that_is_missing_is_refused_by_name(tmp_path):
 
 
 def test_a_url_that_nothing_can_read_is_refused_by_name():
-    assert "s3://bucket/models" in refusal(open_repositories, ["s3://bucket/models"]).message
+    (repository,) = open_repositories(["shelf://bucket/models"])
+
+    assert "shelf://bucket/models" in refusal(repository.check).message
 
 
 def test_a_name_in_two_repositories_is_no_model(folder, other):

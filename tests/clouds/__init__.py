@@ -1,0 +1,1 @@
+"""Clouds on loopback, for tests of several folders."""
