@@ -225,7 +225,9 @@ cdef class Flight:
         if request.cancelled:
             return
         for output in request.outputs:
-            if output.memory is None or output.class_count or output.name not in self.crossing._outputs:
+            if type(output.memory) is not memoryview or output.class_count:
+                continue  # what goes to a device is copied there when it is known
+            if output.name not in self.crossing._outputs:
                 continue
             # The request keeps the memoryview, and that its buffer.
             PyObject_GetBuffer(output.memory, &buffer, PyBUF_SIMPLE)
