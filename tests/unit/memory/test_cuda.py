@@ -179,7 +179,7 @@ class TestInputs:
         assert regions.read("w", 5, 6, dtypes.BYTES) == b"\2\0\0\0bc"
 
     async def test_the_bytes_must_be_those_of_the_shape(self, regions, shared):
-        with pytest.raises(CoreError, match="for model 'm'. Expected 12, got 8"):
+        with pytest.raises(CoreError, match=r"for model 'm'\. Expected 12, got 8"):
             regions.read("r", 0, 8, dtypes.FP32).tensor("x", dtypes.FP32, (3,), "m")
 
     @pytest.mark.parametrize("offset,byte_size", [(64, 0), (60, 5), (-1, 1), (2**64, 1)])
@@ -250,7 +250,7 @@ class TestUnregister:
     ):
         before = regions.view("r", 0, 4)
         cuda.unregister("r")
-        handle, memory = runtime.share(FLOATS + 1)
+        handle, _ = runtime.share(FLOATS + 1)
 
         await cuda.register("r", handle, 0, 64)
 
@@ -287,7 +287,7 @@ class Cuda:
         self.calls = []
         self.runtime = Runtime(self.calls)
 
-    def Device(self, number):  # noqa: N802  as CuPy has it
+    def Device(self, number):
         calls = self.calls
 
         class Current:
