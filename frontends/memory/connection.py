@@ -67,10 +67,10 @@ class Connection:
             if len(files) != 1:
                 raise invalid(f"register comes with one descriptor, here are {len(files)}")
             return {"name": await self._register(files, size)}
-        if type(message) is dict and type(name := message.get("unregister")) is str:
-            if name in self._lent:
-                await self._unregister(name)
-                return {}
+        name = message.get("unregister") if type(message) is dict else None
+        if type(name) is str and name in self._lent:
+            await self._unregister(name)
+            return {}
         raise invalid(
             'expected {"register": byte_size} with a descriptor, or {"unregister": name} of a region of this '
             "connection"

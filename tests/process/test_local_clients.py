@@ -10,7 +10,6 @@ import sys
 
 import grpc
 import numpy as np
-import pytest
 from conformance.model import Model
 from conformance.protocol import wait_until
 from tritonclient.grpc import service_pb2, service_pb2_grpc
@@ -87,21 +86,6 @@ def test_workers_share_the_sockets_of_http_and_metrics(launch, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_workers_share_the_socket_of_grpc_where_the_engine_can(launch, tmp_path, engine):
-    address = f"unix:{tmp_path}/grpc"
-    options = ["--workers=2", f"--grpc-address={address}", f"--grpc-engine={engine}"]
-    if engine == "grpcio":
-        server = launch([who], *options, wait="exit")
-        assert "cannot share" in server.log_text() and "--grpc-engine=native" in server.log_text()
-        return
-
-    launch([who], *options)
-    with grpc.insecure_channel(address) as channel:
-        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
-        assert stub.ServerReady(service_pb2.ServerReadyRequest(), timeout=30).ready
-
-
 def doubled(server, x, y, count=CONNECTIONS):
     """Who has doubled the number in `x`; each request has a connection of its own."""
     found = set()
@@ -131,7 +115,13 @@ def test_memory_that_is_lent_is_known_to_all_workers_also_later_and_to_none_when
     launch, tmp_path
 ):
     path = f"{tmp_path}/memory"
-    server = launch([double], "--workers=2", f"--shared-memory-socket={path}")
+    address = f"unix:{tmp_path}/grpc"
+    more = [f"--grpc-address={address}"] if "native" in ENGINES else []
+    server = launch([double], "--workers=2", f"--shared-memory-socket={path}", *more)
+    if more:  # workers share the socket of gRPC
+        with grpc.insecure_channel(address) as channel:
+            stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+            assert stub.ServerReady(service_pb2.ServerReadyRequest(), timeout=30).ready
 
     def refused(region):
         return all(
@@ -148,9 +138,9 @@ def test_memory_that_is_lent_is_known_to_all_workers_also_later_and_to_none_when
         # A worker that does not hold the connection dies: who takes its place has the memory too.
         holder = holding(before, path)
         os.kill((before - {holder}).pop(), signal.SIGKILL)
-        assert wait_until(lambda: doubled(server, x, y) - before, 60)
+        assert wait_until(lambda: answered(lambda: doubled(server, x, y) - before), 60)
         region = x.region
-    assert wait_until(lambda: refused(region), 30)
+    assert wait_until(lambda: answered(lambda: refused(region)), 30)
 
     # The worker that holds the connection dies: the others forget what came by way of it.
     client = subprocess.Popen(
@@ -161,10 +151,18 @@ def test_memory_that_is_lent_is_known_to_all_workers_also_later_and_to_none_when
     )
     region = client.stdout.readline().strip()
     os.kill(holding(set(children(server.process.pid)), path), signal.SIGKILL)
-    assert wait_until(lambda: refused(region), 30)
+    assert wait_until(lambda: answered(lambda: refused(region)), 30)
     client.communicate()
     server.stop()
     assert os.listdir(tmp_path) == []
+
+
+def answered(ask):
+    """What is asked, nothing if it met a worker that was killed: connections that wait there are cut."""
+    try:
+        return ask()
+    except Exception:  # each client has its own
+        return None
 
 
 def body(region):

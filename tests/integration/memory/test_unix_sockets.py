@@ -14,6 +14,7 @@ import pytest
 import tritonclient.grpc
 import tritonclient.grpc.aio
 
+from core import unix_sockets
 from core.errors import CoreError, Kind
 
 from .conftest import ENGINES
@@ -130,6 +131,15 @@ def test_a_socket_that_somebody_listens_at_is_left_alone(serving, tmp_path, engi
 
         assert text == f"Socket 'unix:{tmp_path}/s' already in use"
         assert files(tmp_path) == ["s"]
+
+
+def test_grpcio_cannot_share_the_socket_of_several_workers(serving, tmp_path, monkeypatch):
+    address = f"unix:{tmp_path}/s"
+    monkeypatch.setitem(unix_sockets.inherited, address, 0)
+
+    text = refused(serving, grpc_address=address, grpc_engine="grpcio")
+
+    assert "grpcio cannot share" in text and "use --grpc-engine=native, or one worker" in text
 
 
 def test_a_file_that_is_no_socket_is_left_alone(serving, tmp_path):
