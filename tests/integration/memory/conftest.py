@@ -55,7 +55,8 @@ class Instance(core.ModelInstance):
 class Site:
     """A started server. `run` waits for a coroutine on its loop."""
 
-    def __init__(self, loop, repository, options):
+    def __init__(self, loop, repository, options, played_device):
+        self._played_device = played_device
         self.loop = loop
         self.backend = core.Backend(instance=Instance)
         self.backend.name = "test"
@@ -80,9 +81,10 @@ class Site:
     async def start(self):
         self.server = Server(self.options, find_backend=lambda name: self.backend)
         self.runtime = FakeRuntime(FakeDevice())
-        self.server.cuda_shared_memory = CudaRegions(
-            self.server.shared_memory, (0,), lambda: self.runtime
-        )
+        if self._played_device:
+            self.server.cuda_shared_memory = CudaRegions(
+                self.server.shared_memory, (0,), lambda: self.runtime
+            )
         await self.server.start()
         for each in frontends_of(self.server):
             await each.start()
@@ -131,11 +133,14 @@ def repository(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def serving(loop, repository):
-    """Serve as long as a block lasts."""
+    """Serve as long as a block lasts.
+
+    played_device   whether memory of GPUs is that of a device that is not there
+    """
 
     @contextmanager
-    def serve(**options):
-        site = Site(loop, repository, options)
+    def serve(played_device=True, **options):
+        site = Site(loop, repository, options, played_device)
         site.run(site.start())
         try:
             yield site
