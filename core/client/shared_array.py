@@ -125,7 +125,7 @@ class SharedArray:
         shape   as the answer tells it; -1 for as many as there are up to the end of the bytes
         Raises ValueError if they are not whole.
         """
-        return decode(memoryview(self.array).cast("B"), tuple(shape))
+        return decode(self.array.data.cast("B"), tuple(shape))
 
     def release(self) -> None:
         """Give the bytes back, as soon as no array over them is left; the same happens to who is forgotten.
