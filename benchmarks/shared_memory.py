@@ -2,8 +2,8 @@
 
     python -m benchmarks.shared_memory [--seconds 1] [--rounds 5]
 
-One client, one request at a time, a model that answers its input. Ways take turns in every round; the figure is
-the median over the rounds of a way's time for a request, divided by that of the wire in the same round.
+One client, one request at a time, a model that answers its input. Ways take turns in every round; the figure
+is the median over the rounds of a way's time for a request, over that of the wire in the same round.
 """
 
 from __future__ import annotations

@@ -225,10 +225,10 @@ cdef class Flight:
         if request.cancelled:
             return
         for output in request.outputs:
-            if type(output.memory) is not memoryview or output.class_count:
-                continue  # what goes to a device is copied there when it is known
-            if output.name not in self.crossing._outputs:
+            if output.memory is None or output.class_count or output.name not in self.crossing._outputs:
                 continue
+            if type(output.memory) is not memoryview:
+                continue  # on a device: it is copied there when it is known
             # The request keeps the memoryview, and that its buffer.
             PyObject_GetBuffer(output.memory, &buffer, PyBUF_SIMPLE)
             target.request = i
