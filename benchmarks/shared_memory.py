@@ -161,7 +161,7 @@ def compared(urls: dict[str, str], socket: str, protocol: str, size: int, how: A
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=1.0, help="of each way in each round")
     parser.add_argument("--rounds", type=int, default=5)
     how = parser.parse_args()
