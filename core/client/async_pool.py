@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 from collections.abc import Iterable
 from typing import Any
@@ -88,6 +89,11 @@ class AsyncSharedMemoryPool(Stock):
             except BaseException:
                 segment.close()
                 raise
+            if self._closed:  # by another task, which has not seen this segment
+                segment.close()
+                with contextlib.suppress(Exception):  # the connection may be closed already
+                    await _done(self._registrar.unregister(segment))
+                raise ValueError(self._closed)
             return self._added(segment, byte_size)
 
 

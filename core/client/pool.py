@@ -5,6 +5,7 @@ empty, share, room ─► [pool] ─► SharedArray ─► set_shared_memory of 
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -89,4 +90,9 @@ class SharedMemoryPool(Stock):
             except BaseException:
                 segment.close()
                 raise
+            if self._closed:  # by another thread, which has not seen this segment
+                segment.close()
+                with contextlib.suppress(Exception):  # the connection may be closed already
+                    self._registrar.unregister(segment)
+                raise ValueError(self._closed)
             return self._added(segment, byte_size)

@@ -139,6 +139,28 @@ class TestBounds:
         pool.empty(4)
 
 
+class TestTheEnd:
+    def test_a_pool_that_is_closed_while_it_grows_leaves_nothing(self, client, pool, monkeypatch):
+        register = client.register_system_shared_memory
+
+        def closing(*segment):
+            register(*segment)
+            pool.close()
+
+        monkeypatch.setattr(client, "register_system_shared_memory", closing)
+
+        with pytest.raises(ValueError, match="the pool is closed"):
+            pool.empty(4)
+        assert (client.registered, mine()) == ({}, [])
+
+    def test_an_array_that_is_read_after_the_end_keeps_its_memory(self, client, pool):
+        array = pool.share(np.arange(5)).array
+
+        pool.close()
+
+        assert array.tolist() == [0, 1, 2, 3, 4]
+
+
 class TestDatatypes:
     @pytest.mark.parametrize(
         ("dtype", "name"),
@@ -155,6 +177,11 @@ class TestDatatypes:
 
         assert (shared.datatype, shared.shape) == (name, (2, 3))
         assert shared.byte_size == shared.array.nbytes
+
+    def test_an_array_may_have_no_elements(self, pool):
+        shared = pool.empty((0, 3))
+
+        assert (shared.array.shape, shared.byte_size) == ((0, 3), 0)
 
     @pytest.mark.parametrize("dtype", [object, "S4", "complex64", "BYTES"])
     def test_others_are_refused(self, pool, dtype):
