@@ -218,7 +218,7 @@ except OSError as error:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 @pytest.mark.parametrize(("users", "answer"), [([], "refused"), ([65534], "taken")])
 def test_processes_of_other_users_are_refused_unless_they_are_named(serving, users, answer):
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         path = f"{folder}/m"
         with serving(

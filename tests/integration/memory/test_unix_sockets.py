@@ -169,7 +169,7 @@ def test_the_file_of_who_took_the_place_is_left_alone(serving, tmp_path):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 @pytest.mark.parametrize(("mode", "status"), [("0600", 7), ("0666", 0)])  # curl's 7: no connection
 def test_who_may_connect_is_said_by_the_permissions(serving, mode, status):
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         with serving(http_address=f"unix:{folder}/s", unix_socket_mode=mode):
             found = subprocess.run(
