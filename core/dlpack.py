@@ -115,6 +115,11 @@ def described(array: Any) -> tuple[DataType, tuple[int, ...]]:
     return _NAMED[name], tuple(int(size) for size in shape)
 
 
+def name_of(dtype: DataType) -> str:
+    """As the array API names a datatype that DLPack has."""
+    return next(name for name, found in _NAMED.items() if found is dtype)
+
+
 def lend(
     address: int, dtype: DataType, shape: tuple[int, ...], device: tuple[int, int], owner: Any
 ) -> Any:
@@ -131,7 +136,7 @@ class View:
 
     def __init__(self, source: Any, dtype: DataType, shape: tuple[int, ...], first: int = 0):
         self.shape = shape
-        self.dtype = next(name for name, found in _NAMED.items() if found is dtype)
+        self.dtype = name_of(dtype)
         self._source = source
         self._dtype = dtype
         self._first = first

@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from core import plugins
+from core import plugins, unix_sockets
 from core.backend import Backend
 from core.errors import CoreError
 from core.fleet.member import Member
@@ -46,6 +46,9 @@ def work(settings: str) -> int:
     settings   Settings.text; the arguments of the server are those of this process
     """
     mine = Settings.of(settings)
+    for address, file in mine.listening.items():
+        os.set_inheritable(file, False)  # not for the processes of models
+        unix_sockets.inherited[address] = file
     changes: dict[str, Any] = {"reuse_http_port": True, "reuse_grpc_port": True, **mine.ports}
     plugins.load_hooks(quiet=True)
     added = plugins.added_flags()

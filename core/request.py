@@ -27,10 +27,11 @@ class RequestedOutput:
     """One output that the client wants.
 
     class_count   0 for the tensor itself; n for the n best classes (classification extension)
-    memory        writable bytes of the client (of a shared memory region) for it, or None for the reply
+    memory        writable bytes of the client (of a shared memory region) for it: a memoryview, or a
+                  DevicePlace of core.memory; None for the reply
     """
 
-    def __init__(self, name: str, class_count: int = 0, memory: memoryview | None = None):
+    def __init__(self, name: str, class_count: int = 0, memory: Any = None):
         self.name = name
         self.class_count = class_count
         self.memory = memory

@@ -46,12 +46,14 @@ EXTENSIONS = (
     "schedule_policy",
     "model_configuration",
     "system_shared_memory",
+    "cuda_shared_memory",
     "binary_tensor_data",
     "parameters",
     "statistics",
     "trace",
     "logging",
 )
+WITHOUT_GPUS = tuple(each for each in EXTENSIONS if each != "cuda_shared_memory")
 
 
 class State(enum.Enum):
@@ -71,7 +73,7 @@ class Server:
     repositories         more of them than the options name, opened
     management           what clients ask about the whole server; what is below is of this process
     shared_memory        regions that clients have registered, for inputs and outputs of requests
-    cuda_shared_memory   the same of GPUs: there are none
+    cuda_shared_memory   those of them that are in memory of GPUs
     access               who may call, which frontends ask before anything else; None: anybody may
     files                that are read again when they change: certificates of frontends, tokens, keys
     tracing              traces requests; frontends look at `tracing.on`
@@ -88,7 +90,7 @@ class Server:
         self.options = options
         self.name = options.id
         self.version = core.__version__
-        self.extensions = EXTENSIONS
+        self.extensions = EXTENSIONS if gpus() else WITHOUT_GPUS
         self.state = State.INITIALIZING
         self.cache = open_cache(options.cache_config)
         self.limiter = (
@@ -97,7 +99,7 @@ class Server:
             else None
         )
         self.shared_memory = SharedMemoryRegions(options.allow_client_shm)
-        self.cuda_shared_memory = CudaRegions(self.shared_memory)
+        self.cuda_shared_memory = CudaRegions(self.shared_memory, gpus())
         self.files = WatchedFiles(options.reload_secs)
         self.access = Gate.of(options)
         if self.access is not None:

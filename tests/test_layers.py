@@ -14,8 +14,8 @@ LONGEST = 450
 
 # core's inner order, from the bottom. A room may import those above it in this list, and its own.
 ROOMS = (
-    ("core.cmake", "core.devices", "core.errors", "core.hookspecs"),
-    ("core.host_policy", "core.watched"),
+    ("core.client", "core.cmake", "core.devices", "core.errors", "core.hookspecs"),
+    ("core.host_policy", "core.unix_sockets", "core.watched"),
     ("core.native",),
     ("core.dtypes",),
     ("core.dlpack",),

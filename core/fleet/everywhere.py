@@ -6,11 +6,15 @@ workers have done in one order is the same in each, so settings and regions are 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.errors import CoreError, Kind, unavailable
 from core.fleet import merging
+from core.fleet.lent import Lent, opened_elsewhere
 from core.fleet.management import Management
 from core.fleet.member import Answers, Changed, Handler, Member
 from core.request import NEWEST
@@ -29,6 +33,8 @@ class Everywhere(Management):
     def __init__(self, server: Server, member: Member):
         super().__init__(server)
         self._member = member
+        self._lent = Lent(self._ended)
+        self._tasks: set[asyncio.Task[None]] = set()
         member.serve(self._handlers())
 
     # questions ------------------------------------------------------------
@@ -130,6 +136,40 @@ class Everywhere(Management):
         answers = await self._member.change("unregister", name, thing=thing, forgets=True)
         _all_done(answers, "the others have let it go")
 
+    async def register_cuda_memory(
+        self, name: str, handle: bytes, device: int, byte_size: int
+    ) -> None:
+        region = (name, handle, device, byte_size)
+        answers = await self._member.change("register_cuda", *region, thing=f"gpu-memory {name}")
+        _all_done(answers, "the others have let it go")
+
+    async def unregister_cuda_memory(self, name: str = "") -> None:
+        thing = f"gpu-memory {name}" if name else "gpu-memory"
+        answers = await self._member.change("unregister_cuda", name, thing=thing, forgets=True)
+        _all_done(answers, "the others have let it go")
+
+    async def lend_memory(self, name: str, file: int, byte_size: int) -> None:
+        # The others open the descriptor of this process: its number says nothing to them.
+        region = (name, os.getpid(), file, byte_size)
+        answers = await self._member.change("lend", *region, thing=f"lent {name}")
+        _all_done(answers, "the others have let it go")
+
+    async def give_back_memory(self, name: str) -> None:
+        answers = await self._member.change("give_back", name, thing=f"lent {name}", forgets=True)
+        _all_done(answers, "the others have let it go")
+
+    def _ended(self, name: str) -> None:
+        """The worker that a region came by way of has ended, and so has its client's connection."""
+        self._server.shared_memory.give_back(name)
+        task = asyncio.get_running_loop().create_task(self._given_back(name))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _given_back(self, name: str) -> None:
+        """Those who come later need not know it; each worker that has seen the end says so."""
+        with contextlib.suppress(CoreError):
+            await self.give_back_memory(name)
+
     # what this worker does when it is asked ---------------------------------
 
     def _handlers(self) -> dict[str, Handler]:
@@ -178,9 +218,27 @@ class Everywhere(Management):
         async def unregister(name: str) -> None:
             here.shared_memory.unregister(name)
 
+        async def register_cuda(name: str, handle: bytes, device: int, byte_size: int) -> Changed:
+            await here.cuda_shared_memory.register(name, handle, device, byte_size)
+            return Changed(undo=lambda: here.cuda_shared_memory.unregister(name))
+
+        async def unregister_cuda(name: str) -> None:
+            here.cuda_shared_memory.unregister(name)
+
+        async def lend(name: str, process: int, file: int, byte_size: int) -> Changed:
+            with opened_elsewhere(process, file) as found:
+                here.shared_memory.lend(name, found, byte_size)
+            self._lent.watch(name, process)
+            return Changed(undo=lambda: here.shared_memory.give_back(name))
+
+        async def give_back(name: str) -> None:
+            self._lent.forget(name)
+            here.shared_memory.give_back(name)
+
         questions = (ready, model_ready, statistics, metrics, index)
         changes = (load, unload, poll, set_log, set_trace, register, unregister)
-        return {each.__name__: each for each in (*questions, *changes)}
+        memory = (register_cuda, unregister_cuda, lend, give_back)
+        return {each.__name__: each for each in (*questions, *changes, *memory)}
 
 
 def _ignore(_: Any) -> None:

@@ -76,3 +76,21 @@ class Management:
     async def unregister_memory(self, name: str = "") -> None:
         """Forget a region, or all without a name: SharedMemoryRegions.unregister."""
         self._server.shared_memory.unregister(name)
+
+    async def register_cuda_memory(
+        self, name: str, handle: bytes, device: int, byte_size: int
+    ) -> None:
+        """Open memory on a GPU: CudaRegions.register."""
+        await self._server.cuda_shared_memory.register(name, handle, device, byte_size)
+
+    async def unregister_cuda_memory(self, name: str = "") -> None:
+        """Forget a region on a GPU, or all without a name: CudaRegions.unregister."""
+        self._server.cuda_shared_memory.unregister(name)
+
+    async def lend_memory(self, name: str, file: int, byte_size: int) -> None:
+        """Map memory whose descriptor a client has sent: SharedMemoryRegions.lend."""
+        self._server.shared_memory.lend(name, file, byte_size)
+
+    async def give_back_memory(self, name: str) -> None:
+        """Forget what was lent: SharedMemoryRegions.give_back."""
+        self._server.shared_memory.give_back(name)

@@ -1,4 +1,4 @@
-"""Ports: one for each frontend of all workers, chosen and kept by the supervisor."""
+"""Ports: one for each frontend of all workers, and their Unix domain sockets, kept by the supervisor."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import errno
 import socket
 from collections.abc import Sequence
 
+from core import unix_sockets
 from core.errors import CoreError, unavailable
 from core.options import Options
 
@@ -16,6 +17,9 @@ class Ports:
     It never listens: connections go to the workers. But nobody else can take a port while a worker
     is started again, and another server that holds one is found before any worker starts.
 
+    At Unix domain sockets it does listen, and workers have the sockets from it: connections wait there
+    while nobody takes them.
+
     chosen   name of the option → port
     """
 
@@ -23,16 +27,22 @@ class Ports:
         """Raises CoreError(UNAVAILABLE) for a port that is taken or an address that is not here."""
         self.chosen: dict[str, int] = {}
         self._sockets: list[socket.socket] = []
+        self._listeners: dict[str, unix_sockets.UnixListener] = {}
         try:
             for name in ("http", "grpc", "metrics"):
                 if getattr(options, f"allow_{name}"):
                     self._keep(options, name)
+            if path := options.shared_memory_socket:
+                self._listen(unix_sockets.with_prefix(path), options, socket.SOCK_SEQPACKET)
         except CoreError:
             self.close()
             raise
 
     def _keep(self, options: Options, name: str) -> None:
         host = getattr(options, f"{name}_address")
+        if unix_sockets.is_unix(host):
+            self._listen(host, options)
+            return
         port = getattr(options, f"{name}_port")
         shared = getattr(options, f"reuse_{name}_port", False)
         try:
@@ -45,8 +55,22 @@ class Ports:
         self._sockets += found
         self.chosen[f"{name}_port"] = found[0].getsockname()[1]
 
+    def _listen(
+        self, address: str, options: Options, kind: socket.SocketKind = socket.SOCK_STREAM
+    ) -> None:
+        mode = options.unix_socket_mode
+        self._listeners[address] = unix_sockets.listen(address, mode, kind)
+
+    @property
+    def listening(self) -> dict[str, int]:
+        """Address of a Unix domain socket → its descriptor, for the workers."""
+        return {address: each.socket.fileno() for address, each in self._listeners.items()}
+
     def close(self) -> None:
         """Let the ports go."""
+        for listener in self._listeners.values():
+            listener.close()
+        self._listeners.clear()
         for each in self._sockets:
             each.close()
         self._sockets.clear()

@@ -28,6 +28,7 @@ class Settings:
     operation     in which it loads the models of the start
     replacement   whether it takes the place of one that has died, and waits until it is admitted
     ports         option → port, of all workers
+    listening     address of a Unix domain socket → its file descriptor, of all workers
     """
 
     channel: int
@@ -35,6 +36,7 @@ class Settings:
     operation: int
     replacement: bool
     ports: Mapping[str, int]
+    listening: Mapping[str, int]
 
     def text(self) -> str:
         return json.dumps(asdict(self))
@@ -131,6 +133,7 @@ async def start_worker(
     number: int,
     arguments: Sequence[str],
     ports: Mapping[str, int],
+    listening: Mapping[str, int],
     operation: int,
     *,
     replacement: bool = False,
@@ -138,7 +141,9 @@ async def start_worker(
     """Start a worker with the arguments of the server's command line. Raises OSError."""
     ours, theirs = socket.socketpair()
     with theirs:
-        settings = Settings(theirs.fileno(), number, operation, replacement, dict(ports))
+        settings = Settings(
+            theirs.fileno(), number, operation, replacement, dict(ports), dict(listening)
+        )
         program = _PROGRAM.format(path=sys.path, settings=settings.text())
         # ^C reaches every process of a terminal: blocked until the worker ignores it (core/process.py).
         # SIGHUP may come before the worker knows what to do with it.
@@ -146,7 +151,7 @@ async def start_worker(
         try:
             popen = subprocess.Popen(
                 [sys.executable, "-c", program, *arguments],
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), *listening.values()],
                 stdin=subprocess.DEVNULL,
             )
         except OSError:

@@ -124,8 +124,9 @@ class Supervisor:
     ) -> WorkerProcess:
         assert self._ports is not None
         async with self._launching:
+            ports, listening = self._ports.chosen, self._ports.listening
             worker = self._workers[number] = await start_worker(
-                number, self._arguments, self._ports.chosen, operation, replacement=replacement
+                number, self._arguments, ports, listening, operation, replacement=replacement
             )
         self._exchange.connect(number, worker.send)
         worker.listen(self._relay.received)

@@ -1,22 +1,34 @@
 """Region: a part of one shared memory object, mapped.
 
-key ─► [open_region] ─► Region ─► views for requests.  Whoever holds a view keeps the mapping: it goes
+key, or descriptor ─► [Region] ─► views for requests.  Whoever holds a view keeps the mapping: it goes
 when the region was dropped and the last view of it too.
 """
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import stat
 from typing import NamedTuple
 
+from core import dtypes
+from core.dtypes import DataType
 from core.errors import CoreError, internal, invalid
+from core.memory.bounds import check_place
+from core.native.mapping import Mapping
+from core.tensor import Buffer
 
 RESERVED_PREFIX = "triton_python_backend_shm_region_"
+SYSTEM, LENT = "system", "lent"  # kinds
 
+_NO_FILE = -1
 _FOLDER = "/dev/shm/"  # where shm_open keeps its objects on Linux
 _LONGEST_KEY = 255  # bytes, of a file name
+_GET_SEALS, _SEAL_SHRINK = (
+    1034,
+    2,
+)  # F_GET_SEALS, F_SEAL_SHRINK; fcntl of Python 3.10 has no names for them
 
 
 class RegionStatus(NamedTuple):
@@ -31,25 +43,61 @@ class RegionStatus(NamedTuple):
 class Region:
     """A mapped region. Loop thread; its views go anywhere.
 
-    status    as it was registered
+    kind     "system", or "lent" for one whose descriptor was sent: its owner alone knows its name
+    status   as it was registered; key "" for a lent one
     """
 
-    __slots__ = ("_map", "status")
+    __slots__ = ("_file", "_map", "kind", "status")
 
-    def __init__(self, status: RegionStatus, mapped: mmap.mmap):
+    def __init__(self, status: RegionStatus, file: int, *, sealed: bool = False):
+        """Maps a part of `file`, which the caller closes. Raises OSError when the system refuses.
+
+        sealed   whether the file cannot become smaller: then nobody looks whether it has
+        """
+        self.kind = LENT if sealed else SYSTEM
         self.status = status
-        # Never closed: it unmaps itself when this object and all views are gone, in any order.
-        self._map = mapped
+        # It unmaps itself when this object and all views are gone, in any order.
+        self._map = Mapping(file, status.offset, status.byte_size)
+        self._file = _NO_FILE if sealed else os.dup(file)
+
+    def __del__(self) -> None:
+        if getattr(self, "_file", _NO_FILE) != _NO_FILE:
+            os.close(self._file)
 
     def view(self, offset: int, byte_size: int) -> memoryview:
         """`byte_size` writable bytes from byte `offset` of the region on. Raises CoreError(INVALID)."""
-        name, size = self.status.name, self.status.byte_size
-        if not 0 <= offset < size:
-            raise invalid(f"Invalid offset for shared memory region: '{name}'")
-        # The object may have become smaller since; bytes behind its end would kill the process.
-        if not 0 <= byte_size <= min(size, self._map.size() - self.status.offset) - offset:
-            raise invalid(f"Invalid offset + byte size for shared memory region: '{name}'")
+        name = self.status.name
+        check_place(name, self.status.byte_size, offset, byte_size)
+        if self._map.lost:
+            raise gone(name)
+        # The object may have become smaller since: who is told now need not guess from zeros.
+        if self._file != _NO_FILE:
+            left = os.fstat(self._file).st_size - self.status.offset
+            if offset + byte_size > left:
+                raise invalid(f"Invalid offset + byte size for shared memory region: '{name}'")
         return memoryview(self._map)[offset : offset + byte_size]
+
+    def read(self, offset: int, byte_size: int, dtype: DataType | None) -> Buffer:
+        """The bytes of an input, read-only. Raises what `view` raises.
+
+        The client can write to them while the model runs.
+        """
+        found = self.view(offset, byte_size).toreadonly()
+        if dtype is not dtypes.BYTES:
+            return found
+        # The lengths in BYTES are checked once and must be the same later. Elements are copied anyway.
+        copied = bytes(found)
+        if self._map.lost:
+            raise gone(self.status.name)
+        return copied
+
+
+def gone(name: str) -> CoreError:
+    """The error of a region whose bytes are not there any more."""
+    return invalid(
+        f"the memory of shared memory region '{name}' is gone: its object was made smaller, or the system "
+        "had no memory left for it; unregister it and register it again"
+    )
 
 
 def open_region(status: RegionStatus) -> Region:
@@ -71,14 +119,37 @@ def open_region(status: RegionStatus) -> Region:
                 f"failed to register shared memory region '{name}': its offset is {offset} bytes, it "
                 f"must be a multiple of {mmap.ALLOCATIONGRANULARITY}"
             )
-        mapped = mmap.mmap(
-            file, byte_size, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE, offset=offset
-        )
-    except (OSError, ValueError, OverflowError):  # ValueError: it has become smaller just now
+        return Region(status, file)
+    except (OSError, OverflowError):
         raise internal(f"Unable to map shared memory region: '{name}'") from None
     finally:
         os.close(file)
-    return Region(status, mapped)
+
+
+def sealed_region(name: str, file: int, byte_size: int) -> Region:
+    """Map memory whose descriptor a client has sent; the caller closes it. Never blocks.
+
+    byte_size   from the first byte on
+    Raises CoreError(INVALID) for what is no memory, can become smaller or is smaller already, and
+    CoreError(INTERNAL) when the system refuses.
+    """
+    try:
+        seals = fcntl.fcntl(file, _GET_SEALS)
+    except OSError:
+        raise invalid(
+            "the descriptor is of no memory that can be sealed: memfd_create makes such memory"
+        ) from None
+    if not seals & _SEAL_SHRINK:
+        raise invalid(
+            "the memory is not sealed: F_ADD_SEALS with F_SEAL_SHRINK keeps it from shrinking"
+        )
+    found = os.fstat(file).st_size
+    if not 0 < byte_size <= found:
+        raise invalid(f"{byte_size} bytes of memory of {found} bytes cannot be registered")
+    try:
+        return Region(RegionStatus(name, "", 0, byte_size), file, sealed=True)
+    except (OSError, OverflowError) as error:
+        raise internal(f"memory of {byte_size} bytes cannot be mapped: {error}") from None
 
 
 def _file_name(status: RegionStatus) -> str:

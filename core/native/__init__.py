@@ -8,6 +8,7 @@ try:
         dlpack,
         frames,
         gather,
+        mapping,
         strings,
     )
 except ImportError as error:

@@ -227,6 +227,8 @@ cdef class Flight:
         for output in request.outputs:
             if output.memory is None or output.class_count or output.name not in self.crossing._outputs:
                 continue
+            if type(output.memory) is not memoryview:
+                continue  # on a device: it is copied there when it is known
             # The request keeps the memoryview, and that its buffer.
             PyObject_GetBuffer(output.memory, &buffer, PyBUF_SIMPLE)
             target.request = i

@@ -20,16 +20,21 @@ def check_together(options: Options) -> None:
             "Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well."
         )
     listeners = [
-        (what, address, port)
+        (what, address, 0 if address.startswith("unix:") else port)
         for what, allowed, address, port in (
             ("HTTP", options.allow_http, options.http_address, options.http_port),
             ("GRPC", options.allow_grpc, options.grpc_address, options.grpc_port),
             ("metrics", options.allow_metrics, options.metrics_address, options.metrics_port),
         )
-        if allowed and port
+        if allowed and (port or address.startswith("unix:"))
     ]
     for (first, address, port), (second, *other) in combinations(listeners, 2):
         if [address, port] == other:
+            if not port:
+                raise UsageError(
+                    f"The server cannot listen to {first} requests and {second} requests at the same "
+                    f"address {address}"
+                )
             raise UsageError(
                 f"The server cannot listen to {first} requests and {second} requests "
                 f"at the same address and port {address}:{port}"
@@ -61,11 +66,6 @@ def check_workers(options: Options) -> None:
     """Raise CoreError(INVALID) for options that several workers cannot share."""
     if not hasattr(socket, "SO_REUSEPORT"):
         raise invalid("--workers: this system cannot share a port between processes (SO_REUSEPORT)")
-    if options.allow_grpc and options.grpc_address.startswith("unix:"):
-        raise invalid(
-            f"--workers={options.workers} cannot share --grpc-address={options.grpc_address}: "
-            "only one process can listen at a Unix domain socket"
-        )
 
 
 def reads_again(options: Options) -> bool:

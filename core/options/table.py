@@ -20,7 +20,9 @@ from core.options.values import (
     BOOL,
     FLOAT,
     LISTED,
+    MODE,
     NAMES,
+    NUMBERS,
     PATTERN,
     PORT,
     PORT_RANGE,
@@ -97,6 +99,9 @@ class Options:
         "Processes that share the ports and answer as one server, each with its own event loop and "
         "its own copy of all models; docs/workers.md says when.")
 
+    unix_socket_mode: str = _server(MODE, "0600",
+        "Permissions of the Unix domain sockets that the server listens at: who may connect.")
+
     log_verbose: int = _logging(VERBOSITY, 0, "Level of verbose messages; 0 turns them off.")
     log_info: bool = _logging(BOOL, True, "Whether messages of level info are written.")
     log_warning: bool = _logging(BOOL, True, "Whether warnings are written.")
@@ -143,7 +148,8 @@ class Options:
         idle="frameworks decide about peer access themselves")
 
     allow_http: bool = _http(BOOL, True, "Whether HTTP is served.")
-    http_address: str = _http(STRING, "0.0.0.0", "Address that HTTP listens on.")
+    http_address: str = _http(STRING, "0.0.0.0",
+        "Address that HTTP listens on; unix:/path for a Unix domain socket, without a port.")
     http_port: int = _http(PORT, 8000, "Port of HTTP.")
     reuse_http_port: bool = _http(BOOL, False,
         "Whether several servers may share the port of HTTP.")
@@ -165,7 +171,8 @@ class Options:
         "Kinds of requests that need a header: <key> must come with <value>.")
 
     allow_grpc: bool = _grpc(BOOL, True, "Whether gRPC is served.")
-    grpc_address: str = _grpc(STRING, "0.0.0.0", "Address that gRPC listens on.")
+    grpc_address: str = _grpc(STRING, "0.0.0.0",
+        "Address that gRPC listens on; unix:/path for a Unix domain socket, without a port.")
     grpc_port: int = _grpc(PORT, 8001, "Port of gRPC.")
     grpc_engine: str = _grpc(choice("auto", "native", "grpcio"), "auto",
         "What speaks HTTP/2: native (on libnghttp2) is faster, grpcio is always there; auto takes "
@@ -232,7 +239,8 @@ class Options:
     allow_cpu_metrics: bool = _metrics(BOOL, True,
         "Whether metrics tell about CPU and memory of the machine.")
     metrics_address: str = _metrics(STRING, "",
-        "Address that metrics listen on; --http-address if not given.")
+        "Address that metrics listen on; --http-address if not given, or 127.0.0.1 if that is a Unix "
+        "domain socket.")
     metrics_port: int = _metrics(PORT, 8002, "Port of metrics.")
     metrics_interval_ms: float = _metrics(FLOAT, 2000.0,
         "Shortest time in milliseconds between two looks at CPU and memory.")
@@ -280,8 +288,13 @@ class Options:
         "Share of a GPU's memory above which no model is loaded.",
         idle="memory of GPUs is not watched")
     allow_client_shm: bool = _memory(BOOL, False,
-        "Whether clients may register shared memory. For clients that are trusted: one that makes its "
-        "memory smaller while a request uses it ends the server.")
+        "Whether clients may register shared memory by its name. For clients that are trusted: each can "
+        "register what any other has made (docs/shared-memory.md).")
+    shared_memory_socket: str = _memory(STRING, "",
+        "Path of a Unix domain socket that takes descriptors of memory from clients: without names, and "
+        "for as long as they are connected (docs/shared-memory.md).")
+    shared_memory_socket_uid: list[int] = _memory(NUMBERS, [],
+        "User whose processes may use --shared-memory-socket, beside the server's own and root.")
 
     secure: bool = _security(SWITCH, False,
         "Serve only callers that are known, nothing that changes the server, and no other machine without "
@@ -322,7 +335,8 @@ class Options:
     added: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.metrics_address = self.metrics_address or self.http_address
+        unix = self.http_address.startswith("unix:")
+        self.metrics_address = self.metrics_address or ("127.0.0.1" if unix else self.http_address)
 
     @classmethod
     def defaults(cls, **changes: Any) -> Options:

@@ -130,6 +130,15 @@ def integer(least: int = 0, most: int | None = None) -> Form:
 PORT = integer(0, 65535)
 
 
+def _read_mode(flag: str, text: str) -> str:
+    if re.fullmatch(r"0?[0-7]{3}", text) is None:
+        raise _bad(flag, f"Invalid option value. Got {text}; expected three octal digits: 0660")
+    return text
+
+
+MODE = Form("<octal>", _read_mode)  # permissions of a file, as chmod takes them
+
+
 def choice(*allowed: str) -> Form:
     """One of some words."""
 
@@ -187,6 +196,7 @@ def _add_name(names: list[str], new: str) -> list[str]:
 
 
 NAMES = Form("<string>", lambda flag, text: text, _add_name)
+NUMBERS = Form("<integer>", read_int, lambda numbers, new: sorted({*numbers, new}))
 
 
 def _nested(so_far: dict[str, Any], new: tuple[str, Any, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, NoReturn, TypeAlias
@@ -16,6 +17,7 @@ from typing import Any, NoReturn, TypeAlias
 import grpc
 import grpc.aio
 
+from core import unix_sockets
 from core.errors import CoreError, unavailable
 from core.options import Options
 from core.watched import WatchedFiles
@@ -39,6 +41,7 @@ class GrpcioEngine:
         self._files = files
         self._methods = methods
         self._server: grpc.aio.Server | None = None
+        self._file: unix_sockets.SocketFile | None = None  # of a Unix domain socket
 
     async def start(self) -> int:
         """Listen; the port, which the system chose if the option is 0.
@@ -54,15 +57,11 @@ class GrpcioEngine:
         compresses = transport.compresses(options)
         handlers = {path: _handler(each, compresses) for path, each in self._methods.items()}
         server.add_generic_rpc_handlers((Router(handlers),))
-        try:
-            if certificates is None:
-                port = server.add_insecure_port(address)
-            else:
-                port = server.add_secure_port(address, certificates)
-        except RuntimeError:
-            port = 0
-        if not port:
-            raise unavailable(f"Socket '{address}' already in use ")
+        if unix_sockets.is_unix(address):
+            self._file = _bind_at(server, address, certificates, options.unix_socket_mode)
+            port = options.grpc_port
+        else:
+            port = _bind(server, address, certificates)
         await server.start()
         self._server = server
         return port
@@ -71,6 +70,46 @@ class GrpcioEngine:
         """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
         if self._server is not None:
             await self._server.stop(grace_s)
+        if self._file is not None:
+            self._file.remove()
+
+
+def _bind(
+    server: grpc.aio.Server, address: str, certificates: grpc.ServerCredentials | None
+) -> int:
+    """The port. Raises CoreError(UNAVAILABLE) if the address is taken."""
+    try:
+        if certificates is None:
+            port = server.add_insecure_port(address)
+        else:
+            port = server.add_secure_port(address, certificates)
+    except RuntimeError:
+        port = 0
+    if not port:
+        raise unavailable(f"Socket '{address}' already in use ")
+    return int(port)
+
+
+def _bind_at(
+    server: grpc.aio.Server, address: str, certificates: grpc.ServerCredentials | None, mode: str
+) -> unix_sockets.SocketFile:
+    """Bind to a Unix domain socket; its file. Raises CoreError(UNAVAILABLE) when that cannot be.
+
+    mode   permissions of the file, in octal
+    """
+    if address in unix_sockets.inherited:
+        raise unavailable(
+            f"--grpc-engine=grpcio cannot share '{address}' between workers: it takes no socket that is "
+            "there; use --grpc-engine=native, or one worker"
+        )
+    path = unix_sockets.make_free(address)
+    # grpcio makes the file: with the permissions of the process, for this moment.
+    before = os.umask(0o777 & ~int(mode, 8))
+    try:
+        _bind(server, address, certificates)
+    finally:
+        os.umask(before)
+    return unix_sockets.SocketFile(path)
 
 
 class NewCertificates:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Mapping
-from pathlib import Path
 
+from core import unix_sockets
 from core.errors import unavailable
 from core.options import Options
 from core.watched import WatchedFiles
@@ -36,7 +36,7 @@ class NativeEngine:
         self._methods = methods
         self._port: Port | None = None
         self._listeners: list[asyncio.Server] = []
-        self._path: Path | None = None  # of a Unix domain socket
+        self._unix: unix_sockets.UnixListener | None = None
 
     async def start(self) -> int:
         """Listen; the port, which the system chose if the option is 0.
@@ -55,23 +55,25 @@ class NativeEngine:
             transport.MOST_MESSAGE_BYTES,
         )
         address = transport.address(options)
+
+        def protocol() -> _Protocol:
+            return _Protocol(port)
+
+        if unix_sockets.is_unix(address):
+            self._unix = unix_sockets.listen(address, options.unix_socket_mode)
+            self._listeners = [await unix_sockets.serve(protocol, self._unix, **secure)]
+            self._port = port
+            return options.grpc_port
         try:
-            sockets = _unix_socket(address) if address.startswith("unix:") else _sockets(options)
+            sockets = _sockets(options)
         except OSError:
             raise unavailable(f"Socket '{address}' already in use ") from None
         for each in sockets:
-            create = (
-                loop.create_server if each.family != socket.AF_UNIX else loop.create_unix_server
-            )
             self._listeners.append(
-                await create(lambda: _Protocol(port), sock=each, backlog=_BACKLOG, **secure)
+                await loop.create_server(protocol, sock=each, backlog=_BACKLOG, **secure)
             )
         self._port = port
-        name = sockets[0].getsockname()
-        if isinstance(name, str):
-            self._path = Path(name)
-            return options.grpc_port
-        return int(name[1])
+        return int(sockets[0].getsockname()[1])
 
     async def stop(self, grace_s: float) -> None:
         """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
@@ -80,8 +82,8 @@ class NativeEngine:
             return
         for listener in self._listeners:
             listener.close()
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
+        if self._unix is not None:
+            self._unix.remove()
         empty = asyncio.Event()
         port.close(empty.set)
         if await _within(grace_s, empty):
@@ -125,19 +127,3 @@ def _sockets(options: Options) -> list[socket.socket]:
             each.close()
         raise
     return found
-
-
-def _unix_socket(address: str) -> list[socket.socket]:
-    """A listening socket at the path after "unix:". Raises OSError."""
-    path = Path(address.removeprefix("unix:"))
-    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        if path.is_socket():  # of a server that has ended: it would be in the way
-            path.unlink()
-        found.bind(str(path))
-        found.listen(_BACKLOG)
-    except OSError:
-        found.close()
-        raise
-    found.setblocking(False)
-    return [found]

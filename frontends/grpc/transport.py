@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core import unix_sockets
 from core.options import Options
 from frontends.tls import Certificates
 
@@ -54,9 +55,11 @@ def compression_level(options: Options) -> int:
 
 
 def address(options: Options) -> str:
-    """host:port to listen on, with brackets around an IPv6 address."""
+    """host:port to listen on, with brackets around an IPv6 address; a Unix domain socket has no port."""
     host = options.grpc_address
-    if ":" in host and not host.startswith(("[", "unix:")):
+    if unix_sockets.is_unix(host):
+        return host
+    if ":" in host and not host.startswith("["):
         host = f"[{host}]"
     return f"{host}:{options.grpc_port}"
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable
 from urllib.parse import urlsplit
 
+from core import unix_sockets
 from core.errors import CoreError, invalid, unavailable
 from core.options import Options
 from core.server import Server
@@ -56,6 +57,7 @@ class HttpFrontend:
         self._router = Router(restrictions)
         self._guard = Guard(server.access, restrictions)
         self._listener: asyncio.Server | None = None
+        self._unix: unix_sockets.UnixListener | None = None  # while it listens at one
         self._connections: Connections | None = None
 
     @property
@@ -65,7 +67,7 @@ class HttpFrontend:
     @property
     def port(self) -> int:
         """The port that it listens on, also when the options leave the choice to the system."""
-        if self._listener is None:
+        if self._listener is None or self._unix is not None:
             return self._server.options.http_port
         port: int = self._listener.sockets[0].getsockname()[1]
         return port
@@ -80,6 +82,12 @@ class HttpFrontend:
             self._guard if self._guards_inference() else None,
         )
         secure = listening(_certificates(options), "http/1.1", self._server.files)
+        if unix_sockets.is_unix(self._address):
+            self._unix = unix_sockets.listen(self._address, options.unix_socket_mode)
+            self._listener = await unix_sockets.serve(connections, self._unix, **secure)
+            self._connections = connections
+            logger.info("Started HTTPService at %s", self._address)
+            return
         try:
             self._listener = await asyncio.get_running_loop().create_server(
                 connections,
@@ -114,6 +122,8 @@ class HttpFrontend:
         if listener is None or connections is None:
             return
         listener.close()
+        if self._unix is not None:
+            self._unix.remove()
         await connections.drain(timeout_s)
 
     async def _handle_guarded(self, request: web.BaseRequest) -> web.StreamResponse:

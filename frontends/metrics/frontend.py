@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import hmac
 import logging
 import ssl
 
+from core import unix_sockets
 from core.access import demand
 from core.errors import CoreError, Kind, forbidden, unavailable
 from core.server import Server
@@ -31,6 +33,8 @@ class MetricsFrontend:
         self._server = server
         self._required = server.options.http_restricted_api.get("metrics")
         self._runner: web.ServerRunner | None = None  # while it listens
+        self._listener: asyncio.Server | None = None  # at a Unix domain socket
+        self._unix: unix_sockets.UnixListener | None = None
 
     @property
     def enabled(self) -> bool:
@@ -40,6 +44,8 @@ class MetricsFrontend:
     def port(self) -> int:
         """The port that it listens on; the option's may be 0 for any free one."""
         assert self._runner is not None
+        if self._unix is not None:
+            return self._server.options.metrics_port
         return int(self._runner.addresses[0][1])
 
     async def start(self) -> None:
@@ -56,6 +62,9 @@ class MetricsFrontend:
             web.Server(self._answer, access_log=None), shutdown_timeout=_SHUTDOWN_S
         )
         await runner.setup()
+        if unix_sockets.is_unix(host):
+            await self._start_at(host, runner, secure)
+            return
         try:
             await web.TCPSite(runner, host, port, reuse_port=shared, ssl_context=secure).start()
         except OSError as error:
@@ -66,8 +75,25 @@ class MetricsFrontend:
         self._runner = runner
         logger.info("Started Metrics Service at %s:%d", host, self.port)
 
+    async def _start_at(
+        self, address: str, runner: web.ServerRunner, secure: ssl.SSLContext | None
+    ) -> None:
+        """Listen at a Unix domain socket."""
+        try:
+            self._unix = unix_sockets.listen(address, self._server.options.unix_socket_mode)
+        except CoreError:
+            await runner.cleanup()
+            raise
+        assert runner.server is not None
+        self._listener = await unix_sockets.serve(runner.server, self._unix, ssl=secure)
+        self._runner = runner
+        logger.info("Started Metrics Service at %s", address)
+
     async def stop(self, timeout_s: float) -> None:
         """Stop listening. A scrape is answered as soon as it is read, so there is little to wait for."""
+        if self._listener is not None and self._unix is not None:
+            self._listener.close()
+            self._unix.remove()
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()

@@ -36,11 +36,17 @@ def models():
 
 
 @pytest.fixture(scope="module")
-def server(models, pytestconfig):
+def memory_socket(tmp_path_factory):
+    """Where clients hand over memory."""
+    return tmp_path_factory.mktemp("run") / "memory.sock"
+
+
+@pytest.fixture(scope="module")
+def server(models, pytestconfig, memory_socket):
     launcher = Launcher(pytestconfig)
     launcher.kind = "core"
     names = ["digits", "breast_cancer", "linear", "iris", "preprocess", *FORESTS]
-    yield launcher.start(names, source=models)
+    yield launcher.start(names, f"--shared-memory-socket={memory_socket}", source=models)
     launcher.stop_all(wait=True)
 
 
@@ -53,8 +59,8 @@ def printed(command, *arguments):
     return done.stdout
 
 
-def client(name, address):
-    return printed(sys.executable, EXAMPLES / "clients" / name, address)
+def client(name, *arguments):
+    return printed(sys.executable, EXAMPLES / "clients" / name, *arguments)
 
 
 def test_tritonclient_http_gets_digits_and_diagnoses_right(server):
@@ -69,6 +75,16 @@ def test_tritonclient_http_gets_digits_and_diagnoses_right(server):
     ]
     assert lines[5] == "tumour malignant: served malignant"
     assert lines[6:] == ["tumour benign: served benign"] * 3
+
+
+@pytest.mark.parametrize("by", ["name", "socket"])
+def test_a_client_with_a_pool_gets_digits_right(server, memory_socket, by):
+    socket = [memory_socket] if by == "socket" else []
+
+    lines = client("shared_memory.py", server.http_address, *socket).splitlines()
+
+    assert lines[:5] == [f"digit {digit}: served {digit}" for digit in (1, 7, 4, 6, 3)]
+    assert len(lines) == 10
 
 
 def test_tritonclient_grpc_gets_photographs_and_digits(server):

@@ -452,15 +452,6 @@ def test_a_number_of_workers_that_cannot_be_is_refused(text):
     assert 'Bad option: "--workers"' in done.stderr
 
 
-def test_a_unix_domain_socket_cannot_be_shared(tmp_path):
-    done = command(
-        "--workers=2", f"--model-repository={tmp_path}", f"--grpc-address=unix:{tmp_path}/socket"
-    )
-
-    assert done.returncode == 1
-    assert "only one process can listen at a Unix domain socket" in done.stderr.splitlines()[-1]
-
-
 def test_a_port_in_use_ends_the_start_with_one_error(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

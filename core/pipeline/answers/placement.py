@@ -8,24 +8,32 @@ from __future__ import annotations
 import numpy as np
 
 from core.errors import internal
+from core.memory import DevicePlace, too_small
+from core.native.mapping import Mapping
 from core.tensor import Tensor
 
 
-def place(tensor: Tensor, memory: memoryview) -> None:
+def place(tensor: Tensor, memory: memoryview | DevicePlace) -> None:
     """Copy the wire bytes of `tensor` to the beginning of `memory`; what is behind stays.
 
-    memory   writable, flat; the tensor may be a view of it
-    Any thread; large copies run without the GIL. Raises CoreError(INTERNAL) if it is too small.
+    memory   writable, flat; the tensor may be a view of it. Or a place on a device
+    Any thread; large copies run without the GIL. Raises CoreError(INTERNAL) if it is too small, or was
+    taken away while it was written to.
     """
+    if isinstance(memory, DevicePlace):
+        memory.fill(tensor)
+        return
     size = tensor.byte_size
     if size > memory.nbytes:
-        raise internal(
-            f"shared memory size specified with the request for output '{tensor.name}' "
-            f"({memory.nbytes} bytes) should be at least {size} bytes to hold the results"
-        )
+        raise too_small(tensor.name, memory.nbytes, size)
     if size:
         target, source = np.frombuffer(memory[:size], np.uint8), np.frombuffer(tensor.raw, np.uint8)
         # A native backend has written it there.
         if target.__array_interface__["data"][0] != source.__array_interface__["data"][0]:
             # numpy and not `gather`: it sees when source and target overlap.
             np.copyto(target, source)
+    if isinstance(memory.obj, Mapping) and memory.obj.lost:
+        raise internal(
+            f"output '{tensor.name}' cannot be written: its shared memory was made smaller by its owner, or "
+            "the system had no memory left for it"
+        )

@@ -15,7 +15,7 @@ from core import dtypes
 from core.config import Signature
 from core.dtypes import DataType
 from core.errors import CoreError, invalid
-from core.memory import SharedMemoryRegions
+from core.memory import DevicePlace, SharedMemoryRegions
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest, RequestedOutput
 from core.tensor import Buffer, Tensor
 from frontends.grpc.protocol import contents, shared_memory
@@ -90,7 +90,10 @@ def parse(
             request.shared = True
         if dtype is None:
             raise _labelled(message, _no_datatype(entry, signature))
-        request.inputs[name] = Tensor(name, dtype, tuple(shape), raw)
+        if isinstance(raw, DevicePlace):
+            request.inputs[name] = raw.tensor(name, dtype, tuple(shape), message.model_name)
+        else:
+            request.inputs[name] = Tensor(name, dtype, tuple(shape), raw)
     return request
 
 

@@ -7,6 +7,7 @@ from frontends.grpc.call import Call
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import (
     CudaSharedMemoryRegisterRequest,
+    CudaSharedMemoryRegisterResponse,
     CudaSharedMemoryStatusRequest,
     CudaSharedMemoryStatusResponse,
     CudaSharedMemoryUnregisterRequest,
@@ -48,18 +49,27 @@ class SystemMemoryService:
 
 
 class CudaMemoryService:
-    """The same for memory of GPUs, of which there is none. Loop thread only."""
+    """The same for memory of GPUs. Loop thread only."""
 
     def __init__(self, server: Server):
-        self._regions = server.cuda_shared_memory
+        self._server = server
 
     async def status(self, data: bytes, call: Call) -> bytes:
-        self._regions.status(decode(CudaSharedMemoryStatusRequest, data).name)
-        return CudaSharedMemoryStatusResponse().SerializeToString()
+        request = decode(CudaSharedMemoryStatusRequest, data)
+        regions = {
+            region.name: CudaSharedMemoryStatusResponse.RegionStatus(**region._asdict())
+            for region in self._server.cuda_shared_memory.status(request.name)
+        }
+        return CudaSharedMemoryStatusResponse(regions=regions).SerializeToString()
 
     async def register(self, data: bytes, call: Call) -> bytes:
-        self._regions.register(decode(CudaSharedMemoryRegisterRequest, data).name)
+        request = decode(CudaSharedMemoryRegisterRequest, data)
+        await self._server.management.register_cuda_memory(
+            request.name, request.raw_handle, request.device_id, request.byte_size
+        )
+        return CudaSharedMemoryRegisterResponse().SerializeToString()
 
     async def unregister(self, data: bytes, call: Call) -> bytes:
-        self._regions.unregister(decode(CudaSharedMemoryUnregisterRequest, data).name)
+        request = decode(CudaSharedMemoryUnregisterRequest, data)
+        await self._server.management.unregister_cuda_memory(request.name)
         return CudaSharedMemoryUnregisterResponse().SerializeToString()

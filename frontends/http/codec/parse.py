@@ -12,7 +12,7 @@ from typing import Any
 from core import dtypes
 from core.config import Signature
 from core.errors import CoreError, invalid
-from core.memory import SharedMemoryRegions
+from core.memory import DevicePlace, SharedMemoryRegions
 from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Buffer, Tensor
 from frontends.http.codec import raw
@@ -135,7 +135,11 @@ def _read_inputs(
             at += size
         else:
             place = _place(options, f" in input '{name}'")
-            tensor = Tensor(name, dtype, shape, raw=regions.read(*place, dtype))
+            found = regions.read(*place, dtype)
+            if isinstance(found, DevicePlace):
+                tensor = found.tensor(name, dtype, shape, request.model_name)
+            else:
+                tensor = Tensor(name, dtype, shape, raw=found)
             request.shared = True
         request.inputs[name] = tensor
     if at != len(tail):

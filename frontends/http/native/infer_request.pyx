@@ -4,7 +4,7 @@
 bytes ─► infer_request.hpp ─► [read] ─► InferenceRequest
 """
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.long cimport PyLong_FromLongLong
 from cpython.memoryview cimport PyMemoryView_FromObject
@@ -325,6 +325,8 @@ cdef bint _set_inputs(
             tensor._raw = regions.read(
                 _text(one.place.region), one.place.offset, one.place.byte_size, tensor.dtype
             )
+            if not PyObject_CheckBuffer(tensor._raw):  # on a device
+                return False
             request.shared = True
         inputs[tensor.name] = tensor
     request.inputs = inputs

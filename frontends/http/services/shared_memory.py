@@ -1,4 +1,4 @@
-"""The shared memory extensions: regions of system memory, and of GPUs' memory, which there is not."""
+"""The shared memory extensions: regions of system memory, and of GPUs' memory."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ async def register(server: Server, call: Call) -> Answer:
     if type(document) is not dict:
         document = {}
     if call.captures["kind"] == "cuda":
-        _read_cuda(document)
-        server.cuda_shared_memory.register(name)
-    await server.management.register_memory(name, *_read_system(document))
+        await server.management.register_cuda_memory(name, *_read_cuda(document))
+    else:
+        await server.management.register_memory(name, *_read_system(document))
     return Answer()
 
 
@@ -46,7 +46,7 @@ async def unregister(server: Server, call: Call) -> Answer:
     if call.captures["kind"] == "system":
         await server.management.unregister_memory(_name(call))
     else:
-        server.cuda_shared_memory.unregister(_name(call))
+        await server.management.unregister_cuda_memory(_name(call))
     return Answer()
 
 
@@ -68,8 +68,8 @@ def _read_system(document: dict[str, Any]) -> tuple[str, int, int]:
     return key, offset, natural("byte_size", _member(document, "byte_size"))
 
 
-def _read_cuda(document: dict[str, Any]) -> None:
-    """Check the description of memory of a GPU."""
+def _read_cuda(document: dict[str, Any]) -> tuple[bytes, int, int]:
+    """Handle, device and size of memory of a GPU; the device is 0 where none is named."""
     handle = _member(document, "raw_handle")
     text = handle.get("b64") if type(handle) is dict else None
     if type(text) is not str:
@@ -80,7 +80,8 @@ def _read_cuda(document: dict[str, Any]) -> None:
         raise _no_handle() from None
     if len(raw) != _HANDLE_BYTES:
         raise _no_handle()
-    natural("byte_size", _member(document, "byte_size"))
+    device = natural("device_id", document.get("device_id", 0))
+    return raw, device, natural("byte_size", _member(document, "byte_size"))
 
 
 def _no_handle() -> CoreError:

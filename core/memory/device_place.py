@@ -1,0 +1,96 @@
+"""DevicePlace: a part of a client's memory on a device, where an input is or an output goes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core import dlpack
+from core.device_memory import DeviceMemory
+from core.dtypes import DataType
+from core.errors import invalid
+from core.memory.bounds import too_small
+from core.tensor import DeviceTensor, Tensor
+
+if TYPE_CHECKING:
+    from core.memory.cuda import DeviceRegion
+
+
+class DevicePlace:
+    """Bytes in memory of a device. It keeps its region open. Any thread.
+
+    nbytes   how many
+    """
+
+    def __init__(self, region: DeviceRegion, address: int, nbytes: int):
+        self._region = region
+        self._address = address
+        self.nbytes = nbytes
+
+    def tensor(self, name: str, dtype: DataType, shape: tuple[int, ...], model: str) -> Tensor:
+        """The input that is there, on the device, without a copy.
+
+        model   that it is for. Raises CoreError(INVALID) if the input has another size
+        """
+        size = math.prod(shape) * dtype.byte_size
+        if size != self.nbytes:
+            raise invalid(
+                f"input byte size mismatch for input '{name}' for model '{model}'. Expected {size}, got "
+                f"{self.nbytes}"
+            )
+        return DeviceTensor(
+            name, dtype, shape, DeviceMemory(_Array(self, dtype, shape), dtype, shape)
+        )
+
+    def get(self) -> np.ndarray:
+        """A copy of the bytes in host memory. Blocks."""
+        found = np.empty(self.nbytes, np.uint8)
+        if self.nbytes:
+            runtime, device = self._region.runtime, self._region.status.device_id
+            runtime.to_host(found, self._address, device)
+        return found
+
+    def fill(self, tensor: Tensor) -> None:
+        """Copy the wire bytes of an output to the beginning; what is behind stays. Blocks.
+
+        From the memory of a GPU they go there at once, not by way of the host. Raises
+        CoreError(INTERNAL) if the place is too small.
+        """
+        size = tensor.byte_size
+        if size > self.nbytes:
+            raise too_small(tensor.name, self.nbytes, size)
+        if not size:
+            return
+        runtime, device = self._region.runtime, self._region.status.device_id
+        if tensor.device is not None and tensor.device[0] == dlpack.CUDA:
+            array = tensor.value  # kept until the copy is done
+            found = dlpack.seen(dlpack.exported(array))
+            if found.in_order:
+                runtime.between(self._address, device, found.address, found.device[1], size)
+                return
+        runtime.from_host(self._address, np.frombuffer(tensor.raw, np.uint8), device)
+
+
+class _Array:
+    """The elements of a DevicePlace for libraries that take arrays by DLPack."""
+
+    def __init__(self, place: DevicePlace, dtype: DataType, shape: tuple[int, ...]):
+        self.dtype = dlpack.name_of(dtype)
+        self.shape = shape
+        self._place = place
+        self._dtype = dtype
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._place._region.device
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None) -> Any:
+        place = (
+            self._place
+        )  # the client has written before it asked: there is no stream to wait for
+        return dlpack.lend(place._address, self._dtype, self.shape, place._region.device, self)
+
+    def get(self) -> np.ndarray:
+        """A copy in host memory; BF16 as its bit patterns."""
+        return self._place.get().view(self._dtype.numpy).reshape(self.shape)

@@ -1,0 +1,100 @@
+"""DeviceRuntime: what opens and copies memory of GPUs; CuPy does, where it is installed."""
+
+from __future__ import annotations
+
+import ctypes
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+
+_LAZY_PEER_ACCESS = 1  # cudaIpcMemLazyEnablePeerAccess
+_TO_DEVICE, _TO_HOST = 1, 2  # cudaMemcpyKind
+
+
+class NoRuntime(Exception):
+    """Why memory of GPUs cannot be used."""
+
+
+class DeviceRuntime(Protocol):
+    """Any thread. Methods raise what the library behind raises. Copies are done when they return."""
+
+    def open(self, handle: bytes, device: int) -> int:
+        """The address of another process's memory on the device."""
+
+    def size(self, address: int, device: int) -> int:
+        """How many bytes are there from the address on."""
+
+    def close(self, address: int, device: int) -> None:
+        """Let go of what `open` gave."""
+
+    def to_host(self, target: np.ndarray, address: int, device: int) -> None:
+        """Copy as many bytes as `target` has."""
+
+    def from_host(self, address: int, source: np.ndarray, device: int) -> None:
+        """Copy all bytes of `source`."""
+
+    def between(
+        self, target: int, target_device: int, source: int, source_device: int, byte_size: int
+    ) -> None:
+        """Copy bytes from one address to another, on one device or from one to the other."""
+
+
+def find_runtime() -> DeviceRuntime:
+    """CuPy on the driver of this machine. Raises NoRuntime. Takes seconds; any thread."""
+    try:
+        cupy = import_module("cupy")
+        cupy.cuda.runtime.getDeviceCount()
+        return CupyRuntime(cupy.cuda, ctypes.CDLL("libcuda.so.1"))
+    except ImportError as error:
+        raise NoRuntime(f"{error}; try: pip install cupy-cuda12x") from error
+    except Exception as error:  # no driver, no device: CUDARuntimeError, OSError
+        raise NoRuntime(f"{type(error).__name__}: {error}") from error
+
+
+class CupyRuntime:
+    """CUDA's runtime as CuPy gives it.
+
+    cuda     module cupy.cuda
+    driver   libcuda: CuPy has no function for the size of memory
+    """
+
+    def __init__(self, cuda: Any, driver: Any):
+        self._cuda = cuda
+        self._driver = driver
+
+    def open(self, handle: bytes, device: int) -> int:
+        with self._cuda.Device(device):
+            return int(self._cuda.runtime.ipcOpenMemHandle(handle, _LAZY_PEER_ACCESS))
+
+    def size(self, address: int, device: int) -> int:
+        base, size = ctypes.c_uint64(), ctypes.c_size_t()
+        with self._cuda.Device(device):
+            status = self._driver.cuMemGetAddressRange_v2(
+                ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(address)
+            )
+        if status:
+            raise OSError(f"cuMemGetAddressRange: status {status}")
+        return base.value + size.value - address
+
+    def close(self, address: int, device: int) -> None:
+        with self._cuda.Device(device):
+            self._cuda.runtime.ipcCloseMemHandle(address)
+
+    def to_host(self, target: np.ndarray, address: int, device: int) -> None:
+        with self._cuda.Device(device):
+            self._cuda.runtime.memcpy(target.ctypes.data, address, target.nbytes, _TO_HOST)
+
+    def from_host(self, address: int, source: np.ndarray, device: int) -> None:
+        with self._cuda.Device(device):
+            self._cuda.runtime.memcpy(address, source.ctypes.data, source.nbytes, _TO_DEVICE)
+            # From pageable memory the last bytes may still be on their way when the call returns.
+            self._cuda.runtime.streamSynchronize(0)
+
+    def between(
+        self, target: int, target_device: int, source: int, source_device: int, byte_size: int
+    ) -> None:
+        with self._cuda.Device(target_device):
+            self._cuda.runtime.memcpyPeer(target, target_device, source, source_device, byte_size)
+            # A copy within a device returns before it is done.
+            self._cuda.runtime.streamSynchronize(0)

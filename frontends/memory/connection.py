@@ -1,0 +1,132 @@
+"""Connection: what one client has lent, from its first message until it hangs up."""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import json
+import os
+import socket
+from typing import Any
+
+from core.errors import CoreError, invalid
+from core.fleet.management import Management
+from core.memory import new_name
+
+_LONGEST = 4096  # bytes of a message
+_ROOM = socket.CMSG_SPACE(array.array("i", [0]).itemsize)
+
+
+class Connection:
+    """Loop thread only.
+
+    client   not blocking; its owner closes it
+    keeps    whether descriptors stay open while their regions live: other workers open them by their
+             numbers, also those that are started later
+    """
+
+    def __init__(self, client: socket.socket, management: Management, keeps: bool):
+        self._client = client
+        self._management = management
+        self._keeps = keeps
+        self._lent: dict[str, int] = {}  # region → descriptor, -1 for one that is closed
+
+    async def run(self) -> None:
+        """Answer messages until the client hangs up. Raises ConnectionError for one that vanishes."""
+        while True:
+            data, files = await self._receive()
+            if not data:
+                _close(files)
+                return
+            try:
+                answer = await self._answer(data, files)
+            except CoreError as error:
+                answer = {"error": error.message}
+            finally:
+                _close(files)
+            # A client that asks and asks without reading is one that nobody needs to wait for.
+            try:
+                self._client.send(json.dumps(answer).encode())
+            except BlockingIOError:
+                return
+
+    async def end(self) -> None:
+        """The client has gone: forget what it has lent."""
+        for name in list(self._lent):
+            try:
+                await self._unregister(name)
+            except CoreError:
+                pass  # the server ends
+
+    async def _answer(self, data: bytes, files: list[int]) -> dict[str, Any]:
+        try:
+            message = json.loads(data)
+        except (ValueError, RecursionError):
+            message = None
+        if type(message) is dict and type(size := message.get("register")) is int:
+            if len(files) != 1:
+                raise invalid(f"register comes with one descriptor, here are {len(files)}")
+            return {"name": await self._register(files, size)}
+        name = message.get("unregister") if type(message) is dict else None
+        if type(name) is str and name in self._lent:
+            await self._unregister(name)
+            return {}
+        raise invalid(
+            'expected {"register": byte_size} with a descriptor, or {"unregister": name} of a region of this '
+            "connection"
+        )
+
+    async def _register(self, files: list[int], byte_size: int) -> str:
+        name = new_name()
+        await self._management.lend_memory(name, files[0], byte_size)
+        self._lent[name] = files.pop() if self._keeps else -1
+        return name
+
+    async def _unregister(self, name: str) -> None:
+        file = self._lent.pop(name)
+        try:
+            await self._management.give_back_memory(name)
+        finally:
+            if file != -1:
+                os.close(file)
+
+    async def _receive(self) -> tuple[bytes, list[int]]:
+        """The next message and the descriptors that came with it; b"" when the client has hung up."""
+        while True:
+            try:
+                data, about, flags, _ = self._client.recvmsg(
+                    _LONGEST, _ROOM, socket.MSG_CMSG_CLOEXEC
+                )
+                break
+            except BlockingIOError:
+                await _readable(self._client)
+        files = array.array("i")
+        for level, kind, content in about:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                files.frombytes(content[: len(content) - len(content) % files.itemsize])
+        if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
+            _close(list(files))
+            raise ConnectionAbortedError("a message is longer than messages are")
+        return data, list(files)
+
+
+async def _readable(client: socket.socket) -> None:
+    """Wait until there is something to read, or the end."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def tell() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    loop.add_reader(client, tell)
+    try:
+        await ready
+    finally:
+        loop.remove_reader(client)
+
+
+def _close(files: list[int]) -> None:
+    for each in files:
+        os.close(each)
+    files.clear()

@@ -1,0 +1,116 @@
+"""MemoryFrontend: memory of clients on this machine, without names and for as long as they are connected.
+
+    client ─► {"register": byte_size} and a descriptor ─► [frontend] ─► {"name": region}
+    client ─► {"unregister": region}                   ─► [frontend] ─► {}
+
+Messages of a SOCK_SEQPACKET socket, each answered before the next is read; {"error": text} for what is
+refused. Requests for inference name the region as any other, over HTTP or gRPC.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import struct
+
+from core import unix_sockets
+from core.errors import CoreError
+from core.server import Server
+from frontends.memory.connection import Connection
+
+logger = logging.getLogger("core")
+
+MOST_CONNECTIONS = 1024
+
+_CREDENTIALS = struct.Struct("3i")  # struct ucred: process, user, group
+
+
+class MemoryFrontend:
+    """Listens at --shared-memory-socket. Loop thread only."""
+
+    name = "memory"
+
+    def __init__(self, server: Server):
+        options = server.options
+        self._server = server
+        self._path = options.shared_memory_socket
+        self._mode = options.unix_socket_mode
+        self._users = {os.geteuid(), 0, *options.shared_memory_socket_uid}
+        self._listener: unix_sockets.UnixListener | None = None
+        self._connections: dict[asyncio.Task[None], socket.socket] = {}
+
+    @property
+    def enabled(self) -> bool:
+        return bool(self._path)
+
+    async def start(self) -> None:
+        """Listen. Raises CoreError(UNAVAILABLE) when it cannot."""
+        self._listener = unix_sockets.listen(
+            unix_sockets.with_prefix(self._path), self._mode, socket.SOCK_SEQPACKET
+        )
+        asyncio.get_running_loop().add_reader(self._listener.socket, self._accept)
+        logger.info("Started SharedMemoryService at %s", self._path)
+
+    async def stop(self, timeout_s: float) -> None:
+        """Listen no more and hang up: requests have their views of the memory."""
+        listener, self._listener = self._listener, None
+        if listener is None:
+            return
+        asyncio.get_running_loop().remove_reader(listener.socket)
+        listener.close()
+        for each in self._connections:
+            each.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections)
+
+    def _accept(self) -> None:
+        """Take who waits, as long as somebody does."""
+        while self._listener is not None:
+            try:
+                client, _ = self._listener.socket.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:  # too many files are open: the rest waits
+                logger.error("cannot take a connection for shared memory: %s", error)
+                return
+            if (reason := self._objection(client)) != "":
+                logger.warning("a connection for shared memory is refused: %s", reason)
+                client.close()
+                continue
+            client.setblocking(False)
+            task = asyncio.get_running_loop().create_task(self._serve(client))
+            self._connections[task] = client
+            task.add_done_callback(self._gone)
+
+    def _objection(self, client: socket.socket) -> str:
+        """Why a client may not share memory, "" if it may."""
+        found = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        process, user, _ = _CREDENTIALS.unpack(found)
+        if user not in self._users:
+            return (
+                f"process {process} is of user {user}, who is not the server's; --shared-memory-socket-uid "
+                "allows others"
+            )
+        if len(self._connections) >= MOST_CONNECTIONS:
+            return f"{MOST_CONNECTIONS} are the most"
+        return ""
+
+    async def _serve(self, client: socket.socket) -> None:
+        connection = Connection(client, self._server.management, self._server.options.workers > 1)
+        try:
+            await connection.run()
+        except ConnectionError:
+            pass
+        finally:
+            client.close()
+            # Shielded: at the server's end the regions go anyway, but workers that stay must hear of it.
+            await asyncio.shield(connection.end())
+
+    def _gone(self, task: asyncio.Task[None]) -> None:
+        self._connections.pop(task, None)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if not isinstance(error, CoreError):
+            logger.error("a connection for shared memory is cut", exc_info=error)

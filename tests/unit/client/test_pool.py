@@ -1,0 +1,225 @@
+"""The pool of clients without a server: sizes, reuse, bounds, and what it imports."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.client import SharedMemoryPool
+from core.client.shared_array import decode, encode
+from core.client.shelf import SMALLEST, Shelf, size_class
+from core.native import strings
+
+
+class Client:
+    """What a pool asks of tritonclient."""
+
+    def __init__(self):
+        self.registered = {}
+        self.refuses = False
+        self.lock = threading.Lock()
+
+    def register_system_shared_memory(self, name, key, byte_size):
+        if self.refuses:
+            raise RuntimeError("Client shared memory is disabled")
+        assert os.path.exists(f"/dev/shm{key}")
+        with self.lock:
+            self.registered[name] = byte_size
+
+    def unregister_system_shared_memory(self, name):
+        del self.registered[name]
+
+
+@pytest.fixture
+def client():
+    return Client()
+
+
+@pytest.fixture
+def pool(client):
+    with SharedMemoryPool(client, segment_bytes=2**16, most_bytes=2**20) as found:
+        yield found
+
+
+def mine():
+    return [each for each in os.listdir("/dev/shm") if each.startswith(f"core-pool-{os.getpid()}-")]
+
+
+class TestSizes:
+    @given(st.integers(0, 2**44))
+    def test_a_block_is_at_most_a_quarter_larger_than_what_is_asked_for(self, byte_size):
+        size = size_class(byte_size)
+
+        assert size >= byte_size and size % 1024 == 0
+        assert size == SMALLEST or size <= byte_size * 1.25
+        assert size_class(size) == size
+
+    @given(st.lists(st.integers(1, 2**15), min_size=1, max_size=50), st.data())
+    def test_no_two_arrays_have_the_same_byte(self, sizes, data):
+        pool = SharedMemoryPool(Client(), segment_bytes=2**15)
+        taken = {}
+        for number, size in enumerate(sizes):
+            shared = pool.room(size)
+            shared.array[:] = number % 251
+            taken[number] = shared
+            if data.draw(st.booleans()):
+                del taken[data.draw(st.sampled_from(sorted(taken)))]
+            del shared
+
+        for number, shared in taken.items():
+            assert (shared.array == number % 251).all()
+        taken.clear()
+        pool.close()
+
+
+class TestReuse:
+    def test_a_block_comes_back_when_it_is_released(self, pool):
+        first = pool.empty(100)
+        place = first.region, first.offset
+        first.release()
+
+        again = pool.empty(90)
+
+        assert (again.region, again.offset) == place
+        with pytest.raises(ValueError, match="has been released"):
+            _ = first.array
+
+    def test_it_does_not_come_back_while_somebody_looks_at_it(self, pool):
+        first = pool.empty(100)
+        place, view = first.offset, first.array[3:5]
+        first.release()
+
+        assert pool.empty(100).offset != place
+        del view
+        gc.collect()
+        assert pool.empty(100).offset == place
+
+    def test_garbage_gives_back_what_it_has_also_while_the_pool_is_busy(self, pool):
+        shelf = Shelf(2**16)
+
+        class Block:
+            size = SMALLEST
+
+        with shelf._lock:
+            shelf.put_back(Block)
+
+        assert shelf.take(1) is Block
+
+
+class TestBounds:
+    def test_there_are_so_many_bytes_at_most(self, pool):
+        held = [pool.empty(2**16, np.uint8) for _ in range(16)]
+
+        with pytest.raises(
+            MemoryError, match="may have 1048576: release arrays, or give most_bytes"
+        ):
+            pool.empty(2**16, np.uint8)
+        held.pop()
+        pool.empty(2**16, np.uint8)
+
+    def test_memory_that_the_machine_does_not_have_is_an_error_and_not_a_fault_later(self, client):
+        with SharedMemoryPool(client, most_bytes=2**62) as pool:
+            with pytest.raises(MemoryError, match="of shared memory: "):
+                pool.empty(2**50, np.uint8)
+            assert mine() == []
+
+    def test_what_the_server_refuses_leaves_nothing(self, client, pool):
+        client.refuses = True
+        with pytest.raises(RuntimeError, match="disabled"):
+            pool.empty(4)
+        assert (mine(), pool.byte_size) == ([], 0)
+
+        client.refuses = False
+        pool.empty(4)
+
+
+class TestTheEnd:
+    def test_a_pool_that_is_closed_while_it_grows_leaves_nothing(self, client, pool, monkeypatch):
+        register = client.register_system_shared_memory
+
+        def closing(*segment):
+            register(*segment)
+            pool.close()
+
+        monkeypatch.setattr(client, "register_system_shared_memory", closing)
+
+        with pytest.raises(ValueError, match="the pool is closed"):
+            pool.empty(4)
+        assert (client.registered, mine()) == ({}, [])
+
+    def test_an_array_that_is_read_after_the_end_keeps_its_memory(self, client, pool):
+        array = pool.share(np.arange(5)).array
+
+        pool.close()
+
+        assert array.tolist() == [0, 1, 2, 3, 4]
+
+
+class TestDatatypes:
+    @pytest.mark.parametrize(
+        ("dtype", "name"),
+        [
+            (np.float32, "FP32"),
+            ("int64", "INT64"),
+            (bool, "BOOL"),
+            ("BF16", "BF16"),
+            ("FP16", "FP16"),
+        ],
+    )
+    def test_both_names_of_a_datatype_are_known(self, pool, dtype, name):
+        shared = pool.empty((2, 3), dtype)
+
+        assert (shared.datatype, shared.shape) == (name, (2, 3))
+        assert shared.byte_size == shared.array.nbytes
+
+    def test_an_array_may_have_no_elements(self, pool):
+        shared = pool.empty((0, 3))
+
+        assert (shared.array.shape, shared.byte_size) == ((0, 3), 0)
+
+    @pytest.mark.parametrize("dtype", [object, "S4", "complex64", "BYTES"])
+    def test_others_are_refused(self, pool, dtype):
+        with pytest.raises(TypeError):
+            pool.empty(1, dtype)
+
+    @given(st.lists(st.binary(max_size=20), max_size=20))
+    def test_bytes_have_the_wire_form_that_the_server_reads(self, elements):
+        array = np.array([*elements, None], object)[:-1]
+
+        assert encode(array) == bytes(strings.encode(array))
+        assert decode(memoryview(encode(array)), (len(elements),)).tolist() == elements
+
+    @given(st.binary(max_size=40), st.integers(-1, 6))
+    def test_bytes_that_are_cut_are_refused_or_are_whole(self, data, count):
+        try:
+            found = decode(memoryview(data), (count,))
+        except ValueError:
+            return
+        assert data.startswith(encode(found))
+
+    def test_a_tensor_needs_a_client_whose_it_could_be(self, pool):
+        with pytest.raises(TypeError, match="no client of tritonclient"):
+            pool.empty(1).input("x")
+
+
+def test_a_pool_needs_somebody_to_register_with():
+    with pytest.raises(TypeError, match="a client of tritonclient, or the path"):
+        SharedMemoryPool()
+
+
+def test_importing_it_imports_nothing_of_a_server():
+    program = """
+import sys
+import core.client
+found = {each.split(".")[0] for each in sys.modules}
+assert not found & {"grpc", "aiohttp", "google", "uvloop", "pluggy", "tritonclient", "frontends"}, found
+inside = {each for each in sys.modules if each.startswith("core.")}
+assert all(each.startswith("core.client") for each in inside), inside
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=50)
