@@ -78,6 +78,9 @@ class DescribedServer:
         entry["memory_usage"] = [{"type": "GPU", "id": 0, "byte_size": 5}]
         return [{"name": name or "m", "version": "1", **entry}]
 
+    async def look(self):
+        """There is nothing remote here."""
+
     def index(self, ready_only=False):
         self.told.append(ready_only)
         ready = {"name": "m", "version": "1", "state": "READY"}
