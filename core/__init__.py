@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from core.errors import CoreError, Fatal, Kind
     from core.hookspecs import hookimpl
     from core.host_policy import HostPolicy
+    from core.repository.agents import RepositoryAgent
     from core.request import DeviceOutput, InferenceRequest, RequestedOutput
     from core.response import InferenceResponse, Reply
     from core.tensor import Tensor
@@ -35,6 +36,7 @@ __all__ = [
     "Model",
     "ModelInstance",
     "Reply",
+    "RepositoryAgent",
     "RequestedOutput",
     "Server",
     "Tensor",
@@ -49,6 +51,7 @@ _HOMES = {
     "errors": ("CoreError", "Fatal", "Kind"),
     "hookspecs": ("hookimpl",),
     "host_policy": ("HostPolicy",),
+    "repository.agents": ("RepositoryAgent",),
     "request": ("DeviceOutput", "InferenceRequest", "RequestedOutput"),
     "response": ("InferenceResponse", "Reply"),
     "tensor": ("Tensor",),

@@ -5,6 +5,8 @@
     python -m core config MODEL_DIR [--json]             the completed config.pbtxt of a model
     python -m core explain MODEL_DIR                     what its requests go through
     python -m core token NAME --role infer [--file FILE] a new token, and its line for --auth-tokens
+    python -m core encrypt MODEL_DIR COPY_DIR            a copy for the repository agent "decrypt"
+    python -m core encrypt --new-key FILE                a key for it
 
 `config` and `explain` import the model's backend and load nothing; 1 if a load would fail before that.
 `python -m core.serve` is the server.
@@ -38,8 +40,11 @@ def main(arguments: Sequence[str] = ()) -> int:
         from core.access.issue import issue
 
         return issue(wanted)
+    if wanted.command == "encrypt":
+        return _encrypt(wanted)
     options = Options.defaults(
         backend_directory=wanted.backend_directory,
+        repoagent_directory=wanted.repoagent_directory,
         disable_auto_complete_config=wanted.disable_auto_complete_config,
     )
     try:
@@ -50,6 +55,23 @@ def main(arguments: Sequence[str] = ()) -> int:
         return 1
     except Exception as error:  # of a backend's complete(), which may raise anything
         print(f"error: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _encrypt(wanted: argparse.Namespace) -> int:
+    from core.repository.agents.encrypt import encrypt_model, write_key
+
+    try:
+        if wanted.new_key is not None:
+            print(write_key(wanted.new_key))
+        elif wanted.folder is None or wanted.copy is None:
+            print("error: give MODEL_DIR and COPY_DIR, or --new-key FILE", file=sys.stderr)
+            return 2
+        else:
+            print(encrypt_model(wanted.folder, wanted.copy, wanted.key_env, wanted.key_file))
+    except (CoreError, OSError) as error:
+        print(f"error: {getattr(error, 'message', error)}", file=sys.stderr)
         return 1
     return 0
 
@@ -81,12 +103,21 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("folder", type=Path, metavar="MODEL_DIR", help="folder of one model")
         command.add_argument("--version", type=int, help="of the model; else the newest wanted one")
         command.add_argument("--backend-directory", default="", help="as of core-serve")
+        command.add_argument("--repoagent-directory", default="", help="as of core-serve")
         command.add_argument(
             "--disable-auto-complete-config", action="store_true", help="as of core-serve"
         )
         if name == "config":
             command.add_argument("--json", action="store_true", help="as the protocol shows it")
     _add_token(commands)
+    text = "encrypt a model's files, for the repository agent decrypt"
+    command = commands.add_parser("encrypt", help=text, description=text)
+    command.add_argument("folder", type=Path, nargs="?", metavar="MODEL_DIR", help="of one model")
+    command.add_argument("copy", type=Path, nargs="?", metavar="COPY_DIR", help="new folder")
+    place = command.add_mutually_exclusive_group()
+    place.add_argument("--key-file", type=Path, metavar="FILE", help="that holds the key")
+    place.add_argument("--key-env", metavar="NAME", help="of the variable; else CORE_MODEL_KEY")
+    place.add_argument("--new-key", type=Path, metavar="FILE", help="write a new key, and no more")
     return parser
 
 

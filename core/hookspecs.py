@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from core.options.added import AddedFlags
     from core.pipeline.layers import Layer
     from core.repository import Repository
+    from core.repository.agents import RepositoryAgent
     from core.server import Server
 
 hookspec = pluggy.HookspecMarker("core")
@@ -84,6 +85,15 @@ def core_open_repository(url: str) -> Repository | None:
     Returns a core.repository.Repository, or None for the URL of somebody else, cloud storage included: what
     no plugin takes is opened by core (core/repository/cloud). Must not wait for the place:
     its `check` does, on a worker thread, when the server starts. An exception ends the start.
+    """
+
+
+@hookspec(firstresult=True)
+def core_open_repository_agent(name: str) -> RepositoryAgent | None:
+    """Once for each name in a `model_repository_agents`, on a worker thread, when a model first asks for it.
+
+    Returns a core.RepositoryAgent, which all models that name it share, or None for the name of somebody
+    else. It goes before an agent of that name that core has. An exception fails the load.
     """
 
 

@@ -27,6 +27,8 @@ from core.fleet.member import Member
 from core.fleet.process import Settings
 from core.frontend import Frontend
 from core.options import Options, check_server, parse, reads_again
+from core.repository.agents.known import agents_in_use
+from core.repository.private import leave_nothing
 from core.server import Server
 from core.telemetry import log, tables
 
@@ -207,6 +209,7 @@ def _leave_at_once(text: str) -> NoReturn:
     """End the process without waiting for threads; child processes see their pipes close."""
     print(text, file=sys.stderr, flush=True)
     logging.shutdown()
+    leave_nothing()
     os._exit(1)
 
 
@@ -230,6 +233,7 @@ def _show_tables(server: Server) -> None:
             ("server_version", identity["version"]),
             ("server_extensions", " ".join(identity["extensions"])),
         ],
+        agents_in_use(),
         [
             (name, _file_of(plugin, found), {**defaults, **found.config})
             for name, (plugin, found) in sorted(plugins.imported().items())

@@ -25,6 +25,7 @@ from core.fleet.management import Management
 from core.fleet.member import Member
 from core.lifecycle import ModelManager, ModelVersion
 from core.lifecycle.places import asked_in_a_load
+from core.lifecycle.report import named_entry
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
 from core.pipeline.doors import Doors as Doors
@@ -185,7 +186,7 @@ class Server:
         """Inputs, outputs and ready versions; shapes with -1 first where the model batches."""
         found = self._manager.resolve(name, version)
         config, signature = found.config, found.signature
-        versions = [found.version] if version != NEWEST else self._manager.ready_versions(name)
+        versions = [found.version] if version != NEWEST else self._manager.ready_versions(found.key)
         batch = [-1] if signature.max_batch_size else []
         return {
             "name": found.name,
@@ -238,15 +239,21 @@ class Server:
             each
             for each in self._manager.versions()
             if each.state == "READY"
-            and (not name or each.name == name)
+            and (not name or name in (each.name, each.key))
             and version in (NEWEST, each.version)
         ]
         if name and not found:
-            if any(each.name == name and each.state == "READY" for each in self.versions()):
+            if any(
+                name in (each.name, each.key) and each.state == "READY" for each in self.versions()
+            ):
                 raise invalid(f"requested model version is not available for model '{name}'")
             raise invalid(f"requested model '{name}' is not available")
         return [
-            {"name": each.name, "version": str(each.version), **each.chain.statistics.as_dict()}
+            {
+                **named_entry(each.name, each.namespace),
+                "version": str(each.version),
+                **each.chain.statistics.as_dict(),
+            }
             for each in found
         ]
 

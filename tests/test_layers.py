@@ -51,6 +51,7 @@ TOOLS = {
     "core.config.compile": {"grpc_tools"},
     "core.access.jwt": {"jwt"},
     "core.caches.redis": {"redis"},
+    "core.repository.agents.encryption": {"cryptography"},
     "core.telemetry.tracing.otlp": {"opentelemetry"},
     "core.testing": {"pytest"},
 }

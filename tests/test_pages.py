@@ -9,7 +9,7 @@ from core import hookspecs
 from core.testing.kit import CAPABILITIES
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("write-a-backend.md", "plugins.md")
+PAGES = ("write-a-backend.md", "plugins.md", "model-repository.md")
 
 
 def blocks():

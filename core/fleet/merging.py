@@ -20,6 +20,7 @@ _LARGEST = frozenset(("nv_model_load_duration_secs",))
 _WORST_FIRST = ("UNAVAILABLE", "UNLOADING", "LOADING", "READY")
 
 Entry = dict[str, Any]
+_Model = tuple[str, str]
 
 
 # statistics --------------------------------------------------------------------
@@ -27,12 +28,17 @@ Entry = dict[str, Any]
 
 def statistics(answers: Iterable[Sequence[Mapping[str, Any]]]) -> list[Entry]:
     """The entries of `model_stats` of all workers: what they counted, together."""
-    found: dict[tuple[str, str], Entry] = {}
+    found: dict[tuple[_Model, str], Entry] = {}
     for answer in answers:
         for entry in answer:
-            key = (entry["name"], entry["version"])
+            key = (_model(entry), entry["version"])
             found[key] = _together(found[key], entry) if key in found else dict(entry)
     return [found[key] for key in sorted(found, key=lambda key: (key[0], int(key[1])))]
+
+
+def _model(entry: Mapping[str, Any]) -> _Model:
+    """What tells models apart; the namespace is there with --model-namespacing only."""
+    return entry.get("namespace", ""), entry["name"]
 
 
 def _together(one: Mapping[str, Any], other: Mapping[str, Any]) -> Entry:
@@ -136,26 +142,27 @@ def index(answers: Mapping[int, Sequence[Mapping[str, Any]]], ready_only: bool) 
     answers   worker → all entries that it has
     A version that a worker does not have is UNAVAILABLE: a client may reach that worker.
     """
-    names = sorted({entry["name"] for entries in answers.values() for entry in entries})
-    by_name: dict[str, dict[str, dict[int, Mapping[str, Any]]]] = {name: {} for name in names}
+    models = sorted({_model(entry) for entries in answers.values() for entry in entries})
+    by_model: dict[_Model, dict[str, dict[int, Mapping[str, Any]]]] = {
+        model: {} for model in models
+    }
     for worker, entries in answers.items():
         for entry in entries:
-            by_name[entry["name"]].setdefault(entry.get("version", ""), {})[worker] = entry
+            by_model[_model(entry)].setdefault(entry.get("version", ""), {})[worker] = entry
     found = []
-    for name, versions in by_name.items():
+    for versions in by_model.values():
         for version in sorted(filter(None, versions), key=int) or [""]:
-            found.append(_worst(name, version, versions[version], answers))
+            found.append(_worst(version, versions[version], answers))
     return [entry for entry in found if not ready_only or entry.get("state") == "READY"]
 
 
-def _worst(
-    name: str, version: str, told: Mapping[int, Mapping[str, Any]], workers: Iterable[int]
-) -> Entry:
+def _worst(version: str, told: Mapping[int, Mapping[str, Any]], workers: Iterable[int]) -> Entry:
     entries: list[Mapping[str, Any]] = list(told.values())
+    named = {key: entries[0][key] for key in ("name", "namespace") if key in entries[0]}
     if version:
         entries += [
             {
-                "name": name,
+                **named,
                 "version": version,
                 "state": "UNAVAILABLE",
                 "reason": f"worker {worker} does not have it",

@@ -75,8 +75,11 @@ class Host:
 
     async def let_go(self, directory: ModelDirectory) -> None:
         """One user of a model's directory less; after the last, one of core's own is removed."""
-        if directory.let_go() and overrides(directory, ModelDirectory, "remove"):
-            await self.run(directory.remove)
+        if directory.let_go():
+            if overrides(directory, ModelDirectory, "remove"):
+                await self.run(directory.remove)
+            if directory.origin is not None:
+                await self.let_go(directory.origin)
 
     def close(self) -> None:
         """End the worker threads; they must be idle, since this waits for them."""

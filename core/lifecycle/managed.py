@@ -11,12 +11,13 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
-from core.errors import CoreError, invalid
+from core.errors import CoreError, internal, invalid
 from core.lifecycle import policy
 from core.lifecycle.adjustment import Adjustment, adjustment_of
-from core.lifecycle.host import Host
+from core.lifecycle.host import Host, overrides
+from core.lifecycle.treatment import treated
 from core.lifecycle.version import UNLOADED, ModelVersion
-from core.repository import ModelSource
+from core.repository import ModelDirectory, ModelSource
 
 logger = logging.getLogger("core")
 
@@ -24,9 +25,11 @@ logger = logging.getLogger("core")
 class ManagedModel:
     """One name. Loop thread; `apply` and `unload` only by the one who holds `turn`.
 
+    name       what the model is known by: with namespaces a Key
     versions   number → the version that the index shows
     newest     the READY version with the highest number, or None
     source     what the versions that serve were loaded from, None when none does
+    seen       the same before repository agents: what the next look is compared with
     attempt    what was tried last: a source, or why there was none
     error      why the model has no version at all, "" if it has
     wanted     asked for, by name or through an ensemble, and not unloaded since
@@ -39,6 +42,7 @@ class ManagedModel:
         self.versions: dict[int, ModelVersion] = {}
         self.newest: ModelVersion | None = None
         self.source: ModelSource | None = None
+        self.seen: ModelSource | None = None
         self.attempt: ModelSource | CoreError | None = None
         self.error = ""
         self.wanted = False
@@ -57,6 +61,11 @@ class ManagedModel:
     def needs(self) -> set[str]:
         """Names of the models that its versions call, also of those that only drain."""
         return {step for version in self.alive() for step in version.source.steps}
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is one of those that its name may mean, with namespaces."""
+        return (self.wanted and isinstance(self.attempt, ModelSource)) or bool(self.alive())
 
     @property
     def leaving(self) -> list[asyncio.Task[None]]:
@@ -84,9 +93,33 @@ class ManagedModel:
         self.attempt, self.error = source, ""
         source.directory.hold()
         try:
-            await self._apply(source)
+            if not source.agents:
+                await self._apply(source)
+            elif not self._is_current(source):
+                await self._treat(source)
+            self.seen = source
         finally:
             await self._host.let_go(source.directory)
+
+    def _is_current(self, source: ModelSource) -> bool:
+        """Whether there is nothing that agents would have to look at once more."""
+        return (
+            self.source is not None
+            and self.seen is not None
+            and policy.unchanged(self.seen, source)
+        )
+
+    async def _treat(self, source: ModelSource) -> None:
+        """Apply what repository agents make of a source."""
+        async with treated(source, self._host) as (found, refusal):
+            if found is not None:
+                await self._apply(found)
+                return
+            self.error = refusal
+            logger.error("failed to load '%s': %s", self.name, refusal)
+            raise internal(
+                f"failed to load '{self.name}', failed to poll from model repository: {refusal}\n"
+            )
 
     async def _apply(self, source: ModelSource) -> None:
         wanted = policy.wanted_versions(source.config, source.versions)
@@ -142,7 +175,7 @@ class ManagedModel:
             for each in adjusted
             if each.reason
         )
-        objection = await self._host.agree(self.name, reasons)
+        objection = await self._host.agree(str(self.name), reasons)
         if not objection:
             return
         self._retire(good)
@@ -173,7 +206,7 @@ class ManagedModel:
 
         A version that had failed counts as unloaded too: nobody asks for it any more.
         """
-        self.source, self.error = None, ""
+        self.source, self.seen, self.error = None, None, ""
         self._retire(each for each in list(self.versions.values()) if each.state == "READY")
         for version in self.versions.values():
             if version.state == "UNAVAILABLE":
@@ -193,11 +226,20 @@ class ManagedModel:
             self._leaving[version] = self._host.loop.create_task(self._leave(version))
         ready = [each for each in self.versions.values() if each.state == "READY"]
         self.newest = max(ready, key=lambda each: each.version, default=None)
-        self._host.doors.put(self.name, {each.version: each.chain.handler for each in ready})
+        self._host.doors.put(str(self.name), {each.version: each.chain.handler for each in ready})
 
     async def _leave(self, version: ModelVersion) -> None:
+        directory = version.source.directory
         try:
+            if overrides(directory, ModelDirectory, "unload") and not self._serves_from(directory):
+                await self._host.run(directory.unload)
             await version.unload()
-            await self._host.let_go(version.source.directory)
+            await self._host.let_go(directory)
         finally:
             del self._leaving[version]
+
+    def _serves_from(self, directory: ModelDirectory) -> bool:
+        return any(
+            each.state == "READY" and each.source.directory is directory
+            for each in self.versions.values()
+        )

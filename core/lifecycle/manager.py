@@ -14,10 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.backend import Backend
-from core.errors import CoreError, Kind, internal, not_found, unavailable, unsupported
-from core.lifecycle import policy, report
+from core.errors import CoreError, Kind, internal, invalid, not_found, unavailable
+from core.lifecycle import report
 from core.lifecycle.dependencies import needed_by
 from core.lifecycle.host import Agree, Host
+from core.lifecycle.look import REST_S, Changes, changes
 from core.lifecycle.managed import ManagedModel
 from core.lifecycle.roster import Failures, Roster
 from core.lifecycle.shutdown import Deadline, shut_down
@@ -62,10 +63,6 @@ class ModelManager:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ):
-        if options.model_namespacing:
-            raise unsupported(
-                "--model-namespacing is not supported: a model may be in one repository only"
-            )
         self._options = options
         self._mode = options.model_control_mode
         self._loop = loop
@@ -78,6 +75,7 @@ class ModelManager:
             ],
             config_name=options.model_config_name,
             needs_config=options.disable_auto_complete_config,
+            namespacing=options.model_namespacing,
         )
         self.doors = Doors(self._door_of)
         self._host = Host(options, loop, server, self.doors, gpus, find_backend, agree)
@@ -106,9 +104,12 @@ class ModelManager:
     async def _start(self) -> Failures:
         if self._mode != "explicit":
             return await self._roster.bring(await self._host.run(self._catalog.survey_all))
-        named = set(self._options.load_model)
-        if "*" in named:
-            named = named - {"*"} | set(await self._host.run(self._catalog.names))
+        named: set[str] = set()
+        for name in self._options.load_model:
+            if name == "*":
+                named.update(await self._host.run(self._catalog.names))
+            else:
+                named.update(await self._host.run(self._catalog.keys_of, name))
         found = await self._host.run(self._catalog.survey_names, named)
         return await self._roster.bring(found, by_name=named)
 
@@ -136,9 +137,11 @@ class ModelManager:
         """The READY version of that number, or the newest READY one.
 
         Raises CoreError(NOT_FOUND) for what is unknown, CoreError(UNAVAILABLE) for a version that
-        is known and not ready.
+        is known and not ready, CoreError(INVALID) for a name that several models have.
         """
         model = self._models.get(name)
+        if model is None and self._options.model_namespacing:
+            model = self._only(name)
         if model is None:
             raise not_found(f"Request for unknown model: '{name}' is not found")
         if version == NEWEST:
@@ -154,16 +157,26 @@ class ModelManager:
             )
         return found
 
+    def _only(self, name: str) -> ManagedModel | None:
+        """With namespaces: the one model of that name, None if there is none."""
+        found = [key for key in self._roster.keys_of(name) if self._models[key].counts]
+        if len(found) > 1:
+            raise invalid(
+                f"There are {len(found)} identifiers of model '{name}' in global map, model namespace "
+                "must be provided to resolve ambiguity."
+            )
+        return self._models[found[0]] if found else None
+
     def _door_of(self, name: str, version: int) -> Door:
         """For what `doors` does not have: raises what resolve raises."""
         return self.resolve(name, version).chain.handler
 
     def knows(self, name: str) -> bool:
         """Whether somebody has asked for the model, here or by a wish of an ensemble."""
-        return name in self._models
+        return bool(self._roster.keys_of(name))
 
     def ready_versions(self, name: str) -> list[int]:
-        """Numbers of the READY versions of a model, ascending."""
+        """Numbers of the READY versions of a model, ascending. `name` may be its key."""
         model = self._models.get(name)
         versions = model.versions if model is not None else {}
         return sorted(number for number, each in versions.items() if each.state == "READY")
@@ -215,7 +228,8 @@ class ModelManager:
         Raises CoreError when the request is wrong or the model cannot load; what served serves on.
         """
         self._refuse_uncontrolled()
-        await self._operate(self._load(checked_name(name), Override.of(parameters)))
+        override = Override.of(parameters, self._options.model_override_max_byte_size)
+        await self._operate(self._load(checked_name(name), override))
 
     async def bring(self, name: str) -> None:
         """The same as a plain `load`, in every control mode: the server itself wants the model."""
@@ -230,15 +244,16 @@ class ModelManager:
         Returns when no version is READY; the last requests finish behind.
         """
         self._refuse_uncontrolled()
-        if name in self._models:
-            await self._operate(self._unload(name, unload_dependents))
+        if keys := self._roster.keys_of(name):
+            await self._operate(self._unload(keys, unload_dependents))
 
     async def take_out(self, name: str) -> None:
         """The same as a plain `unload`, in every control mode; then nothing is known of the model."""
         self._refuse_stopping()
-        if name in self._models:
-            await self._operate(self._unload(name, False))
-            self._begin(self._forget_after(self._models.get(name)))
+        if keys := self._roster.keys_of(name):
+            await self._operate(self._unload(keys, False))
+            for key in keys:
+                self._begin(self._forget_after(self._models.get(key)))
 
     def _refuse_uncontrolled(self) -> None:
         if self._mode != "explicit":
@@ -250,40 +265,46 @@ class ModelManager:
             raise unavailable("Server exiting")
 
     async def _load(self, name: str, override: Override | None) -> None:
-        source = await self._survey(name, override)
-        source.directory.hold()
+        keys = await self._host.run(self._catalog.keys_of, name, override)
+        sources: dict[str, ModelSource] = {}
+        refused: dict[str, CoreError] = {}
         try:
-            found = await self._host.run(self._catalog.survey_names, source.steps)
-            failures = await self._roster.bring({**found, name: source}, by_name={name})
-            await self._wake([name, *found])
+            for key in keys:
+                try:
+                    sources[key] = await self._host.run(self._catalog.survey, key, override)
+                    sources[key].directory.hold()
+                except CoreError as error:
+                    if error.kind is not Kind.INTERNAL:  # the request is wrong, not the repository
+                        raise
+                    refused[key] = error
+            composing = [step for source in sources.values() for step in source.steps]
+            found = await self._host.run(self._catalog.survey_names, composing)
+            failures = await self._roster.bring(
+                {**found, **sources, **refused}, by_name=set(sources)
+            )
+            await self._wake([*sources, *found])
         finally:
-            await self._host.let_go(source.directory)
+            for source in sources.values():
+                await self._host.let_go(source.directory)
             await self._forget()
-        if name in failures:
-            # An ensemble that fails because a step did says why the step did.
-            steps = needed_by(name, self._roster.steps())
-            lines = [failures[each] for each in (name, *steps) if each in failures]
-            raise CoreError(lines[0].kind, "".join(line.message for line in lines))
-
-    async def _survey(self, name: str, override: Override | None) -> ModelSource:
-        try:
-            return await self._host.run(self._catalog.survey, name, override)
-        except CoreError as error:
-            if error.kind is not Kind.INTERNAL:  # the request is wrong, not the repository
-                raise
-            await self._roster.bring({name: error})
-            await self._forget()
+        for refusal in refused.values():
             raise internal(
-                f"failed to load '{name}', failed to poll from model repository: {error.message}"
-            ) from error
+                f"failed to load '{name}', failed to poll from model repository: {refusal.message}"
+            ) from refusal
+        if any(key in failures for key in keys):
+            # An ensemble that fails because a step did says why the step did.
+            steps = [step for key in keys for step in needed_by(key, self._roster.steps())]
+            lines = [failures[each] for each in dict.fromkeys([*keys, *steps]) if each in failures]
+            raise CoreError(lines[0].kind, "".join(line.message for line in lines))
 
     async def _wake(self, names: Collection[str]) -> None:
         """Bring back the ensembles that went out of service with one of these models."""
         if asleep := set(self._roster.asleep(names)) - set(names):
             await self._roster.bring(await self._host.run(self._catalog.survey_names, asleep))
 
-    async def _unload(self, name: str, with_steps: bool) -> None:
-        await self._roster.take_out(name, with_steps)
+    async def _unload(self, keys: Sequence[str], with_steps: bool) -> None:
+        for key in keys:
+            await self._roster.take_out(key, with_steps)
         await self._forget()
 
     async def _forget(self) -> None:
@@ -307,32 +328,34 @@ class ModelManager:
             await self.poll()
 
     async def poll(self) -> None:
-        """Look once, in mode poll. What goes wrong is in the log."""
+        """Look, in mode poll, and once more after a while when something has changed.
+
+        What goes wrong is in the log.
+        """
         try:
-            if not self._stopping:
-                await self._operate(self._poll())
+            seen = None if self._stopping else await self._operate(self._look())
+            if seen:
+                # Not a part of the operation: the end need not wait for it.
+                await self._sleep(min(REST_S, self._options.repository_poll_secs))
+                if not self._stopping:
+                    await self._operate(self._follow(seen))
         except OSError as error:
             logger.error("polling the model repositories failed: %s", error)
         except Exception:
             logger.exception("polling the model repositories failed")
 
-    async def _poll(self) -> None:
-        """Look once: load what is new or changed, unload what is gone."""
+    async def _look(self) -> Changes:
         found = await self._host.run(self._catalog.survey_all)
-        for name in [n for n, model in self._models.items() if model.wanted and n not in found]:
-            await self._roster.take_out(name)
-        changed = {name: each for name, each in found.items() if self._changed(name, each)}
-        await self._roster.bring(changed)
-        await self._wake(changed)
+        return changes(found, await self._host.run(self._catalog.names), self._models)
 
-    def _changed(self, name: str, found: ModelSource | CoreError) -> bool:
-        """Whether it is not what was tried last, with or without success."""
-        last = self._models[name].attempt if name in self._models else None
-        if isinstance(last, ModelSource) and isinstance(found, ModelSource):
-            return not policy.unchanged(last, found)
-        if isinstance(last, CoreError) and isinstance(found, CoreError):
-            return last.message != found.message
-        return True
+    async def _follow(self, before: Changes) -> None:
+        """Load what is new or changed, unload what is gone, as far as it is at rest."""
+        found = (await self._look()).at_rest(before)
+        for name in found.gone:
+            if name in self._models:  # it may have gone with another one
+                await self._roster.take_out(name)
+        await self._roster.bring(found.changed)
+        await self._wake(found.changed)
 
     # operations ------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ For `python -m core config` and `python -m core explain`. Main thread; may block
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from core import config as configuration
@@ -20,6 +21,8 @@ from core.lifecycle import policy
 from core.lifecycle.version import ModelVersion, settled_config
 from core.options import Options
 from core.repository import Catalog, FolderRepository, ModelSource
+from core.repository.agents import Treated
+from core.repository.agents.known import find_agent
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,19 @@ def offline_model(folder: Path, options: Options, number: int | None = None) -> 
     Raises CoreError with the text that a load would end with, or for a folder that holds no model.
     """
     source = _source(folder, options)
+    if not source.agents:
+        return _offline(source, options, number)
+    directory = Treated(source, partial(find_agent, directory=options.repoagent_directory))
+    try:
+        return _offline(directory.treat(), options, number)
+    finally:
+        directory.fail()  # nothing is loaded
+        directory.remove()
+
+
+def _offline(source: ModelSource, options: Options, number: int | None) -> OfflineModel:
+    if not source.versions:
+        raise invalid(f"'{source.directory.path}' holds no folder of a version, such as 1")
     configuration.validate_source(source.config)
     version = ModelVersion(source, _number(source, number))
     if source.config.HasField("ensemble_scheduling"):
@@ -71,7 +87,7 @@ def _source(folder: Path, options: Options) -> ModelSource:
         source = catalog.survey(folder.name)
     except CoreError as error:
         raise _better(folder, error) from error
-    if not source.versions:
+    if not source.versions and not source.agents:
         raise _better(folder, invalid(f"'{folder}' holds no folder of a version, such as 1"))
     return source
 

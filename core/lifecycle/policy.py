@@ -102,13 +102,14 @@ def unchanged(old: ModelSource, new: ModelSource) -> bool:
         and old.config_stamp == new.config_stamp
         and old.shared == new.shared
         and old.versions == new.versions
+        and old.steps == new.steps  # with namespaces they may be those of another repository now
     )
 
 
 def _all_differ(old: ModelSource, new: ModelSource) -> bool:
     if old.overridden or new.overridden or old.directory.address != new.directory.address:
         return True
-    if old.shared != new.shared:
+    if old.shared != new.shared or old.steps != new.steps:
         return True
     if old.config_stamp == new.config_stamp:
         return False

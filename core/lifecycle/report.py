@@ -8,6 +8,7 @@ from typing import Any
 from core.lifecycle.managed import ManagedModel
 from core.lifecycle.version import UNLOADED, ModelVersion
 from core.repository.catalog import DUPLICATE
+from core.repository.names import name_of, namespace_of
 
 
 def index(
@@ -22,15 +23,22 @@ def index(
     entries = []
     for name in sorted({*holders, *active}):
         model = models.get(name)
+        named = named_entry(name_of(name), namespace_of(name))
         if holders.get(name, 0) > 1 and name not in active:
-            entries.append({"name": name, "state": "UNAVAILABLE", "reason": DUPLICATE})
+            entries.append({**named, "state": "UNAVAILABLE", "reason": DUPLICATE})
         elif model is not None and model.versions:
-            entries.extend(_entry(model.versions[number]) for number in sorted(model.versions))
+            for number in sorted(model.versions):
+                entries.append({**named, **_entry(model.versions[number])})
         elif model is not None and model.error:
-            entries.append({"name": name, "state": "UNAVAILABLE", "reason": model.error})
+            entries.append({**named, "state": "UNAVAILABLE", "reason": model.error})
         else:
-            entries.append({"name": name})
+            entries.append(named)
     return [entry for entry in entries if not ready_only or entry.get("state") == "READY"]
+
+
+def named_entry(name: str, namespace: str | None) -> dict[str, Any]:
+    """The beginning of an entry of the index or the statistics; with namespaces it says which."""
+    return {"name": name} if namespace is None else {"name": name, "namespace": namespace}
 
 
 def table(models: Iterable[ManagedModel]) -> list[tuple[str, str, str]]:
@@ -65,7 +73,7 @@ def _active(version: ModelVersion) -> bool:
 
 
 def _entry(version: ModelVersion) -> dict[str, Any]:
-    entry = {"name": version.name, "version": str(version.version), "state": version.state}
+    entry = {"version": str(version.version), "state": version.state}
     if version.reason:
         entry["reason"] = version.reason
     return entry

@@ -19,6 +19,7 @@ from core.lifecycle.managed import ManagedModel
 from core.lifecycle.version import ModelVersion, reason_of
 from core.repository import ModelSource
 from core.repository.catalog import Survey
+from core.repository.names import name_of
 
 logger = logging.getLogger("core")
 
@@ -28,12 +29,18 @@ Failures = dict[str, CoreError]
 class Roster:
     """Every model that somebody asked for. Loop thread only.
 
-    models   name → model; `bring` adds, `forget` removes
+    models   key → model; `bring` adds, `forget` removes. A key is a name, but with namespaces
     """
 
     def __init__(self, host: Host):
         self.models: dict[str, ManagedModel] = {}
         self._host = host
+
+    def keys_of(self, name: str) -> list[str]:
+        """The models that a name means; with namespaces there may be several."""
+        if name in self.models:
+            return [name]
+        return [key for key in self.models if name_of(key) == name]
 
     def steps(self) -> Steps:
         """The wanted ensembles and the models that they are composed of."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from core.lifecycle.host import Host
 from core.lifecycle.roster import Roster
+from core.repository import ModelDirectory
 
 logger = logging.getLogger("core")
 
@@ -83,8 +84,11 @@ async def shut_down(
             model.unload()
         await deadline.wait(lambda: not roster.alive(), say_alive)
     left = roster.alive()
-    for directory in {version.source.directory for version in left}:
-        await host.run(directory.remove)
+    for found in {version.source.directory for version in left}:
+        directory: ModelDirectory | None = found
+        while directory is not None:
+            await host.run(directory.remove)
+            directory = directory.origin
     if not left and not operations:
         host.close()
     return len(left) + len(operations)

@@ -40,6 +40,8 @@ class ModelVersion:
     """One loaded version. Written on the loop thread.
 
     name, version   of the model
+    namespace       of the model, None if there are no namespaces
+    key             what the model is known by: its name, if there are no namespaces
     source          what it is loaded from
     state, reason   "LOADING", "READY", "UNLOADING" or "UNAVAILABLE", and why not READY
     config          completed, normalised and validated; there from READY on
@@ -55,6 +57,8 @@ class ModelVersion:
 
     def __init__(self, source: ModelSource, version: int):
         self.name = source.name
+        self.namespace = source.namespace
+        self.key = str(source.key)
         self.version = version
         self.source = source
         self.state: State = "LOADING"
@@ -99,7 +103,7 @@ class ModelVersion:
         """
         for attempt in range(host.options.model_load_retry_count + 1):
             async with Place(host.loading) as place:
-                logger.info("loading: %s:%d", self.name, self.version)
+                logger.info("loading: %s:%d", self.key, self.version)
                 self.become("LOADING")
                 start = time.monotonic()
                 try:
@@ -126,16 +130,16 @@ class ModelVersion:
 
     async def unload(self) -> None:
         """Refuse new requests, finish those accepted, close the instances, unload the model."""
-        logger.info("unloading: %s:%d", self.name, self.version)
+        logger.info("unloading: %s:%d", self.key, self.version)
         await self.chain.drain()
         try:
             await self._undo.aclose()
         except Exception:
-            logger.exception("unloading model '%s' version %d failed", self.name, self.version)
+            logger.exception("unloading model '%s' version %d failed", self.key, self.version)
         del self.chain  # nothing may hold on to the model's memory
         self.model = None
         self.become("UNAVAILABLE", UNLOADED)
-        logger.info("successfully unloaded '%s' version %d", self.name, self.version)
+        logger.info("successfully unloaded '%s' version %d", self.key, self.version)
 
     async def _open(self, host: Host, place: Place) -> None:
         configuration.validate_source(self.source.config)
@@ -181,6 +185,8 @@ class ModelVersion:
         digest.update(
             f"{self.source.versions.get(self.version)}\n{self.source.shared}\n{beside}\n".encode()
         )
+        if self.namespace is not None:
+            digest.update(f"{self.key}\n".encode())
         config = policy.without(self.config, "instance_group")
         digest.update(config.SerializeToString(deterministic=True))
         return digest.hexdigest()
@@ -200,7 +206,7 @@ class ModelVersion:
         self.become("UNAVAILABLE", reason_of(error))
         logger.error(
             "failed to load '%s' version %d%s: %s",
-            self.name,
+            self.key,
             self.version,
             attempt,
             self.reason,

@@ -139,6 +139,8 @@ class Options:
         "How many model versions load at the same time.")
     model_load_retry_count: int = _models(integer(), 0,
         "How often a load that failed is tried again.")
+    model_override_max_byte_size: int = _models(integer(), 4 << 30,
+        "Bytes that the files of load requests may take together, as long as their models are loaded.")
     model_namespacing: bool = _models(BOOL, False,
         "Whether several repositories may hold a model of one name.")
     enable_peer_access: bool = _models(BOOL, True,
@@ -256,7 +258,8 @@ class Options:
         "Setting of a backend, or without a name of all of them.")
 
     repoagent_directory: str = _agent(STRING, "/opt/tritonserver/repoagents",
-        "Folder of repository agents.", idle="there are no repository agents")
+        "Folder with a folder for each repository agent that is an agent.py; plugins and what is built in go "
+        "first.")
 
     cache_config: dict[str, dict[str, str]] = _cache(settings("cache", owner_needed=True), {},
         "Setting of the response cache, such as local,size=1048576 or redis,host=localhost.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 
 from core import config as configuration
 from core import plugins
@@ -12,7 +13,7 @@ from core.config import ModelConfig
 from core.errors import CoreError, internal, invalid
 from core.repository.cloud import Cache, open_cloud
 from core.repository.folder import FolderRepository
-from core.repository.names import is_folder_name
+from core.repository.names import Key, is_folder_name, key_of, name_of, namespace_of
 from core.repository.override import Override
 from core.repository.source import (
     Listing,
@@ -40,6 +41,7 @@ class Catalog:
 
     config_name    value of --model-config-name: `configs/<name>.pbtxt` goes before config.pbtxt
     needs_config   a model without config.pbtxt is an error (--disable-auto-complete-config)
+    namespacing    several repositories may hold a model of one name: models are known by Key, not by name
     """
 
     def __init__(
@@ -48,10 +50,12 @@ class Catalog:
         *,
         config_name: str = "",
         needs_config: bool = False,
+        namespacing: bool = False,
     ):
         self._repositories = list(repositories)
         self._config_name = config_name
         self._needs_config = needs_config
+        self._namespacing = namespacing
         # What each model was the last time: polling parses only the configurations that changed.
         self._last: dict[str, tuple[tuple[str, Listing], ModelSource]] = {}
 
@@ -84,42 +88,86 @@ class Catalog:
                 repository.close()
 
     def names(self) -> dict[str, int]:
-        """Every name with the number of repositories that hold it, in order. Any thread.
+        """Every model's key with the number of repositories that hold it, in order. Any thread.
 
         Remote repositories tell what they saw last. Raises OSError when one cannot be listed now.
         """
         found: dict[str, int] = {}
         for repository in self._repositories:
             for name in repository.names():
-                found[name] = found.get(name, 0) + 1
+                key = key_of(self._namespace(repository), name)
+                found[key] = found.get(key, 0) + 1
         return dict(sorted(found.items()))
 
-    def survey(self, name: str, override: Override | None = None) -> ModelSource:
-        """What can be loaded under a name now.
+    def keys_of(self, name: str, override: Override | None = None) -> list[str]:
+        """What a client means who loads by name: with namespaces the model of each repository.
+
+        Raises CoreError(INTERNAL) when a repository cannot be listed now.
+        """
+        if not self._namespacing:
+            return [name]
+        if override is not None and override.files:
+            return [Key("", name)]
+        try:
+            self.look()
+            return [Key(each.location, name) for each in self._holders(name)] or [name]
+        except OSError as error:
+            raise internal(f"failed to list a model repository: {error}") from error
+
+    def survey(self, key: str, override: Override | None = None) -> ModelSource:
+        """What can be loaded under a key now.
 
         Raises CoreError(INVALID) when the name, the override or the configuration's name is wrong,
         CoreError(INTERNAL) when the repositories hold no such model or one that cannot be read.
         The caller of an override with files owns the source's directory.
         """
+        name = name_of(key)
         if not is_folder_name(name):
             raise invalid(f"'{name}' is no name of a model")
         if override is not None and override.files:
-            return self._survey_files(name, override)
+            return self._in_namespace(self._survey_files(name, override), "")
         holders = [
             (repository, listing)
             for repository in self._repositories
-            if (listing := _listing(repository, name)) is not None
+            if namespace_of(key) in (None, repository.location)
+            and (listing := _listing(repository, name)) is not None
         ]
         if not holders:
-            places = ", ".join(f"'{each.location}'" for each in self._repositories)
+            own = namespace_of(key)
+            looked = [each.location for each in self._repositories if own in (None, each.location)]
+            places = ", ".join(f"'{each}'" for each in looked)
             raise internal(f"there is no folder '{name}' in {places or 'any repository'}")
         if len(holders) > 1:
             raise internal(DUPLICATE)
         repository, listing = holders[0]
         if override is not None:
             directory = repository.directory(name)
-            return self._source(name, listing, directory, _parse_override(name, override), "", True)
-        return self._survey_folder(name, repository, listing)
+            config = _parse_override(name, override)
+            found = self._source(name, listing, directory, config, "", True)
+        else:
+            found = self._survey_folder(name, repository, listing)
+        return self._in_namespace(found, repository.location)
+
+    def _namespace(self, repository: Repository) -> str | None:
+        return repository.location if self._namespacing else None
+
+    def _holders(self, name: str) -> list[Repository]:
+        return [each for each in self._repositories if name in each.names()]
+
+    def _in_namespace(self, source: ModelSource, namespace: str) -> ModelSource:
+        """The source with its namespace, and its steps with theirs: Triton writes it into the configuration.
+
+        A step is the model of that name in the same repository, else the only one that there is.
+        """
+        if not self._namespacing:
+            return source
+        config = ModelConfig()
+        config.CopyFrom(source.config)
+        for step in config.ensemble_scheduling.step:
+            places = [each.location for each in self._holders(step.model_name)]
+            own = namespace in places or len(places) != 1
+            step.model_namespace = namespace if own else places[0]
+        return replace(source, config=config, namespace=namespace)
 
     def survey_names(self, names: Iterable[str]) -> Survey:
         """Several models, and what they are composed of if they are ensembles.
@@ -148,6 +196,8 @@ class Catalog:
             return self.survey(name)
         except CoreError as error:
             return error
+        except OSError as error:
+            return internal(f"failed to list a model repository: {error}")
         except Exception as error:  # whatever one folder holds, the others must be seen
             logger.exception("looking at model '%s' failed", name)
             return internal(f"{type(error).__name__}: {error}")
@@ -166,7 +216,7 @@ class Catalog:
             raise
 
     def _survey_folder(self, name: str, repository: Repository, listing: Listing) -> ModelSource:
-        last = self._last.get(name)
+        last = self._last.get(key_of(self._namespace(repository), name))
         if last is not None and last[0] == (repository.location, listing):
             return last[1]
         path = self._config_path(listing)
@@ -178,7 +228,10 @@ class Catalog:
                 "No such file or directory"
             )
         source = self._source(name, listing, directory, config, listing.get(path, ""), False)
-        self._last[name] = ((repository.location, listing), source)
+        self._last[key_of(self._namespace(repository), name)] = (
+            (repository.location, listing),
+            source,
+        )
         return source
 
     def _config_path(self, listing: Listing) -> str:
@@ -204,12 +257,17 @@ class Catalog:
         overridden: bool,
     ) -> ModelSource:
         if config.name and config.name != name:
-            raise invalid(
+            raise (invalid if overridden else internal)(
                 f"unexpected directory name '{name}' for model '{config.name}', "
                 "directory name must equal model name"
             )
+        for step in config.ensemble_scheduling.step:
+            step.model_namespace = ""
         try:
-            configuration.fill(config, name, first_version_entries(listing))
+            if config.model_repository_agents.agents:
+                config.name = name
+            else:
+                configuration.fill(config, name, first_version_entries(listing))
         except CoreError as error:
             raise error if overridden else internal(error.message) from error
         return ModelSource(

@@ -1,8 +1,46 @@
-"""Which names a model may have. Names come from clients, and become paths."""
+"""Which names a model may have, and how models of one name are told apart.
+
+Names come from clients, and become paths. With --model-namespacing several repositories may hold a model of
+one name; then models are known by keys.
+"""
 
 from __future__ import annotations
 
 from core.errors import invalid
+
+
+class Key(str):
+    """`<namespace>::<name>`, as logs and tables show it: a model among others of its name.
+
+    namespace   location of its repository; "" for a model whose files came with a load request
+    name        as clients say it
+    """
+
+    namespace: str
+    name: str
+
+    def __new__(cls, namespace: str, name: str) -> Key:
+        key = super().__new__(cls, f"{namespace}::{name}")
+        key.namespace, key.name = namespace, name
+        return key
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # what a copy is made of
+        return self.namespace, self.name
+
+
+def key_of(namespace: str | None, name: str) -> str:
+    """What a model is known by: its name, if there are no namespaces."""
+    return name if namespace is None else Key(namespace, name)
+
+
+def name_of(key: str) -> str:
+    """The name of the model that is known by a key."""
+    return key.name if isinstance(key, Key) else key
+
+
+def namespace_of(key: str) -> str | None:
+    """The namespace in a key, None if there are no namespaces."""
+    return key.namespace if isinstance(key, Key) else None
 
 
 def checked_name(name: str) -> str:

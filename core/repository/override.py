@@ -1,41 +1,51 @@
 """Override: what a load request brings in place of the repository's files.
 
 `config` replaces config.pbtxt; `file:<path>` entries make a model directory of their own, which is
-used instead of the repository's. Clients choose these paths, so none may leave the new directory.
+used instead of the repository's. Clients choose these paths, so none may leave the new directory; and how
+many bytes they write, so all such directories together have a bound.
 """
 
 from __future__ import annotations
 
 import posixpath
-import shutil
-import tempfile
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from core.errors import invalid
-from core.repository.source import ModelDirectory
+from core.errors import invalid, unavailable
+from core.repository.private import PrivateDirectory
 
 _FILE = "file:"
+
+_MOST_FILES = 1024
+_DEEPEST = 32  # folders above a file
+_LONGEST_NAME_BYTES = 255
+_MOST_BYTES = 4 << 30
+
+_lock = threading.Lock()
+_taken = 0  # bytes that directories of overrides hold in this process; under _lock
 
 
 @dataclass(frozen=True)
 class Override:
     """The parameters of a load request, checked.
 
-    config   JSON of a ModelConfig
-    files    normalised path below the model's directory → content; empty for the repository's files
+    config       JSON of a ModelConfig
+    files        normalised path below the model's directory → content; empty for the repository's files
+    most_bytes   that the files of all overrides of the process may take together, while they are there
     """
 
     config: str
     files: Mapping[str, bytes]
+    most_bytes: int = _MOST_BYTES
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Any]) -> Override | None:
+    def of(cls, parameters: Mapping[str, Any], most_bytes: int = _MOST_BYTES) -> Override | None:
         """The override that the parameters of a load request mean, None for a plain load.
 
-        Raises CoreError(INVALID) for an unknown parameter, a wrong type, a path that leaves the model.
+        Raises CoreError(INVALID) for an unknown parameter, a wrong type, a path that leaves the model or
+        that no model has, and for too many files or bytes.
         """
         config: str | None = None
         files: dict[str, bytes] = {}
@@ -47,7 +57,10 @@ class Override:
             elif name.startswith(_FILE):
                 if not isinstance(value, bytes | bytearray | memoryview):
                     raise invalid(f"File parameter '{name}' must have bytes type for its value.")
-                files[_path_of(name)] = bytes(value)
+                path = _path_of(name)
+                if path in files:
+                    raise invalid(f"Invalid file parameter '{name}', '{path}' is given twice.")
+                files[path] = bytes(value)
             else:
                 raise invalid(f"unrecognized load parameter '{name}'.")
         if config is None:
@@ -55,11 +68,27 @@ class Override:
                 raise invalid("Load parameter 'config' must be specified for model file override.")
             return None
         _refuse_files_as_directories(files)
-        return cls(config, files)
+        if len(files) > _MOST_FILES:
+            raise invalid(f"a load request has {len(files)} files, it may have {_MOST_FILES}")
+        found = cls(config, files, most_bytes)
+        if found.byte_size > most_bytes:
+            raise invalid(
+                f"the files of a load request have {found.byte_size} bytes, they may have {most_bytes}: "
+                "--model-override-max-byte-size"
+            )
+        return found
+
+    @property
+    def byte_size(self) -> int:
+        """Of all files."""
+        return sum(map(len, self.files.values()))
 
     def write(self) -> PrivateDirectory:
-        """Write the files to a new directory that only this user may enter. Worker thread."""
-        directory = PrivateDirectory(Path(tempfile.mkdtemp(prefix="core-model-")))
+        """Write the files to a new directory that only this user may enter. Worker thread.
+
+        Raises CoreError(UNAVAILABLE) while other models have the bytes that may be taken, OSError.
+        """
+        directory = _Written(self.byte_size, self.most_bytes)
         try:
             for path, content in self.files.items():
                 file = directory.path / path
@@ -71,11 +100,34 @@ class Override:
         return directory
 
 
-class PrivateDirectory(ModelDirectory):
-    """A directory that core made (mode 0700) and removes after the last version that reads it."""
+class _Written(PrivateDirectory):
+    """The directory of one override; its bytes are counted as long as it is there."""
+
+    def __init__(self, byte_size: int, most_bytes: int):
+        global _taken
+        with _lock:
+            if _taken + byte_size > most_bytes:
+                raise unavailable(
+                    f"files of load requests take {_taken} bytes now, and {byte_size} more would be over the "
+                    f"{most_bytes} of --model-override-max-byte-size; unload such a model first"
+                )
+            _taken += byte_size
+        self._byte_size = byte_size
+        try:
+            super().__init__()
+        except BaseException:
+            self._count_out()
+            raise
 
     def remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        super().remove()
+        self._count_out()
+
+    def _count_out(self) -> None:
+        global _taken
+        with _lock:
+            _taken -= self._byte_size
+            self._byte_size = 0
 
 
 def _path_of(parameter: str) -> str:
@@ -97,7 +149,23 @@ def _path_of(parameter: str) -> str:
             f"Invalid file parameter '{parameter}' with normalized path '{normalised}' must stay "
             "within model directory."
         )
+    if reason := _oddity(path, normalised):
+        raise invalid(f"Invalid file parameter {parameter!a}: {reason}.")
     return normalised
+
+
+def _oddity(path: str, normalised: str) -> str:
+    """Why no file of a model has such a path, "" if one may."""
+    if any(ord(each) < 32 or ord(each) == 127 or "\ud800" <= each <= "\udfff" for each in path):
+        return "its path has a character that cannot be shown"
+    if "\\" in path:
+        return "folders are divided by /, and names have no backslash"
+    names = normalised.split("/")
+    if len(names) > _DEEPEST:
+        return f"it is {len(names)} folders deep, there may be {_DEEPEST}"
+    if any(len(name.encode()) > _LONGEST_NAME_BYTES for name in names):
+        return f"a name has more than {_LONGEST_NAME_BYTES} bytes"
+    return ""
 
 
 def _refuse_files_as_directories(files: Mapping[str, bytes]) -> None:

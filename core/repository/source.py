@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from core.config import SETTINGS, ModelConfig
+from core.repository.names import key_of
 
 Listing = Mapping[str, str]
 """Every entry below a model's folder: relative path with "/" → stamp that changes with the entry.
@@ -22,9 +23,12 @@ class ModelDirectory:
 
     path      the folder; valid from `fetch` until the last holder lets go
     address   where its files come from, the same for each look at the same place; by default `path`
+    origin    the one that this was made of, which this one holds; None for what was made of nothing else
 
-    `holders` is counted on the loop thread; `fetch` and `remove` block and run on worker threads.
+    `holders` is counted on the loop thread; the other methods block and run on worker threads.
     """
+
+    origin: ModelDirectory | None = None
 
     def __init__(self, path: Path, address: str = ""):
         self.path = path
@@ -46,6 +50,9 @@ class ModelDirectory:
         Called each time that a version loads, by several threads, and again for what is there.
         A folder of this machine has them there already.
         """
+
+    def unload(self) -> None:
+        """No version takes requests any more that were loaded from here; some may still run."""
 
     def remove(self) -> None:
         """Give back what `fetch` or the maker of this object took. A user's own folder stays."""
@@ -85,12 +92,14 @@ class ModelSource:
     """One model as it can be loaded now.
 
     directory     where its files are
-    config        parsed and filled in, not completed by the backend
+    config        parsed and filled in, not completed by the backend; with `agents` only parsed: they may
+                  make other files of those that are there
     versions      version number → stamp of the version's folder
     shared        stamp of all other files but the configuration (labels, warmup data, …)
     config_stamp  stamp of the configuration file, "" if there is none
     overridden    it came with a load request, so no other source is the same
     flat          the folder of the model is that of its one version
+    namespace     what tells it from others of its name, None if there are no namespaces
     """
 
     name: str
@@ -101,16 +110,30 @@ class ModelSource:
     config_stamp: str
     overridden: bool = False
     flat: bool = False
+    namespace: str | None = None
 
     def path(self, version: int) -> Path:
         """A version's folder."""
         return self.directory.path if self.flat else self.directory.path / str(version)
 
     @property
+    def key(self) -> str:
+        """What the model is known by: its name, or with namespaces `<namespace>::<name>`."""
+        return key_of(self.namespace, self.name)
+
+    @property
+    def agents(self) -> bool:
+        """Whether repository agents must see the files before anything is made of them."""
+        return len(self.config.model_repository_agents.agents) > 0
+
+    @property
     def steps(self) -> tuple[str, ...]:
-        """Names of the models that this one is composed of, each once; empty but for ensembles."""
+        """Keys of the models that this one is composed of, each once; empty but for ensembles."""
         steps = self.config.ensemble_scheduling.step
-        return tuple(dict.fromkeys(step.model_name for step in steps))
+        if self.namespace is None:
+            return tuple(dict.fromkeys(step.model_name for step in steps))
+        keys = (key_of(step.model_namespace, step.model_name) for step in steps)
+        return tuple(dict.fromkeys(keys))
 
 
 def version_number(folder: str) -> int | None:

@@ -187,6 +187,8 @@ def _failures(versions: Iterable[ModelVersion]) -> Family:
 def _labels(version: ModelVersion) -> dict[str, str]:
     """Labels of a version's samples; tags of its configuration start with an underscore."""
     tags = {f"_{key}": value for key, value in version.config.metric_tags.items()}
+    if version.namespace is not None:
+        tags["namespace"] = version.namespace
     return {**tags, "model": version.name, "version": str(version.version)}
 
 

@@ -16,18 +16,20 @@ Row = Sequence[str]
 def show(
     options: Options,
     identity: Iterable[tuple[str, str]],
+    agents: Iterable[Row],
     backends: Iterable[tuple[str, str, dict[str, str]]],
     models: Iterable[Row],
 ) -> None:
     """Write the tables to the log.
 
     identity   the first rows of the options: name and version of the server, extensions
+    agents     name and origin of each repository agent that is in use
     backends   name, file and settings of each that is in use
     models     name, version and status of each that was tried
     """
     width = _terminal_width(options)
     config = [(name, path, _cmdline(settings)) for name, path, settings in backends]
-    log.block(table(("Repository Agent", "Path"), [], width))
+    log.block(table(("Repository Agent", "Path"), agents, width))
     log.block(table(("Backend", "Path", "Config"), config, width))
     log.block(table(("Model", "Version", "Status"), models, width))
     log.block(table(("Option", "Value"), [*identity, *option_rows(options)], width))

@@ -51,13 +51,13 @@ def _check_platform(config: ModelConfig) -> None:
 
 
 def _check_agents(config: ModelConfig) -> None:
-    """There are none here. To go on without one could serve what it would have refused."""
     for index, agent in enumerate(config.model_repository_agents.agents):
-        raise refused(
-            config,
-            f"unable to find repo agent '{agent.name}'",
-            f"model_repository_agents.agents[{index}]; this server has no repository agents",
-        )
+        if not agent.name:
+            raise refused(
+                config,
+                "a repository agent must have a name",
+                f"model_repository_agents.agents[{index}].name",
+            )
 
 
 def check_version_policy(config: ModelConfig) -> None:

@@ -60,13 +60,17 @@ class Step:
 def steps_of(config: ModelConfig) -> list[Step]:
     """The steps in the order of the configuration; a version of 0 or -1 means the newest.
 
+    With namespaces a step's model is `<namespace>::<name>`, the key that it is known by.
+
     Raises CoreError(INVALID) for a condition that makes no sense.
     """
     conditions = conditions_of(config)
     return [
         Step(
             index,
-            step.model_name,
+            f"{step.model_namespace}::{step.model_name}"
+            if step.model_namespace
+            else step.model_name,
             step.model_version if step.model_version > 0 else -1,
             dict(step.input_map),
             dict(step.output_map),

@@ -33,7 +33,9 @@ class RepositoryService:
         request = decode(RepositoryIndexRequest, data)
         _refuse_name(request.repository_name)
         models = await self._server.management.index(request.ready)
-        return RepositoryIndexResponse(models=models).SerializeToString()
+        # The message has no field for the namespace, which HTTP shows.
+        known = [{key: each[key] for key in each if key != "namespace"} for each in models]
+        return RepositoryIndexResponse(models=known).SerializeToString()
 
     async def load(self, data: bytes, call: Call) -> bytes:
         """Returns when the model is ready. A client that goes away does not stop the load."""

@@ -34,4 +34,7 @@ def _entry(entry: dict[str, Any]) -> ModelStatistics:
         key: InferResponseStatistics(**durations)
         for key, durations in entry["response_stats"].items()
     }
-    return ModelStatistics(**{**entry, "response_stats": responses})
+    known = {
+        key: entry[key] for key in entry if key != "namespace"
+    }  # the message has no field for it
+    return ModelStatistics(**{**known, "response_stats": responses})

@@ -191,3 +191,26 @@ async def test_cached_answers_of_an_ensemble_do_not_outlive_the_model_of_its_ste
 
     assert (answers, hits) == ([6, 6], 1)
     assert (await ask(server, 2, "e")).output("y").array.item() == 100
+
+
+async def test_models_of_one_name_are_told_apart_in_statistics_and_metrics(
+    serve, models, ask, tmp_path_factory
+):
+    other = type(models)(tmp_path_factory.mktemp("other"))
+    models.write("m", "2")
+    other.write("m", "3")
+    places = [str(models.path), str(other.path)]
+    server = await serve(model_repository=places, model_namespacing=True, load_model=["m"])
+
+    for place, factor in zip(places, (2, 3), strict=True):
+        assert y(await ask(server, 1, f"{place}::m")) == [factor]
+
+    assert {each["namespace"] for each in server.statistics("m")} == set(places)
+    (entry,) = server.statistics(f"{places[0]}::m")
+    assert (entry["name"], entry["namespace"], entry["inference_count"]) == ("m", places[0], 1)
+    [family] = [each for each in server.metrics() if each.name == "nv_inference_count"]
+    assert [each.labels["namespace"] for each in family.samples] == sorted(places)
+    assert server.model_metadata(f"{places[1]}::m")["versions"] == ["1"]
+    with pytest.raises(CoreError, match="There are 2 identifiers") as error:
+        server.model_metadata("m")
+    assert error.value.kind is Kind.INVALID

@@ -32,8 +32,8 @@ REFUSED = [
     # batch size
     ("max_batch_size: -1", "'max_batch_size' must be non-negative value for m: max_batch_size is -1"),
     # agents
-    ('model_repository_agents { agents [ { name: "checksum" } ] }',
-     "unable to find repo agent 'checksum' for m: model_repository_agents.agents[0]; this server has no repository agents"),
+    ('model_repository_agents { agents [ { name: "checksum" }, { } ] }',
+     "a repository agent must have a name for m: model_repository_agents.agents[1].name"),
     # cache
     (CACHE + "sequence_batching { }",
      "Response Cache does not currently support model m with sequence batching scheduler. Please disable the response cache: response_cache.enable is true"),

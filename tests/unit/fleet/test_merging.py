@@ -178,3 +178,17 @@ class TestIndex:
         answers = {1: [state("m", "10", "READY"), state("m", "9", "READY")]}
 
         assert [each["version"] for each in merging.index(answers, False)] == ["9", "10"]
+
+    def test_models_of_one_name_are_told_apart_by_their_namespaces(self):
+        one, two = ({**state("m", "1", "READY"), "namespace": each} for each in ("/a", "/b"))
+
+        assert merging.index({1: [one, two], 2: [one]}, False) == [
+            one,
+            {
+                "name": "m",
+                "namespace": "/b",
+                "version": "1",
+                "state": "UNAVAILABLE",
+                "reason": "worker 2 does not have it",
+            },
+        ]

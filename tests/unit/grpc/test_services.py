@@ -78,6 +78,9 @@ class DescribedServer:
         entry["memory_usage"] = [{"type": "GPU", "id": 0, "byte_size": 5}]
         return [{"name": name or "m", "version": "1", **entry}]
 
+    async def look(self):
+        """There is nothing remote here."""
+
     def index(self, ready_only=False):
         self.told.append(ready_only)
         ready = {"name": "m", "version": "1", "state": "READY"}
@@ -206,6 +209,16 @@ class TestRepository:
         found = await ask("RepositoryIndex")
 
         assert [(each.name, each.state) for each in found.models] == [("m", "READY"), ("never", "")]
+
+    async def test_a_namespace_is_left_out_where_the_message_has_no_field(
+        self, server, ask, monkeypatch
+    ):
+        entry = {"name": "m", "namespace": "/models", "version": "1", "state": "READY"}
+        monkeypatch.setattr(server, "index", lambda ready_only: [entry])
+
+        found = await ask("RepositoryIndex")
+
+        assert [(each.name, each.state) for each in found.models] == [("m", "READY")]
 
     async def test_the_index_may_have_ready_models_only(self, server, ask):
         await ask("RepositoryIndex", pb.RepositoryIndexRequest(ready=True))

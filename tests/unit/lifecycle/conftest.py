@@ -14,6 +14,7 @@ import pytest
 import core
 from core.errors import CoreError
 from core.lifecycle import ModelManager
+from core.lifecycle.look import REST_S
 from core.options import Options
 from core.request import InferenceRequest
 from core.tensor import Tensor
@@ -80,11 +81,15 @@ class DiaryBackend(core.Backend):
 
 
 class Ticker:
-    """The manager's time: it passes when a test says so, or at each look if `flows`."""
+    """The manager's time: it passes when a test says so, or at each look if `flows`.
+
+    between   called between the two looks that polling takes at what has changed
+    """
 
     def __init__(self):
         self.now = 0.0
         self.flows = False
+        self.between = lambda: None
         self._sleeping = asyncio.Event()
         self._wake = asyncio.Event()
 
@@ -94,6 +99,9 @@ class Ticker:
             await asyncio.sleep(0.001)  # what is waited for happens on real threads
             return
         self.now += seconds
+        if seconds == REST_S:
+            self.between()
+            return
         self._sleeping.set()
         await self._wake.wait()
         self._wake.clear()

@@ -4,6 +4,8 @@ import shutil
 
 import pytest
 
+from .test_ensembles import ensemble
+
 
 @pytest.fixture
 async def polled(folder, manage, config):
@@ -173,6 +175,23 @@ async def test_an_ensemble_waits_for_the_model_that_it_needs(folder, manage, tic
     assert manager.ready_versions("e") == []
 
     folder.model("m", config=config, text="2")
+    await ticker.tick()
+
+    assert await manager.factor("e") == 2
+
+
+async def test_a_removed_model_goes_also_when_an_ensemble_needs_it(folder, manage, ticker, config):
+    folder.model("m", config=config, text="2")
+    folder.model("e", config=ensemble("m"))
+    manager = manage("poll")
+    await manager.start()
+    assert await manager.factor("e") == 2
+
+    shutil.move(folder.path / "m", folder.path.parent / "away")
+    await ticker.tick()
+    await manager.settled()
+    assert manager.ready_versions("m") == manager.ready_versions("e") == []
+    shutil.move(folder.path.parent / "away", folder.path / "m")
     await ticker.tick()
 
     assert await manager.factor("e") == 2

@@ -155,11 +155,6 @@ async def test_as_many_models_load_at_a_time_as_the_options_say(models, manage, 
     assert loads() == 3
 
 
-async def test_namespaces_are_refused_by_the_option_name(manage):
-    with pytest.raises(CoreError, match="--model-namespacing"):
-        manage("none", model_namespacing=True)
-
-
 # stop ----------------------------------------------------------------------------
 
 

@@ -156,7 +156,7 @@ def test_a_config_with_another_name_than_its_folder_is_refused(folder, catalog):
 
     error = refusal(catalog.survey, "m")
 
-    assert error.kind is Kind.INVALID
+    assert error.kind is Kind.INTERNAL
     assert error.message == (
         "unexpected directory name 'm' for model 'other', directory name must equal model name"
     )

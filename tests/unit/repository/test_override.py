@@ -1,8 +1,13 @@
 """Files that come with a load request: where they go, and where they may not."""
 
 import stat
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytest import MonkeyPatch
 
 from core.errors import CoreError, Kind
 from core.repository import Override
@@ -50,6 +55,87 @@ def test_a_path_that_leaves_the_model_is_refused(path):
 
     assert message.startswith(f"Invalid file parameter 'file:{path}' with normalized path '")
     assert message.endswith("' must stay within model directory.")
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("1/a\nb", "cannot be shown"),
+        ("1/\x7f", "cannot be shown"),
+        ("1/\udc80", "cannot be shown"),
+        ("1\\model.py", "no backslash"),
+        ("a/" * 32 + "b", "it is 33 folders deep, there may be 32"),
+        ("1/" + "x" * 256, "a name has more than 255 bytes"),
+        ("1/" + "é" * 128, "a name has more than 255 bytes"),
+    ],
+)
+def test_a_path_that_no_model_has_is_refused(path, expected):
+    assert expected in refusal({"config": CONFIG, f"file:{path}": b""})
+
+
+def test_a_file_that_is_given_twice_is_refused():
+    message = refusal({"config": CONFIG, "file:1/a": b"1", "file:1/./a": b"2"})
+
+    assert message == "Invalid file parameter 'file:1/./a', '1/a' is given twice."
+
+
+def test_a_request_has_so_many_files_and_bytes_and_no_more():
+    files = {f"file:1/{i}": b"" for i in range(1025)}
+    assert refusal({"config": CONFIG, **files}) == "a load request has 1025 files, it may have 1024"
+
+    with pytest.raises(CoreError, match="have 11 bytes, they may have 10"):
+        Override.of({"config": CONFIG, "file:1/a": b"12345", "file:1/b": b"123456"}, 10)
+    assert Override.of({"config": CONFIG, "file:1/a": b"0123456789"}, 10).byte_size == 10
+
+
+def test_the_files_of_all_models_together_have_a_bound():
+    def override():
+        return Override.of({"config": CONFIG, "file:1/a": b"123456"}, 10)
+
+    first = override().write()
+    with pytest.raises(CoreError) as error:
+        override().write()
+    assert error.value.kind is Kind.UNAVAILABLE
+    assert "take 6 bytes now, and 6 more would be over the 10" in error.value.message
+
+    first.remove()
+    first.remove()
+
+    second = override().write()
+    with pytest.raises(CoreError):
+        override().write()
+    second.remove()
+
+
+NAMES = st.lists(
+    st.sampled_from(
+        ["..", ".", "", "a", "b", "1", "é", "a b", "...", "..a", "\\", "\0", "\n", "~", "-"]
+    ),
+    max_size=6,
+).map("/".join)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(NAMES | st.text(max_size=20), st.binary(max_size=4), max_size=4))
+def test_whatever_the_paths_are_files_appear_below_the_new_directory_or_nowhere(files):
+    parameters = {f"file:{path}": content for path, content in files.items()}
+    with TemporaryDirectory() as place:
+        root = Path(place)
+        (root / "temporary").mkdir()
+        with MonkeyPatch.context() as patch:
+            patch.setattr("tempfile.tempdir", str(root / "temporary"))
+            try:
+                override = Override.of({"config": CONFIG, **parameters})
+                directory = override.write()
+            except (CoreError, OSError):
+                assert [*root.rglob("*")] == [root / "temporary"]
+                return
+            found = {each for each in root.rglob("*") if each.is_file()}
+            assert found == {directory.path / path for path in override.files}
+            assert all(each.resolve().is_relative_to(directory.path.resolve()) for each in found)
+            assert sorted(each.read_bytes() for each in found) == sorted(files.values())
+            directory.remove()
+            assert [*root.rglob("*")] == [root / "temporary"]
 
 
 @pytest.mark.parametrize("files", [("a", "a/b"), ("a/b", "a"), ("a/b/c/d", "a/b")])

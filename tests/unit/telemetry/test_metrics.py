@@ -16,6 +16,7 @@ def version(name="m", number=1, state="READY", tags=(), pending=0):
     config.metric_tags.update(dict(tags))
     return SimpleNamespace(
         name=name,
+        namespace=None,
         version=number,
         state=state,
         config=config,

@@ -1,0 +1,85 @@
+"""The agent "checksum": a model is loaded only if its files have the digests of its configuration.
+
+    parameters { key: "MD5:1/model.onnx" value: "d726e132f91f16ebee703d96f6f73cb1" }
+    parameters { key: "SHA256:labels.txt" value: "2c26b46b68ffc68ff99b453c1d304134…" }
+    parameters { key: "require_all" value: "true" }
+
+The first is what Triton's agent takes. Paths are relative to the model's folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path, PurePosixPath
+
+from core.errors import invalid, unsupported
+from core.repository.agents.agent import AgentModel, RepositoryAgent
+from core.repository.folder import FolderRepository
+
+_REQUIRE_ALL = "require_all"
+_ALGORITHMS = {"md5": "MD5", "sha256": "SHA-256"}  # name for hashlib → as it is told
+_CHUNK_BYTES = 1 << 20
+
+
+class ChecksumAgent(RepositoryAgent):
+    def load(self, model: AgentModel) -> None:
+        """Raises CoreError for the first file that is missing or is another, in the order of the keys."""
+        wanted = {key: value for key, value in model.parameters.items() if key != _REQUIRE_ALL}
+        listed = {_check(model.location, key, value) for key, value in wanted.items()}
+        if is_true(model.parameters, _REQUIRE_ALL):
+            for path in files_of(model.location):
+                if path not in listed and not is_configuration(path):
+                    raise invalid(
+                        f"file {path} has no checksum in the configuration, and '{_REQUIRE_ALL}' is true"
+                    )
+
+
+def _check(location: Path, key: str, expected: str) -> str:
+    """Compare the digest of one file; gives its path as `files_of` does."""
+    algorithm, colon, name = key.partition(":")
+    if not colon:
+        raise invalid(
+            f"failed to parse key: {key}; it is <algorithm>:<file>, such as MD5:1/model.onnx"
+        )
+    if algorithm.lower() not in _ALGORITHMS:
+        raise unsupported(f"Unsupported checksum algorithm: {algorithm}; there are MD5 and SHA256")
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise invalid(f"the file of key '{key}' must lie in the model's folder")
+    found = _digest(location / path, algorithm.lower(), name)
+    if found != expected.strip().lower():
+        raise invalid(
+            f"Mismatched {_ALGORITHMS[algorithm.lower()]} hash for file {name}, expect: {expected}, "
+            f"got: {found}"
+        )
+    return str(path)
+
+
+def _digest(file: Path, algorithm: str, name: str) -> str:
+    digest = hashlib.new(algorithm, usedforsecurity=algorithm != "md5")
+    try:
+        with file.open("rb") as opened:
+            while chunk := opened.read(_CHUNK_BYTES):
+                digest.update(chunk)
+    except OSError as error:
+        raise invalid(f"failed to open file for read {name}: {error.strerror}") from error
+    return digest.hexdigest()
+
+
+def files_of(folder: Path) -> list[str]:
+    """Relative path of each file, those behind links too, without Python's `__pycache__`."""
+    listing = FolderRepository(str(folder.parent)).listing(folder.name) or {}
+    return sorted(path for path in listing if not path.endswith("/"))
+
+
+def is_configuration(path: str) -> bool:
+    """Whether a file says how the model runs: it holds the checksums, so it cannot be among them."""
+    return path == "config.pbtxt" or path.startswith("configs/")
+
+
+def is_true(parameters: dict[str, str], key: str) -> bool:
+    """Whether a parameter says so. Raises CoreError(INVALID) for what is neither true nor false."""
+    value = parameters.get(key, "false").lower()
+    if value not in ("true", "false"):
+        raise invalid(f"parameter '{key}' is '{parameters[key]}', it must be true or false")
+    return value == "true"

@@ -1,0 +1,100 @@
+"""Which agent a name means: built in, of a plugin, or a folder of --repoagent-directory."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import threading
+from pathlib import Path
+from typing import NoReturn
+
+from core import plugins
+from core.errors import CoreError, internal, invalid
+from core.repository.agents.agent import RepositoryAgent
+
+BUILT_IN = {
+    "checksum": "core.repository.agents.checksum:ChecksumAgent",
+    "decrypt": "core.repository.agents.decrypt:DecryptAgent",
+}
+
+_FILE = "agent.py"
+
+_lock = threading.RLock()
+_found: dict[
+    tuple[str, str], tuple[RepositoryAgent, str]
+] = {}  # with where it comes from; under _lock
+
+
+def find_agent(name: str, directory: str = "") -> RepositoryAgent:
+    """The agent of that name; made the first time. Worker threads, one call at a time.
+
+    directory   where folders with agents are, "" for none
+    What plugins bring goes first, then what is built in, then the folders.
+    Raises CoreError(INVALID) when there is none, CoreError(INTERNAL) when it cannot be made.
+    """
+    with _lock:
+        if (name, directory) not in _found:
+            _found[name, directory] = _open(name, directory)
+        return _found[name, directory][0]
+
+
+def agents_in_use() -> list[tuple[str, str]]:
+    """Name and origin of each agent that a model has asked for, for the table at the start."""
+    with _lock:
+        return sorted((name, origin) for (name, _), (_, origin) in _found.items())
+
+
+def _open(name: str, directory: str) -> tuple[RepositoryAgent, str]:
+    agent: object | None = plugins.ask("core_open_repository_agent", name=name)
+    origin = "plugin"
+    if agent is None and name in BUILT_IN:
+        module, _, attribute = BUILT_IN[name].partition(":")
+        agent, origin = getattr(importlib.import_module(module), attribute)(), "built in"
+    if agent is None:
+        agent, origin = _of_folder(name, directory), str(Path(directory, name, _FILE))
+    if agent is None:
+        _refuse(name, directory)
+    if not isinstance(agent, RepositoryAgent):
+        raise internal(
+            f"repository agent '{name}' ({origin}) is a {type(agent).__name__}, not a core.RepositoryAgent"
+        )
+    agent.name = agent.name or name
+    return agent, origin
+
+
+def _of_folder(name: str, directory: str) -> object | None:
+    """What `agent` is in <directory>/<name>/agent.py, None if there is no such file."""
+    file = Path(directory, name, _FILE)
+    if not directory or name != file.parent.name or name == ".." or not file.is_file():
+        return None
+    module_name = f"core_repository_agent_{name}"
+    spec = importlib.util.spec_from_file_location(module_name, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module  # where pickle and dataclasses look for it
+    try:
+        spec.loader.exec_module(module)
+        return module.agent  # type: ignore[no-any-return]
+    except CoreError:
+        raise
+    except Exception as error:
+        sys.modules.pop(module_name, None)
+        raise internal(
+            f"repository agent '{name}': {file} cannot be imported, or has no `agent`: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _refuse(name: str, directory: str) -> NoReturn:
+    library = f"libtritonrepoagent_{name}.so"
+    file = Path(directory, name, library)
+    if directory and name == file.parent.name and file.exists():
+        raise invalid(
+            f"repository agent '{name}': {file} is a shared library made for Triton, which "
+            f"this server cannot call; write {Path(directory, name, _FILE)} instead, or a plugin"
+        )
+    raise invalid(
+        f"unable to find repository agent '{name}': there are {', '.join(BUILT_IN)}, what a plugin with the "
+        f"hook core_open_repository_agent knows, and <name>/{_FILE} in '{directory}'"
+    )

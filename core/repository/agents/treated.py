@@ -1,0 +1,152 @@
+"""Treated: a model's folder after the agents of its configuration, and their calls from load to unload.
+
+ModelSource ─► load, load, … ─► ModelSource of the last location
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from enum import Enum
+
+from core import config as configuration
+from core.config import ModelConfig
+from core.errors import CoreError, internal
+from core.repository.agents.agent import AgentModel, RepositoryAgent
+from core.repository.folder import FolderRepository
+from core.repository.source import (
+    ModelDirectory,
+    ModelSource,
+    digest_of,
+    first_version_entries,
+    is_flat,
+    version_stamps,
+)
+
+logger = logging.getLogger("core")
+
+Find = Callable[[str], RepositoryAgent]
+
+
+class _Stage(Enum):
+    LOADING = "loading"
+    LOADED = "loaded"
+    FAILED = "failed"
+    UNLOADING = "unloading"
+    GONE = "gone"
+
+
+class Treated(ModelDirectory):
+    """The folder that the last agent has made of `origin`, or left. Worker threads.
+
+    source   of a model whose configuration names agents; its files are there (`fetch`)
+    find     name → agent
+
+    `treat` first, then `complete` or `fail`. `unload` may be called any number of times, `remove` after
+    the last version that reads the folder. What an agent raises is an error of `treat`, and else logged.
+    """
+
+    def __init__(self, source: ModelSource, find: Find):
+        super().__init__(source.directory.path, source.directory.address)
+        self.origin = source.directory
+        self._source = source
+        self._find = find
+        self._models: list[tuple[RepositoryAgent, AgentModel]] = []
+        self._stage = _Stage.LOADING
+        self._turn = threading.Lock()
+
+    def treat(self) -> ModelSource:
+        """Call `load` of the agents in their order; gives what is to be loaded now.
+
+        Raises CoreError(INTERNAL) that names model and agent when one raises or there is none, and what
+        filling in the configuration from the files raises.
+        """
+        for wanted in self._source.config.model_repository_agents.agents:
+            try:
+                self._load(wanted.name, dict(wanted.parameters))
+            except Exception as error:
+                raise internal(
+                    f"repository agent '{wanted.name}' refuses model '{self._source.name}': {_told(error)}"
+                ) from error
+        return self._found()
+
+    def _load(self, name: str, parameters: dict[str, str]) -> None:
+        agent = self._find(name)
+        config = ModelConfig()
+        config.CopyFrom(self._source.config)
+        model = AgentModel(self._source.name, config, parameters, self.path)
+        self._models.append((agent, model))
+        agent.load(model)
+        model.settle()
+        if model.location != self.path:
+            self.path, self.address = model.location, str(model.location)
+
+    def _found(self) -> ModelSource:
+        """What lies in the folder now. Of a new one, every version changes with any file of the old one."""
+        source = self._source
+        listing = FolderRepository(str(self.path.parent)).listing(self.path.name) or {}
+        config = ModelConfig()
+        config.CopyFrom(source.config)
+        try:
+            configuration.fill(config, source.name, first_version_entries(listing))
+        except CoreError as error:
+            raise error if source.overridden else internal(error.message) from error
+        if self.path == source.directory.path:
+            return replace(source, directory=self, config=config)
+        versions = [f"{number} {stamp}" for number, stamp in source.versions.items()]
+        whole = digest_of([*versions, source.shared])
+        return replace(
+            source,
+            directory=self,
+            config=config,
+            versions=dict.fromkeys(version_stamps(listing), whole),
+            flat=is_flat(listing),
+        )
+
+    def complete(self) -> None:
+        """The model serves."""
+        with self._turn:
+            self._stage = _Stage.LOADED
+            self._tell("load_complete", reversed(self._models))
+
+    def fail(self) -> None:
+        """The model could not be loaded, or an agent's `load` has failed."""
+        with self._turn:
+            self._stage = _Stage.FAILED
+            self._tell("load_fail", reversed(self._models))
+
+    def unload(self) -> None:
+        """No version takes requests any more. Does nothing for what was not loaded."""
+        with self._turn:
+            if self._stage is _Stage.LOADED:
+                self._stage = _Stage.UNLOADING
+                self._tell("unload", self._models)
+
+    def remove(self) -> None:
+        self.unload()
+        with self._turn:
+            if self._stage is _Stage.UNLOADING:
+                self._tell("unload_complete", reversed(self._models))
+            self._stage = _Stage.GONE
+            for _, model in self._models:
+                model.remove()
+
+    def _tell(self, action: str, models: Iterable[tuple[RepositoryAgent, AgentModel]]) -> None:
+        for agent, model in models:
+            model.settle()
+            try:
+                getattr(agent, action)(model)
+            except Exception as error:
+                logger.exception(
+                    "repository agent '%s' failed in %s of model '%s': %s",
+                    agent.name,
+                    action,
+                    model.name,
+                    _told(error),
+                )
+
+
+def _told(error: Exception) -> str:
+    return error.message if isinstance(error, CoreError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,33 @@
+"""A model in a folder, and what an agent is called with."""
+
+import pytest
+
+from core.config import ModelConfig
+from core.repository.agents import AgentModel
+from core.repository.agents.encryption import new_key
+
+
+@pytest.fixture
+def model(folder):
+    return folder.model("m", text="weights", files={"labels.txt": "cat\ndog\n"})
+
+
+@pytest.fixture
+def seen(model):
+    """What an agent sees of the model, with these parameters; given back at the end."""
+    made = []
+
+    def seen(**parameters):
+        made.append(AgentModel("m", ModelConfig(name="m"), parameters, model))
+        return made[-1]
+
+    yield seen
+    for each in made:
+        each.remove()
+
+
+@pytest.fixture
+def key(monkeypatch):
+    key = new_key()
+    monkeypatch.setenv("CORE_MODEL_KEY", key)
+    return key
