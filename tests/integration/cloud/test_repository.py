@@ -1,5 +1,7 @@
 """A repository in each of the clouds is what a folder is."""
 
+import hashlib
+
 import pytest
 from clouds.emulators import S3
 
@@ -179,3 +181,21 @@ async def test_folders_and_clouds_are_served_together(shelf, serve, factor, tmp_
     server = await serve(model_repository=[shelf.url, str(tmp_path / "folder")])
 
     assert [await factor(server, name) for name in "mn"] == [3, 5]
+
+
+@once
+@pytest.mark.parametrize("right", [True, False])
+async def test_agents_see_what_was_fetched(shelf, serve, factor, right):
+    digest = hashlib.md5(b"3" if right else b"4").hexdigest()
+    agent = f'agents [ {{ name: "checksum" parameters {{ key: "MD5:1/factor.txt" value: "{digest}" }} }} ]'
+    shelf.model(
+        "m", "3", config=f'backend: "scaler" model_repository_agents {{ {agent} }} {_TENSORS}'
+    )
+
+    server = await serve()
+
+    if right:
+        assert await factor(server) == 3
+    else:
+        with pytest.raises(CoreError):
+            await factor(server)
