@@ -33,7 +33,10 @@ from core.pipeline.intake import Door as Door
 from core.repository import Repository
 from core.request import NEWEST, InferenceRequest
 from core.response import Reply
-from core.telemetry import log, metrics
+from core.telemetry import log
+from core.telemetry.families import Family
+from core.telemetry.metrics.collect import collect
+from core.telemetry.metrics.watch import Watch
 from core.telemetry.tracing import Tracer
 from core.watched import WatchedFiles
 
@@ -76,6 +79,7 @@ class Server:
     access               who may call, which frontends ask before anything else; None: anybody may
     files                that are read again when they change: certificates of frontends, tokens, keys
     tracing              traces requests; frontends look at `tracing.on`
+    watch                looks at machine and process; who serves metrics starts and stops it
     """
 
     def __init__(
@@ -104,6 +108,7 @@ class Server:
         if self.access is not None:
             self.access.watch(self.files)
         self.tracing = Tracer(options, suffix=f".worker-{member.number}" if member else "")
+        self.watch = Watch(options, member.number if member else None)
         self._manager = ModelManager(
             options,
             asyncio.get_running_loop(),
@@ -250,9 +255,13 @@ class Server:
             for each in found
         ]
 
-    def metrics(self) -> list[metrics.Family]:
+    def metrics(self) -> list[Family]:
         """Every metric family with its samples of now."""
-        return metrics.collect(self)
+        return collect(self)
+
+    def results(self) -> dict[str, dict[tuple[str, str], int]]:
+        """How loads and unloads of each model ended: ("loads" or "unloads", "success" or "failure")."""
+        return self._manager.results()
 
     # the log: one for the process ------------------------------------------
 

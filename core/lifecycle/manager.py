@@ -154,6 +154,10 @@ class ModelManager:
             )
         return found
 
+    def results(self) -> dict[str, dict[tuple[str, str], int]]:
+        """Of each model, how often versions were loaded and unloaded, with which result."""
+        return {name: model.results for name, model in self._models.items()}
+
     def _door_of(self, name: str, version: int) -> Door:
         """For what `doors` does not have: raises what resolve raises."""
         return self.resolve(name, version).chain.handler

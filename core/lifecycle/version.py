@@ -87,6 +87,13 @@ class ModelVersion:
         return self.chain.statistics
 
     @property
+    def wanted(self) -> bool:
+        """Whether it serves, or should and does not."""
+        return self.state in ("READY", "LOADING") or (
+            self.state == "UNAVAILABLE" and self.reason != UNLOADED
+        )
+
+    @property
     def in_flight(self) -> int:
         """Accepted requests without their last answer."""
         return self.chain.in_flight if self.state in ("READY", "UNLOADING") else 0
@@ -124,18 +131,24 @@ class ModelVersion:
         shown = reason if told == "failed" else ""
         plugins.tell("core_model_changed", model=self, state=told, reason=shown)
 
-    async def unload(self) -> None:
-        """Refuse new requests, finish those accepted, close the instances, unload the model."""
+    async def unload(self) -> bool:
+        """Refuse new requests, finish those accepted, close the instances, unload the model.
+
+        Returns whether all of that could be done; what could not is in the log.
+        """
         logger.info("unloading: %s:%d", self.name, self.version)
         await self.chain.drain()
+        could = True
         try:
             await self._undo.aclose()
         except Exception:
+            could = False
             logger.exception("unloading model '%s' version %d failed", self.name, self.version)
         del self.chain  # nothing may hold on to the model's memory
         self.model = None
         self.become("UNAVAILABLE", UNLOADED)
         logger.info("successfully unloaded '%s' version %d", self.name, self.version)
+        return could
 
     async def _open(self, host: Host, place: Place) -> None:
         configuration.validate_source(self.source.config)
@@ -144,7 +157,9 @@ class ModelVersion:
         async with AsyncExitStack() as undo:
             if self.source.config.HasField("ensemble_scheduling"):
                 self.config, self.signature = await host.run(settled, self, None, host)
-                self.chain = await open_ensemble(self.config, self.signature, host, self._digest())
+                self.chain = await open_ensemble(
+                    self.config, self.signature, host, self._digest()
+                )
                 self.signature = self.chain.signature
             else:
                 backend = await host.backends.acquire(self.source.config.backend)
@@ -166,6 +181,7 @@ class ModelVersion:
                     limiter=host.server.limiter,
                     content=self._digest(beside),
                     policies=host.policies,
+                    statistics=host.statistics_of(self.config),
                 )
                 self.model = model
             undo.push_async_callback(self.chain.close)

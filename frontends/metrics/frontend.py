@@ -73,6 +73,7 @@ class MetricsFrontend:
                 raise unavailable(f"Socket '{host}:{port}' already in use") from error
             raise unavailable(f"cannot listen at '{host}:{port}': {error}") from error
         self._runner = runner
+        self._server.watch.start(asyncio.get_running_loop())
         logger.info("Started Metrics Service at %s:%d", host, self.port)
 
     async def _start_at(
@@ -96,6 +97,7 @@ class MetricsFrontend:
             self._unix.remove()
         runner, self._runner = self._runner, None
         if runner is not None:
+            self._server.watch.stop()
             await runner.cleanup()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -32,7 +32,9 @@ def render(families: Iterable[Family]) -> str:
 def _labels(labels: Mapping[str, str]) -> str:
     if not labels:
         return ""
-    quoted = (f'{name}="{_escaped(text, quote=True)}"' for name, text in sorted(labels.items()))
+    # By name, but for what tells the samples of a histogram or summary apart: that comes last.
+    names = sorted(labels, key=lambda name: (name in ("le", "quantile"), name))
+    quoted = (f'{name}="{_escaped(labels[name], quote=True)}"' for name in names)
     return "{" + ",".join(quoted) + "}"
 
 

@@ -41,6 +41,7 @@ class Terms:
 
     signature   of the version; any thread
     statistics  of the version
+    first_response  counts the times to first answers; None where nobody asks, or the last answer is the first
     loop        the server's; any thread
     intake      told when a request has got its last answer
     put_back    called with a request that asks for another execution
@@ -62,6 +63,7 @@ class Terms:
         self.decoupled = signature.decoupled
         self.stateful = bool(signature.states)
         self.statistics = statistics
+        self.first_response = statistics.first_response if signature.decoupled else None
         self.loop = loop
         self.intake = intake
         self.put_back: Callable[[Waiting], None] = _nowhere
@@ -121,6 +123,7 @@ class BatchDelivery:
         self._items = deque() if terms.decoupled else None
         # Written by the instance's thread while it executes.
         self._deferred: set[int] | None = None
+        self._begun: set[int] | None = None  # requests with an answer, where that is counted; loop thread
         self._holding = not terms.decoupled
         self._scheduled = False
         self._left = len(waiting)  # requests whose final item was not handed over; loop thread
@@ -302,6 +305,8 @@ class BatchDelivery:
         if items is not None:
             while items:
                 i, item, final, failure = items.popleft()
+                if self.terms.first_response is not None:
+                    self._count_first(i, item)
                 self._give(i, item, final, failure)
         self._let_go()
 
@@ -352,6 +357,16 @@ class BatchDelivery:
             compute_end - compute_start,
             end - compute_end,
         )
+
+    def _count_first(self, i: int, item: InferenceResponse | CoreError | None) -> None:
+        """Count how long a request has waited for its first answer, if this is it."""
+        if self._begun is None:
+            self._begun = set()
+        waiting = self._waiting[i]
+        if waiting.counts and isinstance(item, InferenceResponse) and i not in self._begun:
+            self._begun.add(i)
+            waited_ns = self.terms.clock.now_ns() - waiting.request.arrival_ns
+            self.terms.first_response.observe(waited_ns)
 
     def _trace(
         self, request: InferenceRequest, item: InferenceResponse | CoreError | None, final: bool

@@ -98,6 +98,10 @@ class RequestQueue:
     def __len__(self) -> int:
         return self._count
 
+    def by_level(self) -> dict[int, int]:
+        """How many wait in each level; empty without levels."""
+        return {} if 0 in self._counts else dict(self._counts)
+
     def waits(self) -> bool:
         """Whether there is a request."""
         return self._count > 0

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from core.fleet import merging
 from core.telemetry.families import Family, Sample
+from core.telemetry.metrics.catalog import family
 from core.telemetry.registry import Registry
 from core.telemetry.statistics import Statistics
 
@@ -97,7 +98,7 @@ class TestMetrics:
         assert values(merged) == values(one.families())
 
     def test_the_machine_is_told_once(self):
-        answers = [[Family("nv_cpu_utilization", "gauge", "", [Sample({}, v)])] for v in (0.4, 0.6)]
+        answers = [[family("nv_cpu_utilization", [Sample({}, value)])] for value in (0.4, 0.6)]
 
         (merged,) = merging.families(answers)
 
@@ -105,7 +106,7 @@ class TestMetrics:
 
     def test_of_the_times_of_loads_the_longest_counts(self):
         name = "nv_model_load_duration_secs"
-        answers = [[Family(name, "gauge", "", [Sample({}, v)])] for v in (1.0, 3.0, 2.0)]
+        answers = [[family(name, [Sample({}, value)])] for value in (1.0, 3.0, 2.0)]
 
         (merged,) = merging.families(answers)
 

@@ -11,6 +11,7 @@ from core.errors import CoreError, Kind
 from core.fleet.management import Management
 from core.options import Options
 from core.telemetry.families import Family, Sample
+from core.telemetry.metrics.watch import Watch
 from frontends.metrics import MetricsFrontend
 
 
@@ -21,6 +22,7 @@ def server(**options):
         metrics=lambda: [Family("nv_x", "gauge", "Help", [Sample({}, 1)])],
     )
     found.management = Management(found)
+    found.watch = Watch(found.options)
     return found
 
 
