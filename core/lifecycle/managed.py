@@ -46,7 +46,11 @@ class ManagedModel:
         self.by_name = False
         self.turn = asyncio.Lock()
         self.users = 0
-        self.results: dict[tuple[str, str], int] = {}
+        self.results = {
+            (what, result): 0
+            for what in ("loads", "unloads")
+            for result in ("success", "failure")
+        }
         self._host = host
         self._leaving: dict[ModelVersion, asyncio.Task[None]] = {}
 
@@ -209,5 +213,4 @@ class ManagedModel:
             del self._leaving[version]
 
     def _count(self, what: str, could: bool) -> None:
-        key = (what, "success" if could else "failure")
-        self.results[key] = self.results.get(key, 0) + 1
+        self.results[what, "success" if could else "failure"] += 1

@@ -5,6 +5,8 @@ cimport cython
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from libc.string cimport memset
 
+import math
+
 cdef extern from *:
     """
     static int highest_bit(unsigned long long value) { return 63 - __builtin_clzll(value); }
@@ -55,11 +57,10 @@ cdef class Histogram:
         )
         if self._bounds is NULL or self._counts is NULL:
             raise MemoryError()
-        most = 2**63 - 1
+        most = 2.0**62  # 146 years
         for place, bound in enumerate(self.bounds):
             # Whole nanoseconds below or at the bound: durations are whole, too.
-            scaled = bound * unit_ns
-            self._bounds[place] = most if scaled >= most else max(int(scaled // 1), -most)
+            self._bounds[place] = math.floor(min(max(bound * unit_ns, -most), most))
 
     def __dealloc__(self):
         PyMem_Free(self._bounds)

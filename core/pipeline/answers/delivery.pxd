@@ -46,7 +46,6 @@ cdef class BatchDelivery:
     cdef object _items
     cdef list _outcomes
     cdef set _deferred
-    cdef set _begun
     cdef bint _holding
     cdef bint _scheduled
     cdef Py_ssize_t _left
@@ -85,7 +84,7 @@ cdef class BatchDelivery:
                    compute_start=longlong, compute_end=longlong)
     cdef _count(self, Waiting waiting, bint failure)
 
-    @cython.locals(waiting=Waiting, request=InferenceRequest, waited_ns=cython.longlong)
+    @cython.locals(waiting=Waiting, waited_ns=cython.longlong)
     cdef _count_first(self, Py_ssize_t i, item)
 
 

@@ -123,7 +123,6 @@ class BatchDelivery:
         self._items = deque() if terms.decoupled else None
         # Written by the instance's thread while it executes.
         self._deferred: set[int] | None = None
-        self._begun: set[int] | None = None  # requests with an answer, where that is counted; loop thread
         self._holding = not terms.decoupled
         self._scheduled = False
         self._left = len(waiting)  # requests whose final item was not handed over; loop thread
@@ -360,11 +359,9 @@ class BatchDelivery:
 
     def _count_first(self, i: int, item: InferenceResponse | CoreError | None) -> None:
         """Count how long a request has waited for its first answer, if this is it."""
-        if self._begun is None:
-            self._begun = set()
         waiting = self._waiting[i]
-        if waiting.counts and isinstance(item, InferenceResponse) and i not in self._begun:
-            self._begun.add(i)
+        if waiting.counts and not waiting.begun and isinstance(item, InferenceResponse):
+            waiting.begun = True
             waited_ns = self.terms.clock.now_ns() - waiting.request.arrival_ns
             self.terms.first_response.observe(waited_ns)
 
