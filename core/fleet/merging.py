@@ -105,8 +105,8 @@ def families_of_values(values: Iterable[Any]) -> list[Family]:
     for name, kind, text, samples, together, summaries in values:
         told = [Sample(*sample) for sample in samples]
         kept = [
-            Summary(labels, tuple(quantiles), *numbers, dict(cells))
-            for labels, quantiles, *numbers, cells in summaries
+            Summary(labels, tuple(quantiles), count, total_us, lowest, highest, dict(cells))
+            for labels, quantiles, count, total_us, lowest, highest, cells in summaries
         ]
         told += [sample for each in kept for sample in each.samples()]
         found.append(Family(name, kind, text, told, together, kept))
@@ -124,9 +124,7 @@ def families(answers: Iterable[Iterable[Family]]) -> list[Family]:
     for answer in answers:
         for family in answer:
             name = family.name
-            found.setdefault(
-                name, Family(name, family.kind, family.help, together=family.together)
-            )
+            found.setdefault(name, Family(name, family.kind, family.help, together=family.together))
             known = samples.setdefault(name, {})
             for sample in family.samples if not family.summaries else ():
                 key = (sample.suffix, *sorted(sample.labels.items()))

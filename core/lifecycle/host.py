@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from core import plugins
 from core.backend import Backend
-from core.errors import internal
 from core.config import ModelConfig
+from core.errors import internal
 from core.host_policy import HostPolicies
 from core.lifecycle.backends import BackendPool
 from core.options import Options

@@ -47,9 +47,7 @@ class ManagedModel:
         self.turn = asyncio.Lock()
         self.users = 0
         self.results = {
-            (what, result): 0
-            for what in ("loads", "unloads")
-            for result in ("success", "failure")
+            (what, result): 0 for what in ("loads", "unloads") for result in ("success", "failure")
         }
         self._host = host
         self._leaving: dict[ModelVersion, asyncio.Task[None]] = {}

@@ -157,9 +157,7 @@ class ModelVersion:
         async with AsyncExitStack() as undo:
             if self.source.config.HasField("ensemble_scheduling"):
                 self.config, self.signature = await host.run(settled, self, None, host)
-                self.chain = await open_ensemble(
-                    self.config, self.signature, host, self._digest()
-                )
+                self.chain = await open_ensemble(self.config, self.signature, host, self._digest())
                 self.signature = self.chain.signature
             else:
                 backend = await host.backends.acquire(self.source.config.backend)

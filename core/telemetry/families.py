@@ -79,14 +79,15 @@ class Summary:
         rank = max(1, math.ceil(quantile * total))
         if rank == 1:
             return self.lowest / 1000
-        below = 0
+        if rank == total:
+            return self.highest / 1000
+        below, found = 0, 0
         for cell, count in sorted(self.cells.items()):
+            found = cell
             below += count
             if below >= rank:
                 break
-        if rank == total:
-            return self.highest / 1000
-        return min(max(middle_of(cell), self.lowest), self.highest) / 1000
+        return min(max(middle_of(found), self.lowest), self.highest) / 1000
 
 
 @dataclass

@@ -469,12 +469,16 @@ def test_a_port_in_use_ends_the_start_with_one_error(tmp_path):
 
 
 def test_latencies_of_all_workers_are_told_together(server):
-    found = server("--metrics-config=histogram_latencies=true", "--metrics-config=summary_latencies=true")
+    found = server(
+        "--metrics-config=histogram_latencies=true", "--metrics-config=summary_latencies=true"
+    )
     assert len(pids(found)) == 2
 
     metrics = found.metrics()
     of_who = {
-        (name, labels): value for (name, labels), value in metrics.items() if ("model", "who") in labels
+        (name, labels): value
+        for (name, labels), value in metrics.items()
+        if ("model", "who") in labels
     }
 
     for name in ("nv_inference_request_duration_histogram_us", "nv_inference_request_summary_us"):

@@ -85,7 +85,7 @@ cdef class BatchDelivery:
     cdef _count(self, Waiting waiting, bint failure)
 
     @cython.locals(waiting=Waiting, waited_ns=cython.longlong)
-    cdef _count_first(self, Py_ssize_t i, item)
+    cdef _count_first(self, Py_ssize_t i, item, Histogram times)
 
 
 @cython.locals(delivery=BatchDelivery)

@@ -19,6 +19,7 @@ from core.batch import Batch, made_batch
 from core.config.signature import Signature
 from core.errors import CoreError, Kind, internal
 from core.native.clock import Clock
+from core.native.distribution import Histogram
 from core.pipeline.answers.split import (
     named_tensors,
     split,
@@ -305,7 +306,7 @@ class BatchDelivery:
             while items:
                 i, item, final, failure = items.popleft()
                 if self.terms.first_response is not None:
-                    self._count_first(i, item)
+                    self._count_first(i, item, self.terms.first_response)
                 self._give(i, item, final, failure)
         self._let_go()
 
@@ -357,13 +358,15 @@ class BatchDelivery:
             end - compute_end,
         )
 
-    def _count_first(self, i: int, item: InferenceResponse | CoreError | None) -> None:
+    def _count_first(
+        self, i: int, item: InferenceResponse | CoreError | None, times: Histogram
+    ) -> None:
         """Count how long a request has waited for its first answer, if this is it."""
         waiting = self._waiting[i]
         if waiting.counts and not waiting.begun and isinstance(item, InferenceResponse):
             waiting.begun = True
             waited_ns = self.terms.clock.now_ns() - waiting.request.arrival_ns
-            self.terms.first_response.observe(waited_ns)
+            times.observe(waited_ns)
 
     def _trace(
         self, request: InferenceRequest, item: InferenceResponse | CoreError | None, final: bool

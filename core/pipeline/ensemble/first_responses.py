@@ -1,4 +1,4 @@
-"""How long requests of an ensemble that streams wait for their first answers: a layer, where that is counted."""
+"""How long requests of an ensemble that streams wait for their first answers, where that is counted."""
 
 from __future__ import annotations
 

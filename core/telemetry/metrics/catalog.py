@@ -1,12 +1,14 @@
 """Every family of metrics that the server has. Those of models and plugins are in core.telemetry.registry.
 
-`python -m core.telemetry.metrics.catalog` writes the tables of docs/metrics.md.
+`python -m core.telemetry.metrics.catalog docs/metrics.md` writes the tables at the end of that page.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from core.telemetry.families import Family, KindOfMetric, Sample, Summary, Together
 
@@ -315,9 +317,7 @@ PARTS = {
 CATALOG = {entry.name: entry for entries in PARTS.values() for entry in entries}
 
 
-def family(
-    name: str, samples: Iterable[Sample] = (), summaries: Iterable[Summary] = ()
-) -> Family:
+def family(name: str, samples: Iterable[Sample] = (), summaries: Iterable[Summary] = ()) -> Family:
     """A family of the catalog with its samples; those of a summary are made here."""
     entry, told, kept = CATALOG[name], list(samples), list(summaries)
     for each in kept:
@@ -325,20 +325,31 @@ def family(
     return Family(name, entry.kind, entry.help, told, entry.together, kept)
 
 
+def page(text: str) -> str:
+    """A page with the tables of now at its end, in the place of those of before."""
+    above, _, _ = text.partition(f"### {next(iter(PARTS))}\n")
+    return above + tables()
+
+
 def tables() -> str:
     """The catalog in Markdown."""
-    lines: list[str] = []
+    parts = []
     for title, entries in PARTS.items():
-        lines += [f"### {title}", ""]
-        lines += ["| metric | kind | labels | told | help |", "|---|---|---|---|---|"]
+        lines = [
+            f"### {title}",
+            "",
+            "| metric | kind | labels | told | help |",
+            "|---|---|---|---|---|",
+        ]
         for each in entries:
             labels = ", ".join(f"`{label}`" for label in each.labels)
             labels += " (`gpu_uuid`)" if each.instances else ""
             given = each.given or "always"
             lines.append(f"| `{each.name}` | {each.kind} | {labels} | {given} | {each.help} |")
-        lines.append("")
-    return "\n".join(lines)
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
 
 
 if __name__ == "__main__":
-    print(tables(), end="")
+    place = Path(sys.argv[1])
+    place.write_text(page(place.read_text()))

@@ -105,7 +105,9 @@ def _gauges(plain: Labelled) -> list[Family]:
             "nv_inference_pending_request_count",
             _samples(plain, lambda version: version.chain.pending),
         ),
-        family("nv_model_load_duration_secs", _samples(plain, lambda version: version.load_seconds)),
+        family(
+            "nv_model_load_duration_secs", _samples(plain, lambda version: version.load_seconds)
+        ),
     ]
 
 

@@ -77,7 +77,9 @@ class Gpus:
         if self._clock() - when > max(_OLD_S, _OLD_INTERVALS * self._interval_s):
             return []
         return [
-            family(name, [Sample({"gpu_uuid": uuid}, value) for uuid, value in values[name].items()])
+            family(
+                name, [Sample({"gpu_uuid": uuid}, value) for uuid, value in values[name].items()]
+            )
             for name in values
         ]
 
@@ -162,7 +164,10 @@ class Reading:
 
 def readings_of(nvml: Any, handle: Any) -> dict[str, Callable[[], float]]:
     """Family → a function that reads its value of one GPU, in the unit of the family."""
-    energy_mj = [0.0, -1.0]  # since the start; the counter at the last look, which begins with the driver
+    energy_mj = [
+        0.0,
+        -1.0,
+    ]  # since the start; the counter at the last look, which begins with the driver
 
     def energy_j() -> float:
         now = float(nvml.nvmlDeviceGetTotalEnergyConsumption(handle))

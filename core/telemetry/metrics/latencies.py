@@ -45,9 +45,7 @@ def _samples(labels: Mapping[str, str], histogram: Histogram) -> list[Sample]:
     return histogram_samples(labels, histogram.bounds, histogram.counts(), total)
 
 
-def summaries(
-    labelled: Labelled, cached: Labelled, quantiles: tuple[float, ...]
-) -> list[Family]:
+def summaries(labelled: Labelled, cached: Labelled, quantiles: tuple[float, ...]) -> list[Family]:
     """The same of summaries.
 
     cached   those of the versions whose answers are cached
@@ -94,7 +92,9 @@ def batch_sizes(labelled: Labelled) -> Family:
 def wait_estimate_s(version: ModelVersion) -> float:
     """How long those who wait will keep the instances of a version busy, as far as its past tells."""
     chain, statistics = version.chain, version.statistics
-    requests = statistics.success.count - statistics.cache_hit.count + statistics.failures["BACKEND"]
+    requests = (
+        statistics.success.count - statistics.cache_hit.count + statistics.failures["BACKEND"]
+    )
     if not chain.pending or requests <= 0:
         return 0.0
     busy_ns = sum(

@@ -61,4 +61,3 @@ class Machine:
             return {}
         rows = (line.replace(":", " ").split() for line in lines)
         return {row[0]: int(row[1]) * 1024 for row in rows if len(row) == 3 and row[2] == "kB"}
-

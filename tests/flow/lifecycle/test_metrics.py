@@ -22,7 +22,7 @@ model_metrics { metric_control [
 
 def told(server, name):
     (family,) = (each for each in server.metrics() if each.name == name)
-    return {tuple(each.labels.values()) + (each.suffix,): each.value for each in family.samples}
+    return {(*each.labels.values(), each.suffix): each.value for each in family.samples}
 
 
 async def test_a_model_chooses_the_buckets_of_its_histograms(serve, models, ask, caplog):

@@ -77,7 +77,9 @@ class TestStatistics:
 
 def summary(spread):
     quantiles = (0.1, 0.5, 0.999)
-    parts = Summary({"model": "m"}, quantiles, spread.count, spread.sum_ns // 1000, *spread.recent())
+    parts = Summary(
+        {"model": "m"}, quantiles, spread.count, spread.sum_ns // 1000, *spread.recent()
+    )
     return family("nv_inference_queue_summary_us", summaries=[parts])
 
 
@@ -143,9 +145,7 @@ class TestMetrics:
         ("together", "expected"), [("sum", 6), ("first", 2), ("largest", 3), ("smallest", 1)]
     )
     def test_samples_are_taken_together_as_their_family_says(self, together, expected):
-        answers = [
-            [Family("x", "gauge", "", [Sample({}, value)], together)] for value in (2, 3, 1)
-        ]
+        answers = [[Family("x", "gauge", "", [Sample({}, value)], together)] for value in (2, 3, 1)]
 
         (merged,) = merging.families(answers)
 

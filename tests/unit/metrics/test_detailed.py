@@ -37,7 +37,9 @@ def config(**buckets):
 
 
 def counts(statistics):
-    return {name: phase.histogram.counts() for name, phase in statistics.phases() if phase.histogram}
+    return {
+        name: phase.histogram.counts() for name, phase in statistics.phases() if phase.histogram
+    }
 
 
 def test_who_does_not_ask_gets_the_plain_ones():

@@ -75,7 +75,9 @@ class TestLoopLag:
 class TestProcess:
     def values(self, process, labels=()):
         found = process.families(0.0, dict(labels))
-        return {family.name.removeprefix("core_process_"): family.samples[0].value for family in found}
+        return {
+            family.name.removeprefix("core_process_"): family.samples[0].value for family in found
+        }
 
     def test_this_process_is_told(self):
         found = self.values(Process())

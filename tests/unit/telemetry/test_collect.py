@@ -218,7 +218,11 @@ def test_summaries_of_the_cache_are_of_models_that_use_it():
     )
 
     (summary,) = found["nv_cache_hit_summary_per_model"].summaries
-    assert (summary.labels, summary.count, summary.total_us) == ({"model": "m", "version": "1"}, 1, 7)
+    assert (summary.labels, summary.count, summary.total_us) == (
+        {"model": "m", "version": "1"},
+        1,
+        7,
+    )
 
 
 def test_sizes_of_batches_are_counted_by_powers_of_two():
@@ -265,7 +269,10 @@ def test_the_wait_is_estimated_from_what_executions_took():
     found = collected(busy, version("new", pending=6))
 
     # Half a second of an instance for each request, six of them wait, two instances.
-    assert [each.value for each in found["core_inference_wait_estimate_seconds"].samples] == [1.5, 0]
+    assert [each.value for each in found["core_inference_wait_estimate_seconds"].samples] == [
+        1.5,
+        0,
+    ]
 
 
 def test_a_version_that_should_serve_and_does_not_is_not_ready():
