@@ -79,7 +79,7 @@ class Server:
     access               who may call, which frontends ask before anything else; None: anybody may
     files                that are read again when they change: certificates of frontends, tokens, keys
     tracing              traces requests; frontends look at `tracing.on`
-    watch                looks at machine and process; who serves metrics starts and stops it
+    watch                looks at machine and process from the time on that metrics are served
     """
 
     def __init__(
@@ -141,6 +141,7 @@ class Server:
             return await self._manager.stop(timeout_s)
         finally:
             self.files.close()
+            self.watch.stop()
             self.shared_memory.close()
             if self.cache is not None:
                 await self.cache.close()

@@ -51,6 +51,7 @@ class MetricsFrontend:
     async def start(self) -> None:
         """Listen. Raises CoreError(UNAVAILABLE) when the socket is in use or the address is not here,
         CoreError(INVALID) for certificates that cannot be used."""
+        self._server.watch.start(asyncio.get_running_loop())
         host, port = self._server.options.metrics_address, self._server.options.metrics_port
         options = self._server.options
         shared = options.workers > 1 or None
@@ -73,7 +74,6 @@ class MetricsFrontend:
                 raise unavailable(f"Socket '{host}:{port}' already in use") from error
             raise unavailable(f"cannot listen at '{host}:{port}': {error}") from error
         self._runner = runner
-        self._server.watch.start(asyncio.get_running_loop())
         logger.info("Started Metrics Service at %s:%d", host, self.port)
 
     async def _start_at(
@@ -92,12 +92,12 @@ class MetricsFrontend:
 
     async def stop(self, timeout_s: float) -> None:
         """Stop listening. A scrape is answered as soon as it is read, so there is little to wait for."""
+        self._server.watch.stop()
         if self._listener is not None and self._unix is not None:
             self._listener.close()
             self._unix.remove()
         runner, self._runner = self._runner, None
         if runner is not None:
-            self._server.watch.stop()
             await runner.cleanup()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:

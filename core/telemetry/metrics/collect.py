@@ -31,7 +31,7 @@ def collect(server: Server) -> list[Family]:
     ready = [version for version in every if version.state == "READY"]
     plain = [(_labels(version), version) for version in ready]
     # What instances count is theirs, also by the GPU that they are on.
-    counted = [({**labels, **_gpu_of(server, version)}, version) for labels, version in plain]
+    counted = [(_with_gpu(labels, version, server), version) for labels, version in plain]
     cached = [
         each
         for each in counted
@@ -43,7 +43,8 @@ def collect(server: Server) -> list[Family]:
         *latencies.histograms(counted),
         *latencies.summaries(counted, cached, settings.quantiles),
         *_gauges(plain),
-        *_own(plain, counted, every, server),
+        *_own(plain, counted),
+        *_of_loads(plain, every, server),
         *_memory_pool(),
         *server.watch.families(),
         *_cache_families(server.cache),
@@ -111,10 +112,8 @@ def _gauges(plain: Labelled) -> list[Family]:
     ]
 
 
-def _own(
-    plain: Labelled, counted: Labelled, every: Iterable[ModelVersion], server: Server
-) -> list[Family]:
-    """What Triton does not tell of its models."""
+def _own(plain: Labelled, counted: Labelled) -> list[Family]:
+    """What Triton does not tell of requests."""
     return [
         family(
             "core_inference_in_flight", _samples(plain, lambda version: version.chain.in_flight)
@@ -129,27 +128,28 @@ def _own(
         ),
         family("core_inference_wait_estimate_seconds", _samples(plain, latencies.wait_estimate_s)),
         latencies.batch_sizes(counted),
-        family(
-            "core_model_ready",
-            [
-                Sample(_labels(version), int(version.state == "READY" and version.chain.ready))
-                for version in every
-                if version.wanted
-            ],
-        ),
-        *(
-            family(
-                f"core_model_{name}",
-                [
-                    Sample({"model": model, "result": result}, count)
-                    for model, results in server.results().items()
-                    for (what, result), count in results.items()
-                    if what == name
-                ],
-            )
-            for name in ("loads", "unloads")
-        ),
     ]
+
+
+def _of_loads(plain: Labelled, every: Iterable[ModelVersion], server: Server) -> list[Family]:
+    """What Triton does not tell of models: whether they serve, and how their loads ended."""
+    serving = [Sample(labels, int(version.chain.ready)) for labels, version in plain]
+    missing = [
+        Sample(_labels(version), 0)
+        for version in every
+        if version.wanted and version.state != "READY"
+    ]
+    found = [family("core_model_ready", serving + missing)]
+    results = server.results()
+    for name in ("loads", "unloads"):
+        samples = [
+            Sample({"model": model, "result": result}, count)
+            for model, counts in results.items()
+            for (what, result), count in counts.items()
+            if what == name
+        ]
+        found.append(family(f"core_model_{name}", samples))
+    return found
 
 
 def _samples(labelled: Labelled, read: Callable[[ModelVersion], float]) -> list[Sample]:
@@ -171,15 +171,20 @@ def _labels(version: ModelVersion) -> dict[str, str]:
     return {**tags, "model": version.name, "version": str(version.version)}
 
 
-def _gpu_of(server: Server, version: ModelVersion) -> dict[str, str]:
-    """The label gpu_uuid, if all instances of a version are on one GPU: counters are of all of them."""
+def _with_gpu(
+    labels: Mapping[str, str], version: ModelVersion, server: Server
+) -> Mapping[str, str]:
+    """The labels, with gpu_uuid if all instances are on one GPU: counters are of all of them.
+
+    Otherwise the same object: who writes them looks at each once.
+    """
     numbers: set[int] = set()
     for group in version.config.instance_group:
         if group.kind != group.KIND_GPU:
-            return {}
+            return labels
         numbers.update(group.gpus)
     uuid = server.watch.gpus.uuid(*numbers) if len(numbers) == 1 else None
-    return {} if uuid is None else {"gpu_uuid": uuid}
+    return labels if uuid is None else {**labels, "gpu_uuid": uuid}
 
 
 def _cache_families(cache: Cache | None) -> list[Family]:

@@ -50,7 +50,7 @@ def summaries(labelled: Labelled, cached: Labelled, quantiles: tuple[float, ...]
 
     cached   those of the versions whose answers are cached
     """
-    keep_answers = [version for _, version in cached]
+    keep_answers = {id(version) for _, version in cached}
     found: dict[str, list[Summary]] = {}
     for labels, version in labelled:
         statistics = version.statistics
@@ -62,7 +62,7 @@ def summaries(labelled: Labelled, cached: Labelled, quantiles: tuple[float, ...]
                 continue
             name = f"nv_inference_{latency}_summary_us"
             if latency.startswith("cache_"):
-                if version not in keep_answers:
+                if id(version) not in keep_answers:
                     continue
                 name = f"nv_{latency}_summary_per_model"
             found.setdefault(name, []).append(

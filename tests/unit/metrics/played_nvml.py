@@ -11,7 +11,8 @@ class PlayedNvml:
     """Takes calls as nvidia-ml-py does: each must fit the signature of the real function.
 
     gpus     UUID → what its functions give, or the exception that they raise
-    hangs    set: the next question never comes back until it is cleared
+    go_on    cleared: questions do not come back until it is set again
+    hangs    set when one of them does not
     """
 
     def __init__(self, *uuids):
@@ -20,6 +21,7 @@ class PlayedNvml:
         self.asked = threading.Semaphore(0)  # one more for each look at all GPUs
         self.go_on = threading.Event()
         self.go_on.set()
+        self.hangs = threading.Event()
         self.ended = threading.Event()
 
     @staticmethod
@@ -40,7 +42,9 @@ class PlayedNvml:
         def play(*arguments, **more):
             inspect.signature(real).bind(*arguments, **more)
             self.calls.append(name)
-            assert self.go_on.wait(30)
+            if not self.go_on.is_set():
+                self.hangs.set()
+            assert self.go_on.wait(60)
             return self._answer(name, *arguments)
 
         return play

@@ -31,6 +31,12 @@ def test_every_family_has_its_kind_and_help(parsed):
     }
 
 
+def test_what_triton_tells_has_its_names_kinds_and_words(exposition):
+    wanted = (Path(__file__).parent / "triton.txt").read_text().splitlines()
+
+    assert set(wanted) - set(exposition.splitlines()) == set()
+
+
 def test_every_sample_has_the_labels_of_the_catalog(families):
     for family in families:
         entry = CATALOG[family.name]

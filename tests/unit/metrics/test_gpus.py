@@ -133,7 +133,8 @@ def test_a_driver_that_hangs_stalls_nobody_and_its_old_values_go(machine):
     one = machine(A)
     one.looks()
 
-    one.nvml.go_on.clear()  # whatever is asked from now on does not come back
+    one.nvml.go_on.clear()
+    assert one.nvml.hangs.wait(30)
     one.clock.now += 9
     assert ("nv_gpu_utilization", A) in one.values()
     one.clock.now += 2
