@@ -246,7 +246,7 @@ class Options:
         "Whether metrics are served over TLS, with the certificates that HTTP has.")
     metrics_config: dict[str, str] = _metrics(SETTING, {},
         "Setting of the metrics: counter_latencies=false, histogram_latencies=true, summary_latencies=true "
-        "or summary_quantiles=<quantile>:<error>,…")
+        "or summary_quantiles=<quantile>:<error>,… (docs/metrics.md).")
 
     trace_config: dict[str, list[tuple[str, str]]] = _tracing(TRACE, {},
         "Setting of tracing: of mode triton or opentelemetry, or without a mode of both.")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 from core.native.distribution import middle_of
 
@@ -13,9 +14,8 @@ KindOfMetric = Literal["counter", "gauge", "histogram", "summary"]
 Together = Literal["sum", "first", "largest", "smallest"]
 
 
-@dataclass(frozen=True)
-class Sample:
-    """One value.
+class Sample(NamedTuple):
+    """One value. A server with many models makes tens of thousands for a scrape.
 
     labels   name → value, any text
     suffix   what the sample's name adds to its family's: "", "_bucket", "_sum", "_count"
@@ -122,6 +122,7 @@ def histogram_samples(
     return [*samples, Sample(labels, total, "_sum"), Sample(labels, below, "_count")]
 
 
+@lru_cache(4096)
 def as_label(number: float) -> str:
     """A bound or a quantile as the text of a label: other numbers, other texts."""
     if math.isinf(number):

@@ -111,7 +111,9 @@ class MetricsFrontend:
         text = ""
         if request.path == "/metrics":
             try:
-                text = render(await self._server.management.metrics())
+                families = await self._server.management.metrics()
+                # On another thread: the text of a thousand models takes a while.
+                text = await asyncio.get_running_loop().run_in_executor(None, render, families)
             except CoreError as error:  # a worker does not answer: sums would fall
                 return web.Response(status=503, text=error.message)
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
