@@ -50,6 +50,7 @@ new-backend: .venv/.installed  ## a backend to start from: make new-backend NAME
 
 docs: .venv/.installed  ## the pages that are made from the code
 	$(BIN)/python -m core.options > docs/options.md
+	$(BIN)/python -m core.telemetry.metrics.catalog docs/metrics.md
 
 proto: .venv/.test  ## what is compiled from .proto files; the results are committed
 	$(BIN)/python core/config/compile.py core/config/model_config.proto core/config/messages.pyi

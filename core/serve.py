@@ -15,7 +15,7 @@ from core import plugins
 from core.errors import CoreError
 from core.options import HelpWanted, Options, UsageError, idle_flags, parse, usage
 from core.telemetry import log
-from core.telemetry.metrics import SETTINGS
+from core.telemetry.metrics.settings import MetricSettings
 
 logger = logging.getLogger("core")
 
@@ -57,8 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _say_what_is_idle(options: Options) -> None:
     for flag in idle_flags(options):
         logger.warning("--%s has no effect: %s", flag.name, flag.idle)
-    for key in sorted(set(options.metrics_config) - set(SETTINGS)):
-        logger.warning("--metrics-config=%s has no effect: there is no such setting", key)
+    for complaint in MetricSettings.of(options.metrics_config).complaints:
+        logger.warning("%s", complaint)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,10 @@ from core.pipeline.intake import Door as Door
 from core.repository import Repository
 from core.request import NEWEST, InferenceRequest
 from core.response import Reply
-from core.telemetry import log, metrics
+from core.telemetry import log
+from core.telemetry.families import Family
+from core.telemetry.metrics.collect import collect
+from core.telemetry.metrics.watch import Watch
 from core.telemetry.tracing import Tracer
 from core.watched import WatchedFiles
 
@@ -77,6 +80,7 @@ class Server:
     access               who may call, which frontends ask before anything else; None: anybody may
     files                that are read again when they change: certificates of frontends, tokens, keys
     tracing              traces requests; frontends look at `tracing.on`
+    watch                looks at machine and process from the time on that metrics are served
     """
 
     def __init__(
@@ -105,6 +109,7 @@ class Server:
         if self.access is not None:
             self.access.watch(self.files)
         self.tracing = Tracer(options, suffix=f".worker-{member.number}" if member else "")
+        self.watch = Watch(options, member.number if member else None)
         self._manager = ModelManager(
             options,
             asyncio.get_running_loop(),
@@ -137,6 +142,7 @@ class Server:
             return await self._manager.stop(timeout_s)
         finally:
             self.files.close()
+            self.watch.stop()
             self.shared_memory.close()
             if self.cache is not None:
                 await self.cache.close()
@@ -257,9 +263,14 @@ class Server:
             for each in found
         ]
 
-    def metrics(self) -> list[metrics.Family]:
+    def metrics(self) -> list[Family]:
         """Every metric family with its samples of now."""
-        return metrics.collect(self)
+        return collect(self)
+
+    def results(self) -> list[tuple[str | None, str, dict[tuple[str, str], int]]]:
+        """Of each model its namespace, its name, and how its loads and unloads ended:
+        ("loads" or "unloads", "success" or "failure") → count."""
+        return self._manager.results()
 
     # the log: one for the process ------------------------------------------
 

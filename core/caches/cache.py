@@ -15,6 +15,7 @@ class Counters:
     lookups      answers that were asked for; `hits` of them were there
     insertions   answers that were kept; `evictions` of them had to leave for others
     failures     lookups and insertions that the cache could not do; to requests they are misses
+    lookup_ns, insertion_ns   what requests have waited for them; written by who asks the cache
     """
 
     def __init__(self) -> None:
@@ -23,6 +24,8 @@ class Counters:
         self.insertions = 0
         self.evictions = 0
         self.failures = 0
+        self.lookup_ns = 0
+        self.insertion_ns = 0
 
 
 class Cache:
@@ -45,6 +48,10 @@ class Cache:
     def insert(self, key: bytes, outputs: list[Tensor]) -> None:
         """Keep a copy of `outputs`, whose memory may be another's soon after the call."""
         raise NotImplementedError
+
+    def fill(self) -> tuple[int, float] | None:
+        """How many answers are kept, and the share of the space that they take; None if it cannot tell."""
+        return None
 
     async def close(self) -> None:
         """Once, after the last request."""

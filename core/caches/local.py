@@ -27,6 +27,10 @@ class LocalCache(Cache):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def fill(self) -> tuple[int, float]:
+        """See Cache."""
+        return len(self._entries), self.used / self.size if self.size else 1.0
+
     def ask(self, key: bytes, found: Found) -> None:
         """See Cache; `found` is called at once."""
         found(self.lookup(key))

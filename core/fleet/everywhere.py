@@ -19,6 +19,7 @@ from core.fleet.management import Management
 from core.fleet.member import Answers, Changed, Handler, Member
 from core.request import NEWEST
 from core.telemetry.families import Family, Sample
+from core.telemetry.metrics.catalog import family
 
 if TYPE_CHECKING:
     from core.server import Server
@@ -272,16 +273,9 @@ def _all_done(answers: Answers, otherwise: str) -> None:
 
 def _of_workers(answers: Answers) -> list[Family]:
     return [
-        Family(
-            "core_workers",
-            "gauge",
-            "Workers of the server that are up",
-            [Sample({}, len(answers.values))],
-        ),
-        Family(
+        family("core_workers", [Sample({}, len(answers.values))]),
+        family(
             "core_worker_restarts",
-            "counter",
-            "How often a worker of the server has been started again",
             [Sample({"worker": str(each)}, count) for each, count in answers.restarts.items()],
         ),
     ]

@@ -8,14 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from core.telemetry.families import Family, Sample
-
-# Gauges that say something about the machine: the same from each worker, so the first one's are told.
-_OF_THE_MACHINE = frozenset(
-    ("nv_cpu_utilization", "nv_cpu_memory_total_bytes", "nv_cpu_memory_used_bytes")
-)
-# Gauges whose sum has no meaning. All others are amounts, and add up.
-_LARGEST = frozenset(("nv_model_load_duration_secs",))
+from core.telemetry.families import Family, Sample, Summary
 
 _WORST_FIRST = ("UNAVAILABLE", "UNLOADING", "LOADING", "READY")
 
@@ -91,7 +84,22 @@ def families_as_values(families: Iterable[Family]) -> list[Any]:
             each.name,
             each.kind,
             each.help,
-            [[dict(sample.labels), sample.value, sample.suffix] for sample in each.samples],
+            [[dict(sample.labels), sample.value, sample.suffix] for sample in each.samples]
+            if not each.summaries
+            else [],
+            each.together,
+            [
+                [
+                    dict(one.labels),
+                    list(one.quantiles),
+                    one.count,
+                    one.total_us,
+                    one.lowest,
+                    one.highest,
+                    [[cell, count] for cell, count in one.cells.items()],
+                ]
+                for one in each.summaries
+            ],
         ]
         for each in families
     ]
@@ -99,37 +107,54 @@ def families_as_values(families: Iterable[Family]) -> list[Any]:
 
 def families_of_values(values: Iterable[Any]) -> list[Family]:
     """What families_as_values was given."""
-    return [
-        Family(name, kind, text, [Sample(*sample) for sample in samples])
-        for name, kind, text, samples in values
-    ]
+    found = []
+    for name, kind, text, samples, together, summaries in values:
+        told = [Sample(*sample) for sample in samples]
+        kept = [
+            Summary(labels, tuple(quantiles), count, total_us, lowest, highest, dict(cells))
+            for labels, quantiles, count, total_us, lowest, highest, cells in summaries
+        ]
+        told += [sample for each in kept for sample in each.samples()]
+        found.append(Family(name, kind, text, told, together, kept))
+    return found
 
 
 def families(answers: Iterable[Iterable[Family]]) -> list[Family]:
     """Every family once, with a sample for each set of labels.
 
-    Counters and histograms add up, and gauges that count something; the machine's are told once.
+    Samples are taken together as their family says. Quantiles of summaries are those of all durations.
     """
     found: dict[str, Family] = {}
     samples: dict[str, dict[tuple[Any, ...], Sample]] = {}
+    summaries: dict[str, dict[tuple[Any, ...], Summary]] = {}
     for answer in answers:
         for family in answer:
-            found.setdefault(family.name, Family(family.name, family.kind, family.help))
-            known = samples.setdefault(family.name, {})
-            for sample in family.samples:
+            name = family.name
+            found.setdefault(name, Family(name, family.kind, family.help, together=family.together))
+            known = samples.setdefault(name, {})
+            for sample in family.samples if not family.summaries else ():
                 key = (sample.suffix, *sorted(sample.labels.items()))
                 before = known.get(key)
-                known[key] = sample if before is None else _merged(family.name, before, sample)
+                known[key] = sample if before is None else _merged(family, before, sample)
+            for summary in family.summaries:
+                of_name = summaries.setdefault(name, {})
+                place = tuple(sorted(summary.labels.items()))
+                earlier = of_name.get(place)
+                of_name[place] = summary if earlier is None else earlier.plus(summary)
     for name, family in found.items():
         family.samples = list(samples[name].values())
+        family.summaries = list(summaries.get(name, {}).values())
+        family.samples += [sample for each in family.summaries for sample in each.samples()]
     return list(found.values())
 
 
-def _merged(name: str, one: Sample, other: Sample) -> Sample:
-    if name in _OF_THE_MACHINE:
+def _merged(family: Family, one: Sample, other: Sample) -> Sample:
+    if family.together == "first":
         return one
-    if name in _LARGEST:
+    if family.together == "largest":
         return one if one.value >= other.value else other
+    if family.together == "smallest":
+        return one if one.value <= other.value else other
     return Sample(one.labels, one.value + other.value, one.suffix)
 
 

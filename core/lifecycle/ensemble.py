@@ -69,6 +69,7 @@ async def open_ensemble(
         cache=server.cache,
         content=contents,
         ranks=ranks,
+        statistics=host.statistics_of(config),
     )
 
 

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from core import plugins
 from core.backend import Backend
+from core.config import ModelConfig
 from core.errors import internal
 from core.host_policy import HostPolicies
 from core.lifecycle.backends import BackendPool
 from core.options import Options
 from core.pipeline.doors import Doors
 from core.repository import ModelDirectory
+from core.telemetry.metrics.detailed import statistics_of, warn_of_unknown_families
+from core.telemetry.metrics.settings import MetricSettings
+from core.telemetry.statistics import Statistics
 
 if TYPE_CHECKING:
     from core.server import Server
@@ -59,6 +63,7 @@ class Host:
         self.backends = BackendPool(self.run, find, options.backend_config)
         self.policies = HostPolicies(options.host_policy)
         self._agree = agree
+        self._metrics = MetricSettings.of(options.metrics_config)
         self.loading = asyncio.Semaphore(max(1, options.model_load_thread_count))
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="core-lifecycle")
 
@@ -72,6 +77,13 @@ class Host:
     async def agree(self, model: str, objection: str) -> str:
         """What anybody has against serving what has been loaded of a model, "" for nothing."""
         return objection if self._agree is None else await self._agree(model, objection)
+
+    def statistics_of(self, config: ModelConfig) -> Statistics:
+        """What a version counts in: with --metrics-config, how its latencies are spread, too."""
+        if not self.options.allow_metrics:
+            return Statistics()
+        warn_of_unknown_families(config)
+        return statistics_of(self._metrics, config)
 
     async def let_go(self, directory: ModelDirectory) -> None:
         """One user of a model's directory less; after the last, one of core's own is removed."""

@@ -35,6 +35,7 @@ class ManagedModel:
     wanted     asked for, by name or through an ensemble, and not unloaded since
     by_name    asked for by its own name
     users      operations that hold `turn` or wait for it
+    results    ("loads" or "unloads", "success" or "failure") → versions for which that was the end
     """
 
     def __init__(self, name: str, host: Host):
@@ -49,6 +50,9 @@ class ManagedModel:
         self.by_name = False
         self.turn = asyncio.Lock()
         self.users = 0
+        self.results = {
+            (what, result): 0 for what in ("loads", "unloads") for result in ("success", "failure")
+        }
         self._host = host
         self._leaving: dict[ModelVersion, asyncio.Task[None]] = {}
 
@@ -82,6 +86,7 @@ class ManagedModel:
         told = isinstance(self.attempt, CoreError) and self.attempt.message == error.message
         if not told:  # polling finds the same again and again
             logger.error("failed to poll model '%s': %s", self.name, error.message)
+            self._count("loads", False)
         self.attempt = error
         self.error = error.message
 
@@ -128,6 +133,7 @@ class ManagedModel:
                 "at least one version must be available under the version policy of model "
                 f"'{self.name}'"
             )
+            self._count("loads", False)
             logger.error("failed to load '%s': %s", self.name, self.error)
             raise invalid(f"load failed for model '{self.name}': {self.error}\n")
         states = {number: each.state for number, each in self.versions.items()}
@@ -162,6 +168,8 @@ class ManagedModel:
         prepared = asyncio.gather(*(each.prepare(self._host) for each in adjusted))
         loaded = await asyncio.gather(*(version.load(self._host) for version in new))
         await prepared
+        for could in loaded:
+            self._count("loads", could)
         good = [version for version, could in zip(new, loaded, strict=True) if could]
         for _ in good:
             source.directory.hold()
@@ -233,7 +241,7 @@ class ManagedModel:
         try:
             if overrides(directory, ModelDirectory, "unload") and not self._serves_from(directory):
                 await self._host.run(directory.unload)
-            await version.unload()
+            self._count("unloads", await version.unload())
             await self._host.let_go(directory)
         finally:
             del self._leaving[version]
@@ -243,3 +251,6 @@ class ManagedModel:
             each.state == "READY" and each.source.directory is directory
             for each in self.versions.values()
         )
+
+    def _count(self, what: str, could: bool) -> None:
+        self.results[what, "success" if could else "failure"] += 1

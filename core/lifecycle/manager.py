@@ -27,7 +27,7 @@ from core.options import Options
 from core.pipeline.doors import Doors
 from core.pipeline.intake import Door
 from core.repository import Catalog, ModelSource, Override, Repository, open_repositories
-from core.repository.names import checked_name
+from core.repository.names import checked_name, name_of, namespace_of
 from core.request import NEWEST
 
 if TYPE_CHECKING:
@@ -166,6 +166,13 @@ class ModelManager:
                 "must be provided to resolve ambiguity."
             )
         return self._models[found[0]] if found else None
+
+    def results(self) -> list[tuple[str | None, str, dict[tuple[str, str], int]]]:
+        """Of each model its namespace, its name, and how often versions were loaded and unloaded, with which
+        result: ("loads" or "unloads", "success" or "failure") → count."""
+        return [
+            (namespace_of(key), name_of(key), model.results) for key, model in self._models.items()
+        ]
 
     def _door_of(self, name: str, version: int) -> Door:
         """For what `doors` does not have: raises what resolve raises."""

@@ -91,6 +91,13 @@ class ModelVersion:
         return self.chain.statistics
 
     @property
+    def wanted(self) -> bool:
+        """Whether it serves, or should and does not."""
+        return self.state in ("READY", "LOADING") or (
+            self.state == "UNAVAILABLE" and self.reason != UNLOADED
+        )
+
+    @property
     def in_flight(self) -> int:
         """Accepted requests without their last answer."""
         return self.chain.in_flight if self.state in ("READY", "UNLOADING") else 0
@@ -128,18 +135,24 @@ class ModelVersion:
         shown = reason if told == "failed" else ""
         plugins.tell("core_model_changed", model=self, state=told, reason=shown)
 
-    async def unload(self) -> None:
-        """Refuse new requests, finish those accepted, close the instances, unload the model."""
+    async def unload(self) -> bool:
+        """Refuse new requests, finish those accepted, close the instances, unload the model.
+
+        Returns whether all of that could be done; what could not is in the log.
+        """
         logger.info("unloading: %s:%d", self.key, self.version)
         await self.chain.drain()
+        could = True
         try:
             await self._undo.aclose()
         except Exception:
+            could = False
             logger.exception("unloading model '%s' version %d failed", self.key, self.version)
         del self.chain  # nothing may hold on to the model's memory
         self.model = None
         self.become("UNAVAILABLE", UNLOADED)
         logger.info("successfully unloaded '%s' version %d", self.key, self.version)
+        return could
 
     async def _open(self, host: Host, place: Place) -> None:
         configuration.validate_source(self.source.config)
@@ -170,6 +183,7 @@ class ModelVersion:
                     limiter=host.server.limiter,
                     content=self._digest(beside),
                     policies=host.policies,
+                    statistics=host.statistics_of(self.config),
                 )
                 self.model = model
             undo.push_async_callback(self.chain.close)

@@ -235,7 +235,7 @@ class Options:
 
     allow_metrics: bool = _metrics(BOOL, True, "Whether metrics are served.")
     allow_gpu_metrics: bool = _metrics(BOOL, True,
-        "Whether metrics tell about GPUs.", idle="there are no metrics of GPUs")
+        "Whether metrics tell about GPUs; they need the extra core[gpu-metrics].")
     allow_cpu_metrics: bool = _metrics(BOOL, True,
         "Whether metrics tell about CPU and memory of the machine.")
     metrics_address: str = _metrics(STRING, "",
@@ -243,11 +243,12 @@ class Options:
         "domain socket.")
     metrics_port: int = _metrics(PORT, 8002, "Port of metrics.")
     metrics_interval_ms: float = _metrics(FLOAT, 2000.0,
-        "Shortest time in milliseconds between two looks at CPU and memory.")
+        "Shortest time in milliseconds between two looks at CPU, memory and GPUs.")
     metrics_use_ssl: bool = _metrics(BOOL, False,
         "Whether metrics are served over TLS, with the certificates that HTTP has.")
     metrics_config: dict[str, str] = _metrics(SETTING, {},
-        "Setting of the metrics, such as counter_latencies=false.")
+        "Setting of the metrics: counter_latencies=false, histogram_latencies=true, summary_latencies=true "
+        "or summary_quantiles=<quantile>:<error>,… (docs/metrics.md).")
 
     trace_config: dict[str, list[tuple[str, str]]] = _tracing(TRACE, {},
         "Setting of tracing: of mode triton or opentelemetry, or without a mode of both.")

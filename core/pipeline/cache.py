@@ -83,10 +83,11 @@ class Cached:
         """
         request = lookup.request
         lookup_ns = self._clock_ns() - lookup.start_ns
+        self._cache.counters.lookup_ns += lookup_ns
         if lookup.outputs is not None:
             if request.trace is not None:
                 request.trace.span("CACHE_HIT_LOOKUP", lookup.start_ns, lookup.start_ns + lookup_ns)
-            return self._hit(request, lookup.outputs, lookup_ns)
+            return self._hit(lookup, lookup.outputs, lookup_ns)
         if any(isinstance(output, DeviceOutput) for output in request.outputs):
             # The cache needs host memory: the copy is made by who answers, not on the loop.
             request.outputs = tuple(map(_also_on_host, request.outputs))
@@ -99,16 +100,18 @@ class Cached:
                 before_ns = self._clock_ns()
                 self._cache.insert(lookup.key, item.outputs)
                 insert_ns = self._clock_ns() - before_ns
-            self._statistics.cache_miss.add(lookup_ns + insert_ns)
+                self._cache.counters.insertion_ns += insert_ns
+            self._statistics.missed(lookup_ns + insert_ns)
             outer.send(item, final)
 
         inner.listen(arrived)
         return outer
 
-    def _hit(self, request: InferenceRequest, outputs: list[Tensor], lookup_ns: int) -> Reply:
+    def _hit(self, lookup: _Lookup, outputs: list[Tensor], lookup_ns: int) -> Reply:
+        request = lookup.request
         reply = Reply(request)
-        self._statistics.cache_hit.add(lookup_ns)
-        self._statistics.success.add(self._clock_ns() - request.arrival_ns)
+        queue_ns = lookup.start_ns - request.arrival_ns
+        self._statistics.hit(lookup_ns, queue_ns, self._clock_ns() - request.arrival_ns)
         reply.send(
             InferenceResponse(
                 self._signature.name, self._signature.version, list(outputs), id=request.id

@@ -62,9 +62,10 @@ class Chain:
         policies: HostPolicies | None = None,
         layers: Sequence[Layer] = (),
         batch_done: Callable[[Batch, BaseException | None], None] | None = None,
+        statistics: Statistics | None = None,
     ):
         self.signature = signature
-        self.statistics = Statistics()
+        self.statistics = statistics or Statistics()
         self._loop = loop
         self._clock_ns = clock_ns
         self._cache = cache
@@ -131,6 +132,16 @@ class Chain:
     def pending(self) -> int:
         """Requests that wait for an instance."""
         return self._scheduler.pending
+
+    @property
+    def pending_by_priority(self) -> dict[int, int]:
+        """The same by level; empty for a model without priorities."""
+        return self._scheduler.pending_by_priority()
+
+    @property
+    def instances(self) -> int:
+        """How many instances serve."""
+        return len(self._pool.workers)
 
     @property
     def in_flight(self) -> int:
@@ -230,6 +241,7 @@ async def open_chain(
     limiter: RateLimiter | None = None,
     content: str = "",
     policies: HostPolicies | None = None,
+    statistics: Statistics | None = None,
 ) -> Chain:
     """Open the instances of a loaded model and the chain before them.
 
@@ -237,6 +249,7 @@ async def open_chain(
     limiter   of the server, None without a rate limit
     content   a digest of what the version was loaded from: other files, other answers in the cache
     policies  that --host-policy describes, None for none
+    statistics  to count in, None for new ones
     The exception of an instance's open() is raised as it is, after the other instances have closed; that of
     a plugin's core_layers before any has opened.
     """
@@ -251,6 +264,7 @@ async def open_chain(
         policies,
         layers_of(model),
         batch_teller(model),
+        statistics,
     )
     (await chain.prepare(model)).commit()
     return chain

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
-KindOfMetric = Literal["counter", "gauge", "histogram"]
+from core.native.distribution import middle_of
+
+KindOfMetric = Literal["counter", "gauge", "histogram", "summary"]
+Together = Literal["sum", "first", "largest", "smallest"]
 
 
-@dataclass(frozen=True)
-class Sample:
-    """One value.
+class Sample(NamedTuple):
+    """One value. A server with many models makes tens of thousands for a scrape.
 
     labels   name → value, any text
     suffix   what the sample's name adds to its family's: "", "_bucket", "_sum", "_count"
@@ -22,11 +26,105 @@ class Sample:
     suffix: str = ""
 
 
+@dataclass(frozen=True)
+class Summary:
+    """What the samples of a summary are made of: those of several workers add up, their quantiles do not.
+
+    quantiles         that are told
+    count, total_us   of all durations ever
+    lowest, highest   of the last while, in nanoseconds
+    cells             of the last while: cell of a core.native.distribution.Spread → durations in it
+    """
+
+    labels: Mapping[str, str]
+    quantiles: tuple[float, ...]
+    count: int
+    total_us: int
+    lowest: int = 0
+    highest: int = 0
+    cells: Mapping[int, int] = field(default_factory=dict)
+
+    def plus(self, other: Summary) -> Summary:
+        """The summary of the durations of both."""
+        cells = dict(self.cells)
+        for cell, count in other.cells.items():
+            cells[cell] = cells.get(cell, 0) + count
+        known = [each for each in (self, other) if each.cells]
+        return Summary(
+            self.labels,
+            self.quantiles,
+            self.count + other.count,
+            self.total_us + other.total_us,
+            min((each.lowest for each in known), default=0),
+            max((each.highest for each in known), default=0),
+            cells,
+        )
+
+    def samples(self) -> list[Sample]:
+        """Count, sum and quantiles in microseconds; without durations in the last while these are NaN."""
+        return [
+            Sample(self.labels, self.count, "_count"),
+            Sample(self.labels, self.total_us, "_sum"),
+            *(
+                Sample({**self.labels, "quantile": as_label(quantile)}, self._quantile_us(quantile))
+                for quantile in self.quantiles
+            ),
+        ]
+
+    def _quantile_us(self, quantile: float) -> float:
+        """The duration which that share of the others does not exceed."""
+        total = sum(self.cells.values())
+        if not total:
+            return math.nan
+        rank = max(1, math.ceil(quantile * total))
+        if rank == 1:
+            return self.lowest / 1000
+        if rank == total:
+            return self.highest / 1000
+        below, found = 0, 0
+        for cell, count in sorted(self.cells.items()):
+            found = cell
+            below += count
+            if below >= rank:
+                break
+        return min(max(middle_of(found), self.lowest), self.highest) / 1000
+
+
 @dataclass
 class Family:
-    """Samples of one name. `name` is the whole name: counters get no `_total`."""
+    """Samples of one name.
+
+    name       the whole name: counters get no `_total`
+    together   what several workers tell with the same labels is, taken together
+    summaries  what the samples of a summary were made of; nothing else has any
+    """
 
     name: str
     kind: KindOfMetric
     help: str
     samples: list[Sample] = field(default_factory=list)
+    together: Together = "sum"
+    summaries: list[Summary] = field(default_factory=list)
+
+
+def histogram_samples(
+    labels: Mapping[str, str], bounds: tuple[float, ...], counts: list[int], total: float
+) -> list[Sample]:
+    """The samples of a histogram.
+
+    counts   of each bucket alone, one more than there are bounds
+    total    sum of what was observed
+    """
+    samples, below = [], 0
+    for bound, count in zip((*bounds, math.inf), counts, strict=True):
+        below += count
+        samples.append(Sample({**labels, "le": as_label(bound)}, below, "_bucket"))
+    return [*samples, Sample(labels, total, "_sum"), Sample(labels, below, "_count")]
+
+
+@lru_cache(4096)
+def as_label(number: float) -> str:
+    """A bound or a quantile as the text of a label: other numbers, other texts."""
+    if math.isinf(number):
+        return "+Inf" if number > 0 else "-Inf"
+    return str(int(number)) if number == int(number) and abs(number) < 2**53 else repr(number)

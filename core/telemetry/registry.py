@@ -11,14 +11,14 @@ Any thread. What is made must be given back: `family.remove(metric)`, `registry.
 
 from __future__ import annotations
 
-import math
 import re
 import threading
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 from core.errors import invalid, unsupported
-from core.telemetry.families import Family, KindOfMetric, Sample
+from core.telemetry.families import Family, KindOfMetric, Sample, histogram_samples
+from core.telemetry.metrics.catalog import CATALOG
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
@@ -71,12 +71,7 @@ class Metric:
             return [Sample(labels, self._value)]
         with self._lock:
             counts, total = list(self._counts), self._value
-        samples, below = [], 0
-        for bound, count in zip((*self.buckets, math.inf), counts, strict=True):
-            below += count
-            le = "+Inf" if bound == math.inf else f"{bound:g}"
-            samples.append(Sample({**labels, "le": le}, below, "_bucket"))
-        return [*samples, Sample(labels, total, "_sum"), Sample(labels, below, "_count")]
+        return histogram_samples(labels, self.buckets, counts, total)
 
     def _refuse(self, kind: KindOfMetric, what: str) -> None:
         if self.kind == kind:
@@ -148,7 +143,7 @@ class Registry:
         Raises CoreError(INVALID) for a name that cannot be, is the server's own, or is taken by a
         family with another text or kind.
         """
-        if not _NAME.fullmatch(name) or name.startswith(_OWN):
+        if not _NAME.fullmatch(name) or name.startswith(_OWN) or name in CATALOG:
             raise invalid(f"'{name}' cannot be the name of a metric family of a model")
         with self._lock:
             found = self._families.setdefault(name, MetricFamily(name, text, kind, self._lock))

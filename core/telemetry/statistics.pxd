@@ -1,6 +1,7 @@
 import cython
 
 from core.native.clock cimport wall_ms
+from core.native.distribution cimport Histogram
 
 
 @cython.final
@@ -32,6 +33,7 @@ cdef class Statistics:
     cdef public Duration cache_miss
     cdef public dict failures
     cdef public dict batch_sizes
+    cdef public Histogram first_response
 
     @cython.locals(size=BatchSize)
     cpdef executed(self, long long rows, long long input_ns, long long infer_ns, long long output_ns)
@@ -40,3 +42,5 @@ cdef class Statistics:
         long long infer_ns, long long output_ns,
     )
     cpdef failed(self, reason, long long total_ns)
+    cpdef hit(self, long long lookup_ns, long long queue_ns, long long total_ns)
+    cpdef missed(self, long long cache_ns)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.native.clock import wall_ms
+from core.native.distribution import Histogram
 
 REASONS = ("REJECTED", "CANCELED", "BACKEND", "OTHER")  # labels of nv_inference_request_failure
 
@@ -44,9 +45,10 @@ class Statistics:
     execution_count   executions, failed ones included
     last_inference_ms milliseconds since the epoch of the last request that was executed; 0 for never
     success, fail     requests, with the time from admission to the last answer
-    queue             requests that were executed, with the time from admission to the execution
-    compute_*         the same requests: gathering, inference, splitting
+    queue             the same requests, with the time from admission to the execution or the cache
+    compute_*         requests that were executed: gathering, inference, splitting
     failures          failed requests by reason
+    first_response    None, or where a model that streams counts the times to its first answers
     """
 
     def __init__(self) -> None:
@@ -63,6 +65,7 @@ class Statistics:
         self.cache_miss = Duration()
         self.failures = dict.fromkeys(REASONS, 0)
         self.batch_sizes: dict[int, BatchSize] = {}
+        self.first_response: Histogram | None = None
 
     def executed(self, rows: int, input_ns: int, infer_ns: int, output_ns: int) -> None:
         """One execution of `rows` rows has ended, with or without success."""
@@ -89,6 +92,16 @@ class Statistics:
         """One accepted request has got an error; `reason` is one of REASONS."""
         self.failures[reason] += 1
         self.fail.add(total_ns)
+
+    def hit(self, lookup_ns: int, queue_ns: int, total_ns: int) -> None:
+        """One request has got its answer from the cache, which was asked `queue_ns` after its arrival."""
+        self.success.add(total_ns)
+        self.queue.add(queue_ns)
+        self.cache_hit.add(lookup_ns)
+
+    def missed(self, cache_ns: int) -> None:
+        """The cache had no answer for one request; lookup and insertion took `cache_ns`."""
+        self.cache_miss.add(cache_ns)
 
     def as_dict(self) -> dict[str, Any]:
         """The members of a `model_stats` entry, without name and version."""

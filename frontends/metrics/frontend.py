@@ -51,6 +51,7 @@ class MetricsFrontend:
     async def start(self) -> None:
         """Listen. Raises CoreError(UNAVAILABLE) when the socket is in use or the address is not here,
         CoreError(INVALID) for certificates that cannot be used."""
+        self._server.watch.start(asyncio.get_running_loop())
         host, port = self._server.options.metrics_address, self._server.options.metrics_port
         options = self._server.options
         shared = options.workers > 1 or None
@@ -91,6 +92,7 @@ class MetricsFrontend:
 
     async def stop(self, timeout_s: float) -> None:
         """Stop listening. A scrape is answered as soon as it is read, so there is little to wait for."""
+        self._server.watch.stop()
         if self._listener is not None and self._unix is not None:
             self._listener.close()
             self._unix.remove()
@@ -109,7 +111,9 @@ class MetricsFrontend:
         text = ""
         if request.path == "/metrics":
             try:
-                text = render(await self._server.management.metrics())
+                families = await self._server.management.metrics()
+                # On another thread: the text of a thousand models takes a while.
+                text = await asyncio.get_running_loop().run_in_executor(None, render, families)
             except CoreError as error:  # a worker does not answer: sums would fall
                 return web.Response(status=503, text=error.message)
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})

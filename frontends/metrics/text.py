@@ -13,6 +13,8 @@ from core.telemetry.families import Family
 
 CONTENT_TYPE = "text/plain; charset=utf-8"
 
+_APART = ("le", "quantile")  # tell samples of one metric apart: after all other labels
+
 
 def render(families: Iterable[Family]) -> str:
     """The text of families; those without samples are left out. Ends with a newline."""
@@ -32,7 +34,12 @@ def render(families: Iterable[Family]) -> str:
 def _labels(labels: Mapping[str, str]) -> str:
     if not labels:
         return ""
-    quoted = (f'{name}="{_escaped(text, quote=True)}"' for name, text in sorted(labels.items()))
+    names = sorted(labels)
+    for name in _APART:
+        if name in labels:
+            names.remove(name)
+            names.append(name)
+    quoted = (f'{name}="{_escaped(labels[name], quote=True)}"' for name in names)
     return "{" + ",".join(quoted) + "}"
 
 

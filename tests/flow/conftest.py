@@ -89,6 +89,7 @@ def serve():
         cache=None,
         limiter=None,
         recorder=None,
+        statistics=None,
     ):
         text = f"""
             name: "m" backend: "test" max_batch_size: {max_batch_size}
@@ -113,6 +114,7 @@ def serve():
             clock_ns=loop.time_ns,
             cache=cache,
             limiter=limiter,
+            statistics=statistics,
         )
         chain.recorder, chain.model = model.recorder, model
         return chain

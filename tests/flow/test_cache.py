@@ -45,6 +45,7 @@ async def test_an_equal_request_gets_the_same_answer_without_an_execution(serve)
     found = chain.statistics
     assert (found.cache_hit.count, found.cache_miss.count) == (1, 1)
     assert (found.success.count, found.inference_count, found.execution_count) == (2, 1, 1)
+    assert (found.queue.count, found.compute_infer.count) == (2, 1)
     assert chain.in_flight == 0
 
 

@@ -466,3 +466,36 @@ def test_a_port_in_use_ends_the_start_with_one_error(tmp_path):
     assert done.returncode == 1
     error = f"error: creating server: Unavailable - Socket '127.0.0.1:{port}' already in use"
     assert done.stderr.splitlines()[-1] == error
+
+
+def test_latencies_of_all_workers_are_told_together(server):
+    found = server(
+        "--metrics-config=histogram_latencies=true", "--metrics-config=summary_latencies=true"
+    )
+    assert len(pids(found)) == 2
+
+    metrics = found.metrics()
+    of_who = {
+        (name, labels): value
+        for (name, labels), value in metrics.items()
+        if ("model", "who") in labels
+    }
+
+    for name in ("nv_inference_request_duration_histogram_us", "nv_inference_request_summary_us"):
+        (count,) = (value for (each, _), value in of_who.items() if each == f"{name}_count")
+        assert count == CONNECTIONS
+    quantiles = {
+        float(dict(labels)["quantile"]): value
+        for (name, labels), value in of_who.items()
+        if name == "nv_inference_request_summary_us"
+    }
+    assert list(dict(sorted(quantiles.items())).values()) == sorted(quantiles.values())
+    for name in ("core_process_cpu_seconds_total", "core_event_loop_lag_seconds_count"):
+        workers = {dict(labels)["worker"] for each, labels in metrics if each == name}
+        assert workers == {"1", "2"}
+    ((_, loads),) = (
+        (labels, value)
+        for (name, labels), value in of_who.items()
+        if name == "core_model_loads_total" and ("result", "success") in labels
+    )
+    assert loads == 1

@@ -3,6 +3,7 @@ import cython
 from core.batch cimport Batch, made_batch
 from core.config.signature cimport Signature
 from core.native.clock cimport Clock
+from core.native.distribution cimport Histogram
 from core.pipeline.intake cimport Intake
 from core.pipeline.batching.queue cimport Waiting
 from core.pipeline.answers.split cimport split, wanted_tensors, whole_tensors, without_states
@@ -19,6 +20,7 @@ cdef class Terms:
     cdef public bint decoupled
     cdef public bint stateful
     cdef public Statistics statistics
+    cdef public Histogram first_response
     cdef public object loop
     cdef public Intake intake
     cdef public object put_back
@@ -81,6 +83,9 @@ cdef class BatchDelivery:
                    now=cython.longlong, total=cython.longlong, start=cython.longlong, end=cython.longlong,
                    compute_start=longlong, compute_end=longlong)
     cdef _count(self, Waiting waiting, bint failure)
+
+    @cython.locals(waiting=Waiting, waited_ns=cython.longlong)
+    cdef _count_first(self, Py_ssize_t i, item, Histogram times)
 
 
 @cython.locals(delivery=BatchDelivery)

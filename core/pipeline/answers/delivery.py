@@ -19,6 +19,7 @@ from core.batch import Batch, made_batch
 from core.config.signature import Signature
 from core.errors import CoreError, Kind, internal
 from core.native.clock import Clock
+from core.native.distribution import Histogram
 from core.pipeline.answers.split import (
     named_tensors,
     split,
@@ -41,6 +42,7 @@ class Terms:
 
     signature   of the version; any thread
     statistics  of the version
+    first_response  counts the times to first answers; None where nobody asks, or the last answer is the first
     loop        the server's; any thread
     intake      told when a request has got its last answer
     put_back    called with a request that asks for another execution
@@ -62,6 +64,7 @@ class Terms:
         self.decoupled = signature.decoupled
         self.stateful = bool(signature.states)
         self.statistics = statistics
+        self.first_response = statistics.first_response if signature.decoupled else None
         self.loop = loop
         self.intake = intake
         self.put_back: Callable[[Waiting], None] = _nowhere
@@ -302,6 +305,8 @@ class BatchDelivery:
         if items is not None:
             while items:
                 i, item, final, failure = items.popleft()
+                if self.terms.first_response is not None:
+                    self._count_first(i, item, self.terms.first_response)
                 self._give(i, item, final, failure)
         self._let_go()
 
@@ -352,6 +357,16 @@ class BatchDelivery:
             compute_end - compute_start,
             end - compute_end,
         )
+
+    def _count_first(
+        self, i: int, item: InferenceResponse | CoreError | None, times: Histogram
+    ) -> None:
+        """Count how long a request has waited for its first answer, if this is it."""
+        waiting = self._waiting[i]
+        if waiting.counts and not waiting.begun and isinstance(item, InferenceResponse):
+            waiting.begun = True
+            waited_ns = self.terms.clock.now_ns() - waiting.request.arrival_ns
+            times.observe(waited_ns)
 
     def _trace(
         self, request: InferenceRequest, item: InferenceResponse | CoreError | None, final: bool

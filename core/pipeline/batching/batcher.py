@@ -111,6 +111,10 @@ class Batcher(Scheduler):
         """Requests that wait."""
         return len(self._queue)
 
+    def pending_by_priority(self) -> dict[int, int]:
+        """See Scheduler."""
+        return self._queue.by_level()
+
     def ask(self, request: InferenceRequest) -> Reply:
         """Queue an admitted request. Raises CoreError(UNAVAILABLE) if the queue is full."""
         reply = made_reply(request)

@@ -15,6 +15,7 @@ cdef class Waiting:
     cdef public object ended
     cdef public object keep
     cdef public bint taken
+    cdef public bint begun
 
 
 @cython.locals(waiting=Waiting)

@@ -52,6 +52,7 @@ class Waiting:
         # Takes the states of a sequence out of an answer; None where nothing is kept.
         self.keep: Callable[[list[Tensor]], None] | None = None
         self.taken = False  # has left the queue: for execution, expired or cancelled
+        self.begun = False  # has got its first answer, where that is counted
 
 
 def made_waiting(request: InferenceRequest, reply: Reply, key: object) -> Waiting:
@@ -63,7 +64,7 @@ def made_waiting(request: InferenceRequest, reply: Reply, key: object) -> Waitin
     waiting.level = waiting.expiry_ns = 0
     waiting.counts = True
     waiting.ended = waiting.keep = None
-    waiting.taken = False
+    waiting.taken = waiting.begun = False
     return waiting
 
 
@@ -97,6 +98,10 @@ class RequestQueue:
 
     def __len__(self) -> int:
         return self._count
+
+    def by_level(self) -> dict[int, int]:
+        """How many wait in each level; empty without levels."""
+        return {} if 0 in self._counts else dict(self._counts)
 
     def waits(self) -> bool:
         """Whether there is a request."""

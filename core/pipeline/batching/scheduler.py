@@ -51,6 +51,10 @@ class Scheduler(Stage):
         """Requests that wait."""
         raise NotImplementedError
 
+    def pending_by_priority(self) -> dict[int, int]:
+        """The same by level; empty for a model without priorities."""
+        return {}
+
     def ask(self, request: InferenceRequest) -> Reply:
         """Let an admitted request wait. Raises CoreError for one that may not."""
         raise NotImplementedError

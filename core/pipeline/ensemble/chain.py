@@ -15,6 +15,7 @@ from core.errors import CoreError, Kind
 from core.pipeline.admit import Admission
 from core.pipeline.cache import Cached
 from core.pipeline.ensemble.devices import outputs_asked
+from core.pipeline.ensemble.first_responses import FirstResponses
 from core.pipeline.ensemble.run import Infer, Plan, Run
 from core.pipeline.ensemble.steps import Step, needed_steps
 from core.pipeline.intake import Door, Handler, Intake
@@ -47,10 +48,11 @@ class EnsembleChain:
         cache: Cache | None = None,
         content: Callable[[], str] = str,
         ranks: dict[str, int] | None = None,
+        statistics: Statistics | None = None,
     ):
         self.signature = signature
         self._content = content
-        self.statistics = Statistics()
+        self.statistics = statistics or Statistics()
         self.steps = steps
         self._most_in_flight = config.ensemble_scheduling.max_inflight_requests
         self._infer = infer
@@ -61,6 +63,8 @@ class EnsembleChain:
         self._intake = Intake(loop)
         self._plan = self._planned([RequestedOutput(name) for name in signature.outputs])
         inner: Handler = self._run
+        if signature.decoupled and self.statistics.first_response is not None:
+            inner = FirstResponses(inner, self.statistics.first_response, clock_ns)
         if cache is not None and config.response_cache.enable:
             ended = self._intake.ended
             inner = Cached(inner, cache, signature, self.statistics, ended, clock_ns, content)
@@ -69,6 +73,16 @@ class EnsembleChain:
     @property
     def pending(self) -> int:
         """Always 0: requests wait in the queues of the steps' models."""
+        return 0
+
+    @property
+    def pending_by_priority(self) -> dict[int, int]:
+        """Empty, for the same reason."""
+        return {}
+
+    @property
+    def instances(self) -> int:
+        """None: what runs are instances of the steps' models."""
         return 0
 
     @property

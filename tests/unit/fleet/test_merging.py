@@ -2,11 +2,14 @@
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.fleet import merging
-from core.telemetry.families import Family, Sample
+from core.native.distribution import Spread
+from core.telemetry.families import Family, Sample, Summary
+from core.telemetry.metrics.catalog import family
 from core.telemetry.registry import Registry
 from core.telemetry.statistics import Statistics
 
@@ -72,6 +75,20 @@ class TestStatistics:
         ]
 
 
+def summary(spread):
+    quantiles = (0.1, 0.5, 0.999)
+    parts = Summary(
+        {"model": "m"}, quantiles, spread.count, spread.sum_ns // 1000, *spread.recent()
+    )
+    return family("nv_inference_queue_summary_us", summaries=[parts])
+
+
+def told(family):
+    return {
+        each.suffix.strip("_") or each.labels["quantile"]: each.value for each in family.samples
+    }
+
+
 def values(families):
     return {
         (family.name, sample.suffix, *sorted(sample.labels.items())): sample.value
@@ -97,7 +114,7 @@ class TestMetrics:
         assert values(merged) == values(one.families())
 
     def test_the_machine_is_told_once(self):
-        answers = [[Family("nv_cpu_utilization", "gauge", "", [Sample({}, v)])] for v in (0.4, 0.6)]
+        answers = [[family("nv_cpu_utilization", [Sample({}, value)])] for value in (0.4, 0.6)]
 
         (merged,) = merging.families(answers)
 
@@ -105,7 +122,7 @@ class TestMetrics:
 
     def test_of_the_times_of_loads_the_longest_counts(self):
         name = "nv_model_load_duration_secs"
-        answers = [[Family(name, "gauge", "", [Sample({}, v)])] for v in (1.0, 3.0, 2.0)]
+        answers = [[family(name, [Sample({}, value)])] for value in (1.0, 3.0, 2.0)]
 
         (merged,) = merging.families(answers)
 
@@ -123,6 +140,36 @@ class TestMetrics:
         own = Family("own", "gauge", "help", [Sample({}, 1)])
 
         assert merging.families([[], [own]]) == [own]
+
+    @pytest.mark.parametrize(
+        ("together", "expected"), [("sum", 6), ("first", 2), ("largest", 3), ("smallest", 1)]
+    )
+    def test_samples_are_taken_together_as_their_family_says(self, together, expected):
+        answers = [[Family("x", "gauge", "", [Sample({}, value)], together)] for value in (2, 3, 1)]
+
+        (merged,) = merging.families(answers)
+
+        assert merged.samples == [Sample({}, expected)]
+        assert merged.together == together
+
+    @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 10**9))))
+    def test_a_summary_of_all_workers_is_that_of_all_durations(self, durations):
+        workers, one = [Spread() for _ in range(3)], Spread()
+        for worker, ns in durations:
+            workers[worker].observe(ns)
+            one.observe(ns)
+
+        answers = [
+            merging.families_of_values(merging.families_as_values([summary(each)]))
+            for each in workers
+        ]
+        (merged,) = merging.families(answers)
+
+        expected = {text: number for text, number in told(summary(one)).items() if text != "sum"}
+        found = told(merged)
+        # Of each worker's sum the part of a microsecond is not told.
+        assert abs(found.pop("sum") - one.sum_ns / 1000) <= 3
+        assert found == pytest.approx(expected, nan_ok=True)
 
     def test_families_travel_as_values(self):
         told = [Family("x", "gauge", "help", [Sample({"a": "b"}, math.inf, "_sum")])]

@@ -11,6 +11,7 @@ from core.errors import CoreError, Kind
 from core.fleet.management import Management
 from core.options import Options
 from core.telemetry.families import Family, Sample
+from core.telemetry.metrics.watch import Watch
 from frontends.metrics import MetricsFrontend
 
 
@@ -21,6 +22,7 @@ def server(**options):
         metrics=lambda: [Family("nv_x", "gauge", "Help", [Sample({}, 1)])],
     )
     found.management = Management(found)
+    found.watch = Watch(found.options)
     return found
 
 
@@ -138,3 +140,29 @@ async def test_metrics_can_be_restricted():
     status, _, text = await _answers(options)
     assert (status, text) == (403, '{"error": "This API is restricted, expecting header \'key\'"}')
     assert (await _answers(options, key="s"))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "accept", ["application/openmetrics-text;version=1.0.0", "text/plain", "application/json"]
+)
+async def test_the_text_is_the_same_whatever_a_scraper_would_like(frontend, accept):
+    """OpenMetrics would give every counter another name."""
+    url = f"http://127.0.0.1:{frontend.port}/metrics"
+    async with (
+        aiohttp.ClientSession(headers={"Accept": accept}) as client,
+        client.get(url) as answer,
+    ):
+        assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert (await answer.text()).endswith("nv_x 1\n")
+
+
+async def test_the_loop_is_looked_at_while_it_serves():
+    watched = server()
+    frontend = MetricsFrontend(watched)
+
+    await frontend.start()
+    names = {family.name for family in watched.watch.families()}
+    await frontend.stop(1.0)
+
+    assert "core_event_loop_lag_seconds" in names
+    assert "core_event_loop_lag_seconds" not in {each.name for each in watched.watch.families()}

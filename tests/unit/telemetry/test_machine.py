@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.telemetry.machine import Machine
+from core.telemetry.metrics.machine import Machine
 
 
 class Clock:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from core.telemetry.families import Family, Sample
+from core.telemetry.metrics.catalog import family
 
 
 class Machine:
@@ -29,15 +30,7 @@ class Machine:
         if now - self._looked >= interval_s:
             self._looked = now
             self._look()
-        return [
-            Family(name, "gauge", text, [Sample({}, self._values[name])])
-            for name, text in (
-                ("nv_cpu_utilization", "CPU utilization rate [0.0 - 1.0]"),
-                ("nv_cpu_memory_total_bytes", "CPU total memory (RAM), in bytes"),
-                ("nv_cpu_memory_used_bytes", "CPU used memory (RAM), in bytes"),
-            )
-            if name in self._values
-        ]
+        return [family(name, [Sample({}, value)]) for name, value in self._values.items()]
 
     def _look(self) -> None:
         busy, total = self._ticks()
@@ -68,6 +61,3 @@ class Machine:
             return {}
         rows = (line.replace(":", " ").split() for line in lines)
         return {row[0]: int(row[1]) * 1024 for row in rows if len(row) == 3 and row[2] == "kB"}
-
-
-machine = Machine()

@@ -1,0 +1,355 @@
+"""Every family of metrics that the server has. Those of models and plugins are in core.telemetry.registry.
+
+`python -m core.telemetry.metrics.catalog docs/metrics.md` writes the tables at the end of that page.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.telemetry.families import Family, KindOfMetric, Sample, Summary, Together
+
+VERSION = ("model", "version")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One family.
+
+    labels     beside the tags of a model, and gpu_uuid where `instances`
+    given      when it is told; "" for always
+    together   as Family has it
+    instances  its values come from the instances of a model, which may all be on one GPU
+    """
+
+    name: str
+    kind: KindOfMetric
+    help: str
+    labels: tuple[str, ...] = ()
+    given: str = ""
+    together: Together = "sum"
+    instances: bool = False
+
+
+def _of_instances(
+    kind: KindOfMetric, rows: Iterable[tuple[str, str]], given: str = ""
+) -> list[Entry]:
+    return [Entry(name, kind, text, VERSION, given, instances=True) for name, text in rows]
+
+
+_COUNTERS = "unless `counter_latencies=false`"
+_HISTOGRAMS = "with `histogram_latencies=true`"
+_SUMMARIES = "with `summary_latencies=true`"
+_CACHED = "models with `response_cache`"
+_LOCAL = "with `--cache-config=local,…`"
+_GPU = "with GPUs and nvidia-ml-py"
+_WORKERS = "with `--workers`"
+_PHASES = (
+    ("request", "inference request duration", "includes"),
+    ("queue", "inference queuing duration", "includes"),
+    ("compute_input", "compute input duration", "does not include"),
+    ("compute_infer", "compute inference duration", "does not include"),
+    ("compute_output", "inference compute output duration", "does not include"),
+)
+
+INFERENCE = [
+    *_of_instances(
+        "counter",
+        [
+            (
+                "nv_inference_request_success",
+                "Number of successful inference requests, all batch sizes",
+            )
+        ],
+    ),
+    Entry(
+        "nv_inference_request_failure",
+        "counter",
+        "Number of failed inference requests, all batch sizes",
+        (*VERSION, "reason"),
+        instances=True,
+    ),
+    *_of_instances(
+        "counter",
+        [
+            (
+                "nv_inference_count",
+                "Number of inferences performed (does not include cached requests)",
+            ),
+            (
+                "nv_inference_exec_count",
+                "Number of model executions performed (does not include cached requests)",
+            ),
+        ],
+    ),
+    *_of_instances(
+        "counter",
+        [
+            (
+                f"nv_inference_{name}_duration_us",
+                f"Cumulative {text} in microseconds ({includes} cached requests)",
+            )
+            for name, text, includes in _PHASES
+        ],
+        _COUNTERS,
+    ),
+    Entry(
+        "nv_inference_pending_request_count",
+        "gauge",
+        "Instantaneous number of pending requests awaiting execution per-model.",
+        VERSION,
+    ),
+    Entry(
+        "nv_model_load_duration_secs",
+        "gauge",
+        "Model load time in seconds",
+        VERSION,
+        together="largest",
+    ),
+]
+
+LATENCIES = [
+    *_of_instances(
+        "histogram",
+        [
+            (
+                "nv_inference_first_response_histogram_ms",
+                "Duration from request to first response in milliseconds",
+            ),
+            *(
+                (
+                    f"nv_inference_{name}_duration_histogram_us",
+                    f"Histogram of {text} in microseconds ({includes} cached requests)",
+                )
+                for name, text, includes in _PHASES
+            ),
+        ],
+        _HISTOGRAMS,
+    ),
+    *_of_instances(
+        "summary",
+        [
+            (
+                f"nv_inference_{name}_summary_us",
+                # Triton's own words, which differ.
+                f"{'Summary of' if name in ('request', 'queue') else 'Cumulative'} {text} in "
+                f"microseconds ({includes} cached requests)",
+            )
+            for name, text, includes in _PHASES
+        ],
+        _SUMMARIES,
+    ),
+    *(
+        Entry(
+            f"nv_cache_{name}_summary_per_model",
+            "summary",
+            f"Summary of cache {name} counts/durations per model, in microseconds.",
+            VERSION,
+            f"{_SUMMARIES}, {_CACHED}",
+            instances=True,
+        )
+        for name in ("hit", "miss")
+    ),
+]
+
+CACHE = [
+    Entry(name, "counter", text, VERSION, _CACHED, instances=True)
+    for name, text in (
+        ("nv_cache_num_hits_per_model", "Number of cache hits per model"),
+        (
+            "nv_cache_hit_duration_per_model",
+            "Total cache hit duration per model, in microseconds",
+        ),
+        ("nv_cache_num_misses_per_model", "Number of cache misses per model"),
+        (
+            "nv_cache_miss_duration_per_model",
+            "Total cache miss (insert+lookup) duration per model, in microseconds",
+        ),
+    )
+] + [
+    Entry("nv_cache_util", "gauge", "Cache utilization [0.0 - 1.0]", (), _LOCAL, "largest"),
+    *(
+        Entry(f"nv_cache_{name}", "gauge", text, (), _LOCAL)
+        for name, text in (
+            ("num_entries", "Number of responses stored in response cache"),
+            ("num_hits", "Number of cache hits in response cache"),
+            ("num_misses", "Number of cache misses in response cache"),
+            ("num_lookups", "Number of cache lookups in response cache"),
+            ("num_evictions", "Number of cache evictions in response cache"),
+            (
+                "lookup_duration",
+                "Total cache lookup duration (hit and miss), in microseconds",
+            ),
+            ("insertion_duration", "Total cache insertion duration, in microseconds"),
+        )
+    ),
+    *(
+        Entry(f"core_cache_{name}", "counter", text, (), "with `--cache-config`")
+        for name, text in (
+            ("lookups", "Answers that the cache was asked for"),
+            ("hits", "Answers that were in the cache"),
+            ("insertions", "Answers that the cache has kept"),
+            ("evictions", "Answers that had to leave the cache for others"),
+            ("failures", "Lookups and insertions that the cache could not do"),
+        )
+    ),
+]
+
+MACHINE = [
+    Entry(
+        f"nv_pinned_memory_pool_{name}_bytes",
+        "gauge",
+        f"Pinned memory pool {name} memory size, in bytes",
+    )
+    for name in ("total", "used")
+] + [
+    *(
+        Entry(f"nv_cpu_{name}", "gauge", text, (), "unless `--allow-cpu-metrics=false`", "first")
+        for name, text in (
+            ("utilization", "CPU utilization rate [0.0 - 1.0]"),
+            ("memory_total_bytes", "CPU total memory (RAM), in bytes"),
+            ("memory_used_bytes", "CPU used memory (RAM), in bytes"),
+        )
+    ),
+    *(
+        Entry(f"nv_gpu_{name}", "gauge", text, ("gpu_uuid",), _GPU, "first")
+        for name, text in (
+            ("utilization", "GPU utilization rate [0.0 - 1.0)"),
+            ("memory_total_bytes", "GPU total memory, in bytes"),
+            ("memory_used_bytes", "GPU used memory, in bytes"),
+            ("power_usage", "GPU power usage in watts"),
+            ("power_limit", "GPU power management limit in watts"),
+        )
+    ),
+    Entry(
+        "nv_energy_consumption",
+        "counter",
+        "GPU energy consumption in joules since the Triton Server started",
+        ("gpu_uuid",),
+        _GPU,
+        "largest",
+    ),
+]
+
+OWN = [
+    Entry(
+        "core_inference_in_flight",
+        "gauge",
+        "Accepted requests without their last answer, waiting or running",
+        VERSION,
+    ),
+    Entry(
+        "core_inference_pending_by_priority",
+        "gauge",
+        "Requests that wait for an instance, by priority level",
+        (*VERSION, "priority"),
+        "models with `priority_levels`",
+    ),
+    Entry(
+        "core_inference_wait_estimate_seconds",
+        "gauge",
+        "How long a request that comes now may wait for an instance: the requests that wait, at the mean "
+        "time that one takes of an instance",
+        VERSION,
+        together="largest",
+    ),
+    Entry(
+        "core_inference_batch_size",
+        "histogram",
+        "Rows of executed batches",
+        VERSION,
+        "models with `max_batch_size` over 1",
+        instances=True,
+    ),
+    Entry(
+        "core_model_ready",
+        "gauge",
+        "Whether a version of a model can serve: 1, or 0 while it loads, has failed or has no instance left",
+        VERSION,
+        together="smallest",
+    ),
+    *(
+        Entry(
+            f"core_model_{name}",
+            "counter",
+            f"Versions of a model that were {name[:-1]}ed, by result: success or failure",
+            ("model", "result"),
+            together="largest",
+        )
+        for name in ("loads", "unloads")
+    ),
+    Entry("core_workers", "gauge", "Workers of the server that are up", (), _WORKERS),
+    Entry(
+        "core_worker_restarts",
+        "counter",
+        "How often a worker of the server has been started again",
+        ("worker",),
+        _WORKERS,
+    ),
+    Entry(
+        "core_event_loop_lag_seconds",
+        "histogram",
+        "How late the event loop was for a timer, twice a second",
+    ),
+    *(
+        Entry(f"core_process_{name}", kind, text)  # type: ignore[arg-type]
+        for name, kind, text in (
+            ("cpu_seconds", "counter", "CPU time of the process, user and system"),
+            ("resident_memory_bytes", "gauge", "Memory of the process that is in RAM"),
+            ("threads", "gauge", "Threads of the process"),
+            ("open_descriptors", "gauge", "Descriptors that the process has open"),
+            ("most_descriptors", "gauge", "Descriptors that the process may have open"),
+            ("start_time_seconds", "gauge", "When the process was started, since the epoch"),
+        )
+    ),
+]
+
+PARTS = {
+    "Requests": INFERENCE,
+    "Latencies": LATENCIES,
+    "Response cache": CACHE,
+    "The machine": MACHINE,
+    "What Triton does not have": OWN,
+}
+CATALOG = {entry.name: entry for entries in PARTS.values() for entry in entries}
+
+
+def family(name: str, samples: Iterable[Sample] = (), summaries: Iterable[Summary] = ()) -> Family:
+    """A family of the catalog with its samples; those of a summary are made here."""
+    entry, told, kept = CATALOG[name], list(samples), list(summaries)
+    for each in kept:
+        told += each.samples()
+    return Family(name, entry.kind, entry.help, told, entry.together, kept)
+
+
+def page(text: str) -> str:
+    """A page with the tables of now at its end, in the place of those of before."""
+    above, _, _ = text.partition(f"### {next(iter(PARTS))}\n")
+    return above + tables()
+
+
+def tables() -> str:
+    """The catalog in Markdown."""
+    parts = []
+    for title, entries in PARTS.items():
+        lines = [
+            f"### {title}",
+            "",
+            "| metric | kind | labels | told | help |",
+            "|---|---|---|---|---|",
+        ]
+        for each in entries:
+            labels = ", ".join(f"`{label}`" for label in each.labels)
+            labels += " (`gpu_uuid`)" if each.instances else ""
+            given = each.given or "always"
+            lines.append(f"| `{each.name}` | {each.kind} | {labels} | {given} | {each.help} |")
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    place = Path(sys.argv[1])
+    place.write_text(page(place.read_text()))

@@ -1,0 +1,222 @@
+"""Every metric of the server, collected when somebody asks.
+
+Server.metrics ─► [collect] ─► frontends.metrics.  Nothing here runs for a request: the values are read
+from the statistics of the model versions. Loop thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from core.telemetry.families import Family, Sample
+from core.telemetry.metrics import latencies
+from core.telemetry.metrics.catalog import family
+from core.telemetry.metrics.latencies import Labelled
+from core.telemetry.metrics.settings import MetricSettings
+from core.telemetry.registry import registry
+
+if TYPE_CHECKING:
+    from core.caches import Cache
+    from core.lifecycle import ModelVersion
+    from core.server import Server
+
+_PHASES = ("queue", "compute_input", "compute_infer", "compute_output")
+
+
+def collect(server: Server) -> list[Family]:
+    """Every family with its values of now: those of model versions, the machine, the models' own."""
+    settings = MetricSettings.of(server.options.metrics_config)
+    every = list(server.versions())
+    ready = [version for version in every if version.state == "READY"]
+    plain = [(_labels(version), version) for version in ready]
+    # What instances count is theirs, also by the GPU that they are on.
+    counted = [(_with_gpu(labels, version, server), version) for labels, version in plain]
+    cached = [
+        each
+        for each in counted
+        if server.options.cache_config and each[1].config.response_cache.enable
+    ]
+    return [
+        *_counters(counted, settings),
+        *_cache_counters(cached, settings),
+        *latencies.histograms(counted),
+        *latencies.summaries(counted, cached, settings.quantiles),
+        *_gauges(plain),
+        *_own(plain, counted),
+        *_of_loads(plain, every, server),
+        *_memory_pool(),
+        *server.watch.families(),
+        *_cache_families(server.cache),
+        *registry.families(),
+    ]
+
+
+def _counters(counted: Labelled, settings: MetricSettings) -> list[Family]:
+    found = [
+        family(
+            "nv_inference_request_success",
+            _samples(counted, lambda version: version.statistics.success.count),
+        ),
+        family(
+            "nv_inference_request_failure",
+            [
+                Sample({**labels, "reason": reason}, count)
+                for labels, version in counted
+                for reason, count in version.statistics.failures.items()
+            ],
+        ),
+        family(
+            "nv_inference_count",
+            _samples(counted, lambda version: version.statistics.inference_count),
+        ),
+        family(
+            "nv_inference_exec_count",
+            _samples(counted, lambda version: version.statistics.execution_count),
+        ),
+    ]
+    if settings.counters:
+        found.append(family("nv_inference_request_duration_us", _durations(counted, "success")))
+        for name in _PHASES:
+            found.append(family(f"nv_inference_{name}_duration_us", _durations(counted, name)))
+    return found
+
+
+def _cache_counters(cached: Labelled, settings: MetricSettings) -> list[Family]:
+    found = []
+    for name, plural in (("hit", "hits"), ("miss", "misses")):
+        found.append(
+            family(
+                f"nv_cache_num_{plural}_per_model",
+                [
+                    Sample(labels, getattr(version.statistics, f"cache_{name}").count)
+                    for labels, version in cached
+                ],
+            )
+        )
+        if settings.counters:
+            samples = _durations(cached, f"cache_{name}")
+            found.append(family(f"nv_cache_{name}_duration_per_model", samples))
+    return found
+
+
+def _gauges(plain: Labelled) -> list[Family]:
+    return [
+        family(
+            "nv_inference_pending_request_count",
+            _samples(plain, lambda version: version.chain.pending),
+        ),
+        family(
+            "nv_model_load_duration_secs", _samples(plain, lambda version: version.load_seconds)
+        ),
+    ]
+
+
+def _own(plain: Labelled, counted: Labelled) -> list[Family]:
+    """What Triton does not tell of requests."""
+    return [
+        family(
+            "core_inference_in_flight", _samples(plain, lambda version: version.chain.in_flight)
+        ),
+        family(
+            "core_inference_pending_by_priority",
+            [
+                Sample({**labels, "priority": str(level)}, count)
+                for labels, version in plain
+                for level, count in version.chain.pending_by_priority.items()
+            ],
+        ),
+        family("core_inference_wait_estimate_seconds", _samples(plain, latencies.wait_estimate_s)),
+        latencies.batch_sizes(counted),
+    ]
+
+
+def _of_loads(plain: Labelled, every: Iterable[ModelVersion], server: Server) -> list[Family]:
+    """What Triton does not tell of models: whether they serve, and how their loads ended."""
+    serving = [Sample(labels, int(version.chain.ready)) for labels, version in plain]
+    missing = [
+        Sample(_labels(version), 0)
+        for version in every
+        if version.wanted and version.state != "READY"
+    ]
+    found = [family("core_model_ready", serving + missing)]
+    results = server.results()
+    for name in ("loads", "unloads"):
+        samples = [
+            Sample({**_named(namespace, model), "result": result}, count)
+            for namespace, model, counts in results
+            for (what, result), count in counts.items()
+            if what == name
+        ]
+        found.append(family(f"core_model_{name}", samples))
+    return found
+
+
+def _samples(labelled: Labelled, read: Callable[[ModelVersion], float]) -> list[Sample]:
+    return [Sample(labels, read(version)) for labels, version in labelled]
+
+
+def _durations(labelled: Labelled, name: str) -> list[Sample]:
+    """In whole microseconds."""
+    return [
+        Sample(labels, getattr(version.statistics, name).ns // 1000) for labels, version in labelled
+    ]
+
+
+def _labels(version: ModelVersion) -> dict[str, str]:
+    """Labels of a version's samples; tags of its configuration start with an underscore."""
+    tags: Mapping[str, str] = {}
+    if version.state == "READY":
+        tags = {f"_{key}": value for key, value in version.config.metric_tags.items()}
+    return {**tags, **_named(version.namespace, version.name), "version": str(version.version)}
+
+
+def _named(namespace: str | None, model: str) -> dict[str, str]:
+    return {"model": model} if namespace is None else {"namespace": namespace, "model": model}
+
+
+def _with_gpu(
+    labels: Mapping[str, str], version: ModelVersion, server: Server
+) -> Mapping[str, str]:
+    """The labels, with gpu_uuid if all instances are on one GPU: counters are of all of them.
+
+    Otherwise the same object: who writes them looks at each once.
+    """
+    numbers: set[int] = set()
+    for group in version.config.instance_group:
+        if group.kind != group.KIND_GPU:
+            return labels
+        numbers.update(group.gpus)
+    uuid = server.watch.gpus.uuid(*numbers) if len(numbers) == 1 else None
+    return labels if uuid is None else {**labels, "gpu_uuid": uuid}
+
+
+def _cache_families(cache: Cache | None) -> list[Family]:
+    """Of the cache itself. Triton tells this of its local cache only."""
+    if cache is None:
+        return []
+    counters = cache.counters
+    values: dict[str, float] = {}
+    fill = cache.fill()
+    if fill is not None:
+        entries, share = fill
+        values = {
+            "nv_cache_util": share,
+            "nv_cache_num_entries": entries,
+            "nv_cache_num_hits": counters.hits,
+            "nv_cache_num_misses": counters.lookups - counters.hits,
+            "nv_cache_num_lookups": counters.lookups,
+            "nv_cache_num_evictions": counters.evictions,
+            "nv_cache_lookup_duration": counters.lookup_ns // 1000,
+            "nv_cache_insertion_duration": counters.insertion_ns // 1000,
+        }
+    for name in ("lookups", "hits", "insertions", "evictions", "failures"):
+        values[f"core_cache_{name}"] = getattr(counters, name)
+    return [family(name, [Sample({}, value)]) for name, value in values.items()]
+
+
+def _memory_pool() -> list[Family]:
+    """There is no pool of pinned memory: nothing is set aside, and nothing of it is used."""
+    return [
+        family(f"nv_pinned_memory_pool_{name}_bytes", [Sample({}, 0)]) for name in ("total", "used")
+    ]

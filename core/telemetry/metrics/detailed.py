@@ -1,0 +1,200 @@
+"""Statistics that also know how latencies are spread: for --metrics-config with histograms or summaries.
+
+A model version gets them, or the plain ones, when it loads, so what is not asked for costs no request
+anything. Loop thread only.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+
+from core.config.messages import ModelConfig
+from core.native.clock import Clock
+from core.native.distribution import Histogram, Spread
+from core.telemetry.metrics.settings import MetricSettings
+from core.telemetry.statistics import Statistics
+
+logger = logging.getLogger("core")
+
+AGE_NS = 12_000_000_000  # a spread is of five ages: the last minute, as Triton's summaries
+
+FIRST_RESPONSE = "nv_inference_first_response_histogram_ms"
+
+# family of a histogram → the latency that it tells
+HISTOGRAMS = {
+    f"nv_inference_{name}_duration_histogram_us": name
+    for name in ("request", "queue", "compute_input", "compute_infer", "compute_output")
+}
+BATCH_SIZE = "core_inference_batch_size"
+
+# Triton's where it has them. Upper bounds, in the unit that the family's name ends with.
+_OF_A_REQUEST = (1000.0, 5000.0, 25000.0, 50000.0, 100000.0)
+_AROUND_IT = (100.0, 500.0, 1000.0, 5000.0, 10000.0)
+BUCKETS: dict[str, tuple[float, ...]] = {
+    FIRST_RESPONSE: (100.0, 500.0, 2000.0, 5000.0),
+    "nv_inference_request_duration_histogram_us": _OF_A_REQUEST,
+    "nv_inference_queue_duration_histogram_us": (100.0, 1000.0, 5000.0, 10000.0, 50000.0),
+    "nv_inference_compute_input_duration_histogram_us": _AROUND_IT,
+    "nv_inference_compute_infer_duration_histogram_us": _OF_A_REQUEST,
+    "nv_inference_compute_output_duration_histogram_us": _AROUND_IT,
+}
+
+
+class Phase:
+    """One latency of a model version: its histogram, its spread, both or neither."""
+
+    def __init__(self, histogram: Histogram | None, spread: Spread | None):
+        self.histogram = histogram
+        self.spread = spread
+
+    def observe(self, ns: int) -> None:
+        if self.histogram is not None:
+            self.histogram.observe(ns)
+        if self.spread is not None:
+            self.spread.observe(ns)
+
+
+class DetailedStatistics(Statistics):
+    """Statistics whose latencies are counted one by one, too.
+
+    spread     whether there are spreads: they have to grow old
+    histogram  name of a latency → its bounds in microseconds, None for no histograms
+    first      bounds of the time to the first answer in milliseconds, None for no histogram
+    streams    first answers are told to `first_response` as they come, not here with the last ones
+    clock_ns   time.monotonic_ns, or a test's clock
+    """
+
+    def __init__(
+        self,
+        spread: bool,
+        histogram: dict[str, tuple[float, ...]] | None,
+        first: tuple[float, ...] | None,
+        streams: bool,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ):
+        super().__init__()
+
+        self.request_phase = _phase("request", spread, histogram)
+        self.queue_phase = _phase("queue", spread, histogram)
+        self.input_phase = _phase("compute_input", spread, histogram)
+        self.infer_phase = _phase("compute_infer", spread, histogram)
+        self.output_phase = _phase("compute_output", spread, histogram)
+        self.hit_phase = _phase("cache_hit", spread, None)
+        self.miss_phase = _phase("cache_miss", spread, None)
+        self.first_response = Histogram(first, 1_000_000) if first is not None else None
+        self._streams = streams
+        self._clock = Clock(clock_ns)
+        self._spreads = spread
+        self._turn_ns = self._clock.now_ns() + AGE_NS
+
+    def phases(self) -> Iterator[tuple[str, Phase]]:
+        """Every latency by its name, as of now."""
+        self.grow_old()
+        yield "request", self.request_phase
+        yield "queue", self.queue_phase
+        yield "compute_input", self.input_phase
+        yield "compute_infer", self.infer_phase
+        yield "compute_output", self.output_phase
+        yield "cache_hit", self.hit_phase
+        yield "cache_miss", self.miss_phase
+
+    def succeeded(
+        self, rows: int, total_ns: int, queue_ns: int, input_ns: int, infer_ns: int, output_ns: int
+    ) -> None:
+        """See Statistics."""
+        Statistics.succeeded(self, rows, total_ns, queue_ns, input_ns, infer_ns, output_ns)
+        if self._spreads:
+            self.grow_old()
+        self.request_phase.observe(total_ns)
+        self.queue_phase.observe(queue_ns)
+        self.input_phase.observe(input_ns)
+        self.infer_phase.observe(infer_ns)
+        self.output_phase.observe(output_ns)
+        if self.first_response is not None and not self._streams:
+            self.first_response.observe(total_ns)
+
+    def hit(self, lookup_ns: int, queue_ns: int, total_ns: int) -> None:
+        """See Statistics."""
+        Statistics.hit(self, lookup_ns, queue_ns, total_ns)
+        if self._spreads:
+            self.grow_old()
+        self.request_phase.observe(total_ns)
+        self.queue_phase.observe(queue_ns)
+        self.hit_phase.observe(lookup_ns)
+        if self.first_response is not None:
+            self.first_response.observe(total_ns)
+
+    def missed(self, cache_ns: int) -> None:
+        """See Statistics."""
+        Statistics.missed(self, cache_ns)
+        if self._spreads:
+            self.grow_old()
+        self.miss_phase.observe(cache_ns)
+
+    def grow_old(self) -> None:
+        """Begin as many new ages as have passed."""
+        now_ns = self._clock.now_ns()
+        while now_ns >= self._turn_ns:
+            # After a long rest a few turns have forgotten everything.
+            if now_ns - self._turn_ns > 10 * AGE_NS:
+                self._turn_ns = now_ns - 10 * AGE_NS
+            self._turn_ns += AGE_NS
+            for phase in (
+                self.request_phase,
+                self.queue_phase,
+                self.input_phase,
+                self.infer_phase,
+                self.output_phase,
+                self.hit_phase,
+                self.miss_phase,
+            ):
+                if phase.spread is not None:
+                    phase.spread.turn()
+
+
+def _phase(name: str, spread: bool, histogram: dict[str, tuple[float, ...]] | None) -> Phase:
+    bounds = histogram.get(name) if histogram is not None else None
+    return Phase(
+        Histogram(bounds, 1000) if bounds is not None else None, Spread() if spread else None
+    )
+
+
+def statistics_of(
+    settings: MetricSettings,
+    config: ModelConfig,
+    clock_ns: Callable[[], int] = time.monotonic_ns,
+) -> Statistics:
+    """The statistics that a model version needs for what is told of it."""
+    if not settings.histograms and not settings.summaries:
+        return Statistics()
+    own = buckets_of(config)
+    return DetailedStatistics(
+        settings.summaries,
+        {name: own.get(family, BUCKETS[family]) for family, name in HISTOGRAMS.items()}
+        if settings.histograms
+        else None,
+        own.get(FIRST_RESPONSE, BUCKETS[FIRST_RESPONSE]) if settings.histograms else None,
+        config.model_transaction_policy.decoupled,
+        clock_ns,
+    )
+
+
+def buckets_of(config: ModelConfig) -> dict[str, tuple[float, ...]]:
+    """Family → the buckets that model_metrics of a configuration gives it."""
+    return {
+        control.metric_identifier.family: tuple(control.histogram_options.buckets)
+        for control in config.model_metrics.metric_control
+    }
+
+
+def warn_of_unknown_families(config: ModelConfig) -> None:
+    """Say which of the families that model_metrics names have no buckets to choose."""
+    for family in sorted(set(buckets_of(config)) - {*BUCKETS, BATCH_SIZE}):
+        logger.warning(
+            "model '%s': model_metrics has no effect on '%s', expected one of %s",
+            config.name,
+            family,
+            ", ".join(sorted({*BUCKETS, BATCH_SIZE})),
+        )

@@ -1,0 +1,52 @@
+"""How late the event loop is for a timer: what every request waits for when something blocks the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from core.native.distribution import Histogram
+from core.telemetry.families import Family, histogram_samples
+from core.telemetry.metrics.catalog import family
+
+EVERY_S = 0.5
+BUCKETS_S = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5)
+
+
+class LoopLag:
+    """A timer that looks at its own lateness. Loop thread only."""
+
+    def __init__(self) -> None:
+        self._histogram = Histogram(BUCKETS_S, 1_000_000_000)
+        self._timer: asyncio.TimerHandle | None = None
+        self._running = False
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Look from now on."""
+        if not self._running:
+            self._running = True
+            self._wait(loop)
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._running = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def families(self, labels: Mapping[str, str]) -> list[Family]:
+        """What was seen so far; nothing before the start."""
+        if not self._running:
+            return []
+        seen = self._histogram
+        total_s = seen.sum_ns / 1e9
+        samples = histogram_samples(labels, seen.bounds, seen.counts(), total_s)
+        return [family("core_event_loop_lag_seconds", samples)]
+
+    def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
+        due_s = loop.time() + EVERY_S
+        self._timer = loop.call_at(due_s, self._look, loop, due_s)
+
+    def _look(self, loop: asyncio.AbstractEventLoop, due_s: float) -> None:
+        self._histogram.observe(max(0, int((loop.time() - due_s) * 1e9)))
+        self._wait(loop)

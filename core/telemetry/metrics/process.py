@@ -1,0 +1,62 @@
+"""What this process takes of the machine. Where there is no /proc, less is told."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from core.telemetry.families import Family, Sample
+from core.telemetry.metrics.catalog import family
+
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
+
+_START_S = time.time()  # of the process, where the kernel does not tell
+
+
+class Process:
+    """The gauges of this process. Loop thread only.
+
+    proc    where the kernel tells
+    clock   seconds that only grow
+    """
+
+    def __init__(
+        self, proc: Path = Path("/proc/self"), clock: Callable[[], float] = time.monotonic
+    ):
+        self._proc = proc
+        self._clock = clock
+        self._looked = float("-inf")
+        self._values: dict[str, float] = {}
+
+    def families(self, interval_s: float, labels: Mapping[str, str]) -> list[Family]:
+        """What is known, looked at again if the last look is `interval_s` ago."""
+        now = self._clock()
+        if now - self._looked >= interval_s:
+            self._looked = now
+            self._values = self._look()
+        return [
+            family(f"core_process_{name}", [Sample(labels, value)])
+            for name, value in self._values.items()
+        ]
+
+    def _look(self) -> dict[str, float]:
+        found: dict[str, float] = {"cpu_seconds": sum(os.times()[:2])}
+        try:
+            pages = int((self._proc / "statm").read_text().split()[1])
+            found["resident_memory_bytes"] = pages * os.sysconf("SC_PAGE_SIZE")
+            # The name of the program, in parentheses, may hold anything; what follows it may not.
+            stat = (self._proc / "stat").read_text().rpartition(")")[2].split()
+            found["threads"] = int(stat[17])
+            found["open_descriptors"] = len(os.listdir(self._proc / "fd"))
+        except (OSError, IndexError, ValueError):  # no such kernel
+            pass
+        if resource is not None:
+            soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            found["most_descriptors"] = soft if soft != resource.RLIM_INFINITY else float("inf")
+        found["start_time_seconds"] = _START_S
+        return found

@@ -1,0 +1,75 @@
+"""What --metrics-config says: which latencies are told, and how.
+
+As Triton does, what cannot be meant is passed over; here the log says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
+
+_SWITCHES = ("counter_latencies", "histogram_latencies", "summary_latencies")
+_KEYS = (*_SWITCHES, "summary_quantiles")
+
+
+@dataclass(frozen=True)
+class MetricSettings:
+    """The settings as they are meant.
+
+    counters, histograms, summaries   whether latencies are told so
+    quantiles                         of summaries, in the order in which they were given
+    complaints                        a line for each setting that has no effect
+    """
+
+    counters: bool = True
+    histograms: bool = False
+    summaries: bool = False
+    quantiles: tuple[float, ...] = QUANTILES
+    complaints: tuple[str, ...] = field(default=(), compare=False)
+
+    @classmethod
+    def of(cls, config: Mapping[str, str]) -> MetricSettings:
+        """Read the settings of --metrics-config, by their names."""
+        complaints = [
+            f"--metrics-config={key} has no effect: there is no such setting"
+            for key in sorted(set(config) - set(_KEYS))
+        ]
+        switches: dict[str, bool] = {}
+        for key in _SWITCHES:
+            text = config.get(key, "").strip().lower()
+            if text in ("true", "false"):
+                switches[key] = text == "true"
+            elif key in config:
+                complaints.append(
+                    f"--metrics-config={key}={config[key]} has no effect: expected true or false"
+                )
+        quantiles = _quantiles(config.get("summary_quantiles", ""), complaints)
+        return cls(
+            switches.get("counter_latencies", True),
+            switches.get("histogram_latencies", False),
+            switches.get("summary_latencies", False),
+            quantiles or QUANTILES,
+            tuple(complaints),
+        )
+
+
+def _quantiles(text: str, complaints: list[str]) -> tuple[float, ...]:
+    """The quantiles of `0.5:0.05,0.9:0.01`. What is no pair is left out and complained about."""
+    found: list[float] = []
+    for pair in filter(None, text.split(",")):
+        quantile, colon, error = pair.partition(":")
+        try:
+            number, tolerance = float(quantile), float(error)
+        except ValueError:
+            number = tolerance = math.nan
+        if not colon or not 0 <= number <= 1 or not 0 <= tolerance <= 1:
+            complaints.append(
+                f"'{pair}' of --metrics-config=summary_quantiles has no effect: "
+                "expected <quantile>:<error>, both between 0 and 1"
+            )
+        elif number not in found:
+            found.append(number)
+    return tuple(found)

@@ -1,0 +1,55 @@
+"""The exposition of a server that has everything there is to tell."""
+
+import numpy as np
+import pytest
+
+import core
+from core.fleet import merging
+from core.fleet.everywhere import _of_workers
+from core.fleet.member import Answers
+from core.telemetry.families import Sample, histogram_samples
+from core.telemetry.metrics.catalog import CATALOG, family
+from core.telemetry.metrics.lag import BUCKETS_S
+from frontends.metrics.text import render
+
+X = np.ones((1, 4), np.float32)
+
+
+@pytest.fixture(scope="session")
+def told():
+    """Families of a server with models that batch, stream, have priorities, use the cache and fail."""
+    config = {
+        "dynamic_batching": {"priority_levels": 2, "default_priority_level": 1},
+        "response_cache": {"enable": True},
+        "metric_tags": {"team": "a b"},
+    }
+    settings = {"histogram_latencies": "true", "summary_latencies": "true"}
+    with core.Server(metrics_config=settings, cache_config={"local": {"size": "65536"}}) as server:
+        shape = {"inputs": {"x": ("FP32", [4])}, "outputs": {"y": ("FP32", [4])}}
+        server.bind("double", lambda x: 2 * x, batching=True, config=config, **shape)
+        server.bind("stream", lambda x: iter([{"y": x}, {"y": x}]), **shape)
+        for _ in range(2):
+            server.infer("double", {"x": X})
+        return server.metrics()
+
+
+@pytest.fixture(scope="session")
+def families(told):
+    """The same of two workers, with GPUs and a loop that is looked at."""
+    lag = histogram_samples({"worker": "1"}, BUCKETS_S, [3, 0, 1, 0, 0, 0, 0], 0.02)
+    told = [*told, family("core_event_loop_lag_seconds", lag)]
+    seen = {each.name for each in told}
+    absent = [
+        family(name, [Sample({label: "GPU-1" for label in entry.labels}, 1)])
+        for name, entry in CATALOG.items()
+        if name not in seen and name.startswith(("nv_gpu", "nv_energy"))
+    ]
+    values = merging.families_as_values([*told, *absent])
+    merged = merging.families([merging.families_of_values(values) for _ in range(2)])
+    return [*merged, *_of_workers(Answers({1: [], 2: []}, {}, restarts={1: 0, 2: 1}))]
+
+
+@pytest.fixture(scope="session")
+def exposition(families):
+    """As a scraper gets it."""
+    return render(families)
