@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from core import plugins, unix_sockets
+from core import plugins, service_manager, unix_sockets
 from core.backend import Backend
 from core.errors import CoreError
 from core.fleet.member import Member
@@ -98,9 +98,13 @@ async def serve(
             if not end.is_set():
                 await _open(frontends)
                 member.opened()
+        if member is None and not end.is_set():
+            service_manager.ready()
         await end.wait()
     except CoreError as error:
         failure = error
+    if member is None:
+        service_manager.stopping()
     if not await _stop(server, frontends, options.exit_timeout_secs):
         _leave_at_once(
             "failed to stop server: Internal - Exit timeout expired. Exiting immediately."

@@ -17,6 +17,7 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
+from core import service_manager
 from core.devices import gpus
 from core.errors import CoreError, Kind
 from core.fleet.delays import Delays
@@ -104,6 +105,7 @@ class Supervisor:
             for number in numbers:
                 self._delays.up(number)
             logger.info("all %d workers are up", len(numbers))
+            service_manager.ready()
             self._do(self._poll())
         return ""
 
@@ -138,6 +140,7 @@ class Supervisor:
     async def _stop(self) -> bool:
         """End all workers, within the time for the end; whether all of them drained."""
         self._end.set()
+        service_manager.stopping()
         deadline = time.monotonic() + self._options.exit_timeout_secs + _LAST_SECONDS_S
         async with self._launching:
             pass
