@@ -16,14 +16,24 @@ CONTENT_TYPE = "text/plain; charset=utf-8"
 
 def render(families: Iterable[Family]) -> str:
     """The text of families; those without samples are left out. Ends with a newline."""
+    families = list(families)  # which keeps their labels alive, and so apart by identity
+    written: dict[int, str] = {}
     lines = []
+
+    def labels_of(labels: Mapping[str, str]) -> str:
+        """Those of a model are in every family: with a thousand models, writing them is what a scrape costs."""
+        found = written.get(id(labels))
+        if found is None:
+            found = written[id(labels)] = _labels(labels)
+        return found
+
     for family in families:
         if not family.samples:
             continue
         lines.append(f"# HELP {family.name} {_escaped(family.help)}")
         lines.append(f"# TYPE {family.name} {family.kind}")
         lines += [
-            f"{family.name}{sample.suffix}{_labels(sample.labels)} {_number(sample.value)}"
+            f"{family.name}{sample.suffix}{labels_of(sample.labels)} {_number(sample.value)}"
             for sample in family.samples
         ]
     return "".join(line + "\n" for line in lines)
@@ -43,6 +53,8 @@ def _escaped(text: str, *, quote: bool = False) -> str:
 
 def _number(value: float) -> str:
     """Integers without a point, as long as a float tells them apart."""
+    if type(value) is int:
+        return str(value)
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
