@@ -37,4 +37,6 @@ def tell(*assignments: str) -> None:
             end.connect(where)
             end.sendall("\n".join(assignments).encode())
     except OSError as error:
-        logger.warning("cannot tell the service manager at '%s' %s: %s", address, assignments[0], error)
+        logger.warning(
+            "cannot tell the service manager at '%s' %s: %s", address, assignments[0], error
+        )

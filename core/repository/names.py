@@ -60,12 +60,7 @@ def is_folder_name(name: str) -> bool:
 
     False too for a name that is no text (a file system may hold such), since no client could say it.
     """
-    return (
-        name not in ("", ".", "..")
-        and "/" not in name
-        and "\0" not in name
-        and _is_text(name)
-    )
+    return name not in ("", ".", "..") and "/" not in name and "\0" not in name and _is_text(name)
 
 
 def _is_text(name: str) -> bool:

@@ -21,7 +21,7 @@ def render(families: Iterable[Family]) -> str:
     lines = []
 
     def labels_of(labels: Mapping[str, str]) -> str:
-        """Those of a model are in every family: with a thousand models, writing them is what a scrape costs."""
+        """A model has the same in every family; with a thousand, writing them is what a scrape costs."""
         found = written.get(id(labels))
         if found is None:
             found = written[id(labels)] = _labels(labels)

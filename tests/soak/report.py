@@ -33,11 +33,13 @@ def lines(found: Found) -> Iterator[str]:
     yield "|---|---:|---:|"
     samples = found.upkeep.settled()
     first, last = samples[0], samples[-1]
-    yield f"| resident, MiB | {first.resident_mib:.1f} | {last.resident_mib:.1f} |"
+    yield f"| resident under load, MiB | {first.resident_mib:.1f} | {last.resident_mib:.1f} |"
     yield f"| PSS of all processes, MiB | {first.pss_mib:.1f} | {last.pss_mib:.1f} |"
-    yield f"| threads, at rest | {found.threads[0]} | {found.threads[1]} |"
-    before, after = (sum(each.values()) for each in found.descriptors)
-    yield f"| descriptors, at rest | {before} | {after} |"
+    before, after = found.rest
+    yield f"| resident at rest, MiB | {before.resident_mib:.1f} | {after.resident_mib:.1f} |"
+    yield f"| threads at rest | {before.threads} | {after.threads} |"
+    counts = [sum(each.descriptors.values()) for each in found.rest]
+    yield f"| descriptors at rest | {counts[0]} | {counts[1]} |"
     yield ""
     yield (
         f"{offered / found.seconds:.0f} requests a second for {found.seconds:.0f} s; answers after "
