@@ -1,6 +1,6 @@
 """The soak of `make soak`, shorter: every kind of request, and everything that its plan lets happen.
 
-Its table is printed (`-s`). SOAK_SECONDS and SOAK_RATE make it longer or harder; who has the machine for himself
+Its table is printed (`-s`). SOAK_SECONDS and SOAK_RATE make it longer or harder; who has the machine alone
 may ask for 500 a second.
 """
 
