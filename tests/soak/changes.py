@@ -15,10 +15,12 @@ import shutil
 import signal
 import ssl
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from core.options import FLAGS
 from soak import models
 from soak.certificates import Certificates
 from soak.http_client import Pool
@@ -26,7 +28,10 @@ from soak.ledger import Windows
 from soak.server import Server
 from soak.traffic import Facts
 
-SEEN_S = 15.0  # until new connections get a new certificate
+SEEN_S = 30.0  # until new connections get a new certificate
+RENEWS = any(
+    flag.name == "reload-secs" for flag in FLAGS
+)  # whether the server looks at the files again
 
 
 class Changes:
@@ -137,9 +142,18 @@ class Changes:
         return sorted(found)
 
     async def renew_certificate(self) -> None:
-        """Another certificate in the file."""
+        """Another certificate in the file: new connections get it, those that are there live on."""
         async with self._turn("certificate"):
             await asyncio.to_thread(self._certificates.renew)
+            if RENEWS:
+                if self._chosen.random() < 0.5:
+                    self._server.process.send_signal(signal.SIGHUP)
+                deadline = time.monotonic() + SEEN_S
+                while await self.served_serial() != self._certificates.serial:
+                    if time.monotonic() > deadline:
+                        self.failed.append(f"certificate {self._certificates.serial} is not served")
+                        return
+                    await asyncio.sleep(0.2)
             self.done["renew_certificate"] += 1
 
     async def as_at_first(self) -> None:
