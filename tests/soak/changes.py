@@ -85,7 +85,6 @@ class Changes:
             with self._windows.open("sequences"):
                 self._touch("sums")
                 await self._load("sums")
-                await asyncio.sleep(1)  # for the sequences that had begun
 
     async def switch_versions(self) -> None:
         async with self._turn("scaled"):

@@ -129,14 +129,21 @@ class Ledger:
             self.wrong.append(f"{found[0]} {number}: {why[:300]}")
 
     def refuse(
-        self, number: int, message: str, allowed: Sequence[Refusal], ending: bool = True
+        self,
+        number: int,
+        message: str,
+        allowed: Sequence[Refusal],
+        ending: bool = True,
+        since: float | None = None,
     ) -> None:
         """The request got an error.
 
         ending   whether the end of the server is an excuse
+        since    when what it belongs to began, of which anything may be its excuse
         """
         if found := self._close(number, message):
             traffic, begin = found
+            begin = begin if since is None else since
             for refusal in (*allowed, *(EXITING if ending else ())):
                 excused = not refusal.window or self.windows.overlaps(
                     refusal.window, begin, time.monotonic()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import grpc.aio
@@ -37,6 +38,7 @@ async def sequence(clients: Clients) -> None:
 
 async def _sequence(clients: Clients, way: str, stream: Stream | None) -> None:
     ledger = clients.ledger
+    begin = time.monotonic()
     sums = np.zeros(4, np.int32)
     key = 0
     for index in range(LENGTH):
@@ -49,7 +51,7 @@ async def _sequence(clients: Clients, way: str, stream: Stream | None) -> None:
                 _ask(clients, way, stream, number, key, index, array), LONGEST_S
             )
         except (Refused, Closed) as error:
-            ledger.refuse(number, str(error), (BEGIN_AGAIN,))
+            ledger.refuse(number, str(error), (BEGIN_AGAIN,), since=begin)
             return
         except asyncio.TimeoutError:
             ledger.bad(number, f"no answer in {LONGEST_S} s")
