@@ -105,6 +105,13 @@ class Stream:
         finally:
             del self._waiting[request.id]
 
+    def describe(self) -> str:
+        """What may tell why no answer comes."""
+        return (
+            f"{len(self._waiting)} wait, one is being sent: {self._writing.locked()}, "
+            f"the reader has ended: {self._reader.done()}, the call: {self._call.done()}"
+        )
+
     async def _read(self) -> None:
         try:
             async for answer in self._call:

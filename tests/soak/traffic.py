@@ -182,7 +182,11 @@ async def grpc_unary(clients: Clients, model: str, number: int, values: list[int
 async def grpc_stream(clients: Clients, model: str, number: int, values: list[int]) -> Answer:
     """A request of a stream that many share; of decoupled models all answers together."""
     request = grpc_client.message(model, number, _inputs(model, values), **_EMPTY_FINAL)
-    answers = await asyncio.wait_for(clients.stream().ask(request), LONGEST_S)
+    stream = clients.stream()
+    try:
+        answers = await asyncio.wait_for(stream.ask(request), LONGEST_S)
+    except asyncio.TimeoutError:
+        raise AssertionError(f"no answer in {LONGEST_S} s; {stream.describe()}") from None
     return Answer(
         [each for answer in answers for each in grpc_client.numbers(answer)],
         answers[0].model_version if answers else "",
