@@ -184,7 +184,7 @@ async def grpc_stream(clients: Clients, model: str, number: int, values: list[in
     request = grpc_client.message(model, number, _inputs(model, values), **_EMPTY_FINAL)
     stream = clients.stream()
     try:
-        answers = await asyncio.wait_for(stream.ask(request), LONGEST_S)
+        answers = await asyncio.wait_for(stream.ask(request), LONGEST_S - 5)
     except asyncio.TimeoutError:
         raise AssertionError(f"no answer in {LONGEST_S} s; {stream.describe()}") from None
     return Answer(
