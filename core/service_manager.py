@@ -9,6 +9,9 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 logger = logging.getLogger("core")
 
@@ -18,6 +21,21 @@ _WAIT_S = 1.0  # for a manager whose queue is full; who does not read must not h
 def ready() -> None:
     """All that shall be served is."""
     tell("READY=1", "STATUS=Serving")
+
+
+@contextmanager
+def reloading() -> Iterator[None]:
+    """What is read again at run time is read inside."""
+    tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+    try:
+        yield
+    finally:
+        ready()
+
+
+def listens() -> bool:
+    """Whether somebody wants to be told."""
+    return bool(os.environ.get("NOTIFY_SOCKET"))
 
 
 def stopping() -> None:

@@ -179,12 +179,13 @@ class Supervisor:
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(each, received, int(each))
         loop.add_signal_handler(signal.SIGCHLD, self._look)
-        if reads_again(self._options):
+        if reads_again(self._options) or service_manager.listens():
             loop.add_signal_handler(signal.SIGHUP, self._read_again)
 
     def _read_again(self) -> None:
-        for worker in self._workers.values():
-            worker.read_again()
+        with service_manager.reloading():
+            for worker in self._workers.values():
+                worker.read_again()
 
     # workers that end --------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """A server that systemd starts, or somebody who listens in its place at $NOTIFY_SOCKET."""
 
+import signal
 import socket
 
 import pytest
@@ -14,7 +15,9 @@ def manager(tmp_path):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_it_is_told_once_that_models_serve_and_once_that_the_end_has_come(launch, manager, workers):
+def test_it_is_told_when_models_serve_when_files_are_read_again_and_when_the_end_has_come(
+    launch, manager, workers
+):
     server = launch(
         ["identity"],
         f"--workers={workers}",
@@ -24,6 +27,10 @@ def test_it_is_told_once_that_models_serve_and_once_that_the_end_has_come(launch
 
     assert manager.recv(1000).startswith(b"READY=1\n")
     assert server.get("/v2/health/ready").status == 200
+
+    server.process.send_signal(signal.SIGHUP)
+    assert manager.recv(1000).startswith(b"RELOADING=1\n")
+    assert manager.recv(1000).startswith(b"READY=1\n")
 
     server.process.terminate()
     assert manager.recv(1000).startswith(b"STOPPING=1\n")

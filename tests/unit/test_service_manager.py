@@ -27,6 +27,15 @@ def test_ready_and_stopping_are_said_in_the_words_of_sd_notify(manager):
     assert manager.recv(1000).splitlines()[0] == b"STOPPING=1"
 
 
+def test_a_reload_begins_and_ends(manager):
+    with service_manager.reloading():
+        first, when = manager.recv(1000).split(b"\n")
+
+    assert first == b"RELOADING=1"
+    assert when.startswith(b"MONOTONIC_USEC=") and int(when.partition(b"=")[2]) > 0
+    assert manager.recv(1000).startswith(b"READY=1\n")
+
+
 def test_several_assignments_are_one_datagram(manager):
     service_manager.tell("A=1", "B=2")
 

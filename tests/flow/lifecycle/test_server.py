@@ -11,7 +11,6 @@ from core.request import SEQUENCE_START, InferenceRequest
 from core.server import Server
 from core.tensor import Tensor
 
-
 CONFIG = """
 backend: "scaler"
 input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
