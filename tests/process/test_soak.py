@@ -12,7 +12,6 @@ from soak.run import soak
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "20"))
 RATE = float(os.environ.get("SOAK_RATE", "300"))
-MOST_GROWTH_MIB = 64  # a leak of one request's data would be more
 
 
 @pytest.mark.timeout(SECONDS * 3 + 300)
@@ -21,7 +20,6 @@ def test_no_request_is_lost_whatever_happens_meanwhile(tmp_path):
     print("\n".join(lines(found)))
 
     assert found.problems == []
-    assert found.upkeep.grown_mib() < MOST_GROWTH_MIB
     happened = found.changes + found.visits
     assert {name.split()[0] for name in happened} >= {
         *("load", "kill", "leave", "cancel", "look", "fill_the_queue", "send_slowly"),

@@ -42,6 +42,11 @@ WARM_UP = 0.2  # of the seconds of the plan, before it
 END_S = 1.0  # of load before SIGTERM, and after it
 QUIET_S = 20.0  # until everybody who has gone is forgotten
 MOST_THREADS = 12  # more than before: pools start theirs when they are needed
+MOST_GROWTH_MIB = (
+    64  # of the server's process after the warm-up: what a crowd of large requests leaves
+)
+MOST_SLOPE_MIB = 3  # a minute, where there are minutes to see it
+SLOPE_FROM_S = 600
 MOST_IN_FLIGHT = (
     300  # a machine that is too slow for the rate gets less, so that answers come in time
 )
@@ -277,6 +282,9 @@ class Soak:
             found.problems.append(f"descriptors that stay: {dict(more)}")
         if after.threads > before.threads + MOST_THREADS:
             found.problems.append(f"threads: {before.threads}, later {after.threads}")
+        grown, slope = found.upkeep.grown_mib(), found.upkeep.slope_mib_per_minute()
+        if grown > MOST_GROWTH_MIB or (self._seconds >= SLOPE_FROM_S and slope > MOST_SLOPE_MIB):
+            found.problems.append(f"memory: {grown:+.1f} MiB, {slope:+.2f} MiB a minute")
         if server.alive() or server.process.returncode:
             found.problems.append(
                 f"after SIGTERM: {server.process.poll()}, its last words {server.last_words()}"
