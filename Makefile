@@ -10,7 +10,7 @@ SOURCES := .ci/install pyproject.toml CMakeLists.txt $(addsuffix /pyproject.toml
   $(shell find core frontends backends -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.hpp' \
     -o -name CMakeLists.txt) $(patsubst %.pxd,%.py,$(shell find core -path core/native -prune -o -name '*.pxd' -print))
 
-.PHONY: serve test lint dev bench bench-full bench-guard bench-batching wheels new-backend docs proto clean
+.PHONY: serve test lint dev bench bench-full bench-guard bench-batching soak wheels new-backend docs proto clean
 
 serve: .venv/.models  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -37,6 +37,9 @@ bench-full: .venv/.test  ## the same, everything; over an hour
 
 bench-guard: .venv/.test  ## instructions of a request, compared with those that were committed
 	$(BIN)/python -m benchmarks.guard $(ARGS)
+
+soak: .venv/.test  ## ten minutes of load while everything changes: nothing may be lost
+	PYTHONPATH=.:tests $(BIN)/python -m soak $(ARGS)
 
 bench-batching: .venv/.test  ## how full batches are, compared with what the arrivals allow
 	$(BIN)/python -m benchmarks.batching $(ARGS)

@@ -9,6 +9,7 @@ has died opens its ports last: no connection meets it before it is as far as the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -20,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from core import plugins, unix_sockets
+from core import plugins, service_manager, unix_sockets
 from core.backend import Backend
 from core.errors import CoreError
 from core.fleet.member import Member
@@ -82,7 +83,7 @@ async def serve(
         check_server(options)
         plugins.load_hooks()
         server = Server(options, member=member)
-        _read_again_on_signal(server)
+        _read_again_on_signal(server, member)
         plugins.ask("core_server_starting", server=server)
     except CoreError as error:
         return _creation_failed(error, member)
@@ -98,9 +99,13 @@ async def serve(
             if not end.is_set():
                 await _open(frontends)
                 member.opened()
+        if member is None and not end.is_set():
+            service_manager.ready()
         await end.wait()
     except CoreError as error:
         failure = error
+    if member is None:
+        service_manager.stopping()
     if not await _stop(server, frontends, options.exit_timeout_secs):
         _leave_at_once(
             "failed to stop server: Internal - Exit timeout expired. Exiting immediately."
@@ -196,13 +201,21 @@ def _end_on_signals(member: Member | None) -> asyncio.Event:
     return end
 
 
-def _read_again_on_signal(server: Server) -> None:
-    """Read certificates, tokens and keys again on SIGHUP; without any, SIGHUP ends the process as ever."""
-    if reads_again(server.options):
+def _read_again_on_signal(server: Server, member: Member | None) -> None:
+    """Read certificates, tokens and keys again on SIGHUP; without any, SIGHUP ends the process as ever.
+
+    A service manager that listens may always ask for it.
+    """
+    if reads_again(server.options) or service_manager.listens():
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGHUP, server.files.look, True)
+        loop.add_signal_handler(signal.SIGHUP, _read_again, server, member)
     # Blocked by who started a worker: what came before is handled now.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
+
+
+def _read_again(server: Server, member: Member | None) -> None:
+    with contextlib.nullcontext() if member else service_manager.reloading():
+        server.files.look(True)
 
 
 def _leave_at_once(text: str) -> NoReturn:

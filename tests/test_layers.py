@@ -14,7 +14,14 @@ LONGEST = 450
 
 # core's inner order, from the bottom. A room may import those above it in this list, and its own.
 ROOMS = (
-    ("core.client", "core.cmake", "core.devices", "core.errors", "core.hookspecs"),
+    (
+        "core.client",
+        "core.cmake",
+        "core.devices",
+        "core.errors",
+        "core.hookspecs",
+        "core.service_manager",
+    ),
     ("core.host_policy", "core.unix_sockets", "core.watched"),
     ("core.native",),
     ("core.dtypes",),

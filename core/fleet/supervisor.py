@@ -17,6 +17,7 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
+from core import service_manager
 from core.devices import gpus
 from core.errors import CoreError, Kind
 from core.fleet.delays import Delays
@@ -104,6 +105,7 @@ class Supervisor:
             for number in numbers:
                 self._delays.up(number)
             logger.info("all %d workers are up", len(numbers))
+            service_manager.ready()
             self._do(self._poll())
         return ""
 
@@ -138,6 +140,7 @@ class Supervisor:
     async def _stop(self) -> bool:
         """End all workers, within the time for the end; whether all of them drained."""
         self._end.set()
+        service_manager.stopping()
         deadline = time.monotonic() + self._options.exit_timeout_secs + _LAST_SECONDS_S
         async with self._launching:
             pass
@@ -176,12 +179,13 @@ class Supervisor:
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(each, received, int(each))
         loop.add_signal_handler(signal.SIGCHLD, self._look)
-        if reads_again(self._options):
+        if reads_again(self._options) or service_manager.listens():
             loop.add_signal_handler(signal.SIGHUP, self._read_again)
 
     def _read_again(self) -> None:
-        for worker in self._workers.values():
-            worker.read_again()
+        with service_manager.reloading():
+            for worker in self._workers.values():
+                worker.read_again()
 
     # workers that end --------------------------------------------------------
 

@@ -35,6 +35,8 @@ class Roster:
     def __init__(self, host: Host):
         self.models: dict[str, ManagedModel] = {}
         self._host = host
+        # Names of models that have been ensembles: with hundreds of others nobody looks through those.
+        self._composed: set[str] = set()
 
     def keys_of(self, name: str) -> list[str]:
         """The models that a name means; with namespaces there may be several."""
@@ -45,8 +47,12 @@ class Roster:
     def steps(self) -> Steps:
         """The wanted ensembles and the models that they are composed of."""
         return {
-            name: model.steps for name, model in self.models.items() if model.wanted and model.steps
+            name: model.steps for name, model in self._ensembles() if model.wanted and model.steps
         }
+
+    def _ensembles(self) -> list[tuple[str, ManagedModel]]:
+        """Those that are ensembles now, or were; by name."""
+        return [(name, self.models[name]) for name in sorted(self._composed)]
 
     def alive(self) -> list[ModelVersion]:
         """Every version that has something loaded, those that drain unseen included."""
@@ -123,21 +129,24 @@ class Roster:
         for name, model in list(self.models.items()):
             if name not in keep and not model.users and not model.alive():
                 del self.models[name]
+                self._composed.discard(name)
 
     def _users(self, name: str) -> list[str]:
         """The ensembles that call a model, each before the models that it calls."""
-        return users_of([name], {each: model.needs for each, model in self.models.items()})
+        return users_of([name], {each: model.needs for each, model in self._ensembles()})
 
     def _needed_by(self, name: str) -> list[str]:
         return [step for step in needed_by(name, self.steps()) if step in self.models]
 
     def _is_used(self, name: str) -> bool:
-        return any(name in model.needs for model in self.models.values())
+        return any(name in model.needs for _, model in self._ensembles())
 
     async def _apply(self, model: ManagedModel, found: ModelSource | CoreError) -> CoreError | None:
         if isinstance(found, CoreError):
             model.refuse(found)
             return found
+        if found.steps:
+            self._composed.add(model.name)
         try:
             await model.apply(found)
         except CoreError as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 from core.lifecycle.host import Host
 from core.lifecycle.roster import Roster
+from core.pipeline import Chain
 from core.repository import ModelDirectory
 
 logger = logging.getLogger("core")
@@ -78,7 +79,13 @@ async def shut_down(
     def say_alive(seconds: int) -> None:
         logger.info("Timeout %d: Found %d live models", seconds, len(roster.alive()))
 
-    if await deadline.wait(lambda: not operations and not busy(), say_busy):
+    def idle() -> bool:
+        if not operations and not busy():
+            return True
+        _let_wait_no_longer(roster)
+        return False
+
+    if await deadline.wait(idle, say_busy):
         logger.info("All models are stopped, unloading models")
         for model in roster.models.values():
             model.unload()
@@ -92,3 +99,15 @@ async def shut_down(
     if not left and not operations:
         host.close()
     return len(left) + len(operations)
+
+
+def _let_wait_no_longer(roster: Roster) -> None:
+    """Where nothing is executed any more, nobody can go on with a sequence: who waits for its place gets it.
+
+    What is executed may still ask: a model that calls models.
+    """
+    chains = [each.chain for each in roster.alive() if each.in_flight]
+    waiting = [each for each in chains if isinstance(each, Chain)]
+    if all(each.in_flight == each.pending for each in waiting):
+        for each in waiting:
+            each.nothing_follows()

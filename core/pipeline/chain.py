@@ -222,7 +222,13 @@ class Chain:
 
     async def drain(self) -> None:
         """Refuse new requests and wait for the last answer of those that were accepted."""
+        self._intake.close()
+        self._scheduler.nothing_follows()
         await self._intake.drain()
+
+    def nothing_follows(self) -> None:
+        """Nobody is left who could ask the model for more. What it has taken it answers."""
+        self._scheduler.nothing_follows()
 
     async def close(self) -> None:
         """Close the instances, each where it ran. A second call does nothing."""

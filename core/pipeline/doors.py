@@ -21,6 +21,7 @@ class Doors:
         self._missing = missing
         self._newest: dict[str, Door] = {}
         self._numbered: dict[tuple[str, int], Door] = {}
+        self._numbers: dict[str, tuple[int, ...]] = {}  # of a model's versions among these
 
     def find(self, name: str, version: int) -> Door:
         """The door of that version, or of the newest for NEWEST; raises what `missing` raises."""
@@ -30,10 +31,11 @@ class Doors:
 
     def put(self, name: str, doors: dict[int, Door]) -> None:
         """From now on these are the versions of a model that serve; none with an empty dict."""
-        for key in [key for key in self._numbered if key[0] == name]:
-            del self._numbered[key]
+        for number in self._numbers.pop(name, ()):
+            del self._numbered[name, number]
         self._newest.pop(name, None)
         for number, door in doors.items():
             self._numbered[name, number] = door
         if doors:
+            self._numbers[name] = tuple(doors)
             self._newest[name] = doors[max(doors)]

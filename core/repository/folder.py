@@ -65,12 +65,15 @@ def stamp_of(folder: Path) -> str:
     return digest_of([f"{path}\n{stamp}" for path, stamp in found.items()])
 
 
-def _list(folder: Path, prefix: str, found: dict[str, str], above: tuple[str, ...]) -> None:
-    """Add the entries of `folder` to `found`; `above` are the real paths that lead here."""
-    real = os.path.realpath(folder)
-    if real in above:  # a link to a folder that holds it
-        return
+def _list(
+    folder: Path | str, prefix: str, found: dict[str, str], above: tuple[tuple[int, int], ...]
+) -> None:
+    """Add the entries of `folder` to `found`; `above` are the folders that lead here, by device and inode."""
     try:
+        status = os.stat(folder)
+        here = (status.st_dev, status.st_ino)
+        if here in above:  # a link to a folder that holds it
+            return
         entries = list(os.scandir(folder))
     except FileNotFoundError:  # it vanished meanwhile: the next look will see that
         return
@@ -80,7 +83,7 @@ def _list(folder: Path, prefix: str, found: dict[str, str], above: tuple[str, ..
             found[path] = _stamp(entry)
         elif entry.name != "__pycache__":
             found[path + "/"] = ""
-            _list(folder / entry.name, path + "/", found, (*above, real))
+            _list(entry.path, path + "/", found, (*above, here))
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

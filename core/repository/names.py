@@ -60,9 +60,13 @@ def is_folder_name(name: str) -> bool:
 
     False too for a name that is no text (a file system may hold such), since no client could say it.
     """
-    return (
-        name not in ("", ".", "..")
-        and "/" not in name
-        and "\0" not in name
-        and not any("\ud800" <= character <= "\udfff" for character in name)
-    )
+    return name not in ("", ".", "..") and "/" not in name and "\0" not in name and _is_text(name)
+
+
+def _is_text(name: str) -> bool:
+    """Whether it has no half of a surrogate pair, which stands for bytes that are no UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -205,6 +205,22 @@ async def test_waiting_for_a_place_is_not_idleness(serve):
     assert await y(waiting) == 5
 
 
+@pytest.mark.parametrize("strategy", ["direct { }", "oldest { max_candidate_sequences: 1 }"])
+async def test_who_waits_for_a_place_need_not_wait_for_who_cannot_come_again(serve, strategy):
+    chain = await serve(Sum, batching(strategy, idle_us=3_600_000_000), max_batch_size=1)
+    loop = asyncio.get_running_loop()
+    begun = ask(chain, 1, 1, START)
+    waiting = [ask(chain, 2, 5, START), ask(chain, 2, 7), ask(chain, 3, 9, START)]
+    start = loop.time()
+
+    draining = asyncio.ensure_future(chain.drain())
+
+    assert await y(begun) == 1
+    assert [await y(reply) for reply in waiting] == [5, 12, 9]
+    await draining
+    assert loop.time() - start < 1
+
+
 async def test_the_oldest_requests_of_the_candidates_make_a_batch(serve):
     chain = await serve(Sum, batching("oldest { max_candidate_sequences: 3 }"), max_batch_size=8)
     for sequence in (1, 2, 3):

@@ -103,6 +103,7 @@ class ModelRunner:
 
     def __init__(self, file: str, module_name: str, version: str, decoupled: bool):
         self._file = file
+        self._module_name = module_name
         self._decoupled = decoupled
         self._model = model_class(file, module_name, version)()
         self._execute = getattr(self._model, "execute", None)
@@ -171,6 +172,8 @@ class ModelRunner:
                 self._model.finalize()
         finally:
             self._model = self._execute = None
+            # Others live on in this process, and this model may be loaded again and again.
+            sys.modules.pop(self._module_name, None)
             if self._loop is not None and self._loop_runs:
                 self._loop.call_soon_threadsafe(self._loop.stop)
             elif self._loop is not None:

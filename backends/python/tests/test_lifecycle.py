@@ -475,3 +475,28 @@ async def test_what_a_model_logs_is_in_the_log_with_its_place(serve, folder, cap
         ("INFO", "in finalize"),
     ]
     assert next(r.lineno for r in caplog.records if r.pathname == file) == 10
+
+
+def modules_of_models():
+    return {name for name in sys.modules if name.startswith("python_model_m_")}
+
+
+@pytest.mark.parametrize("mode", ["thread", "inline"])
+async def test_a_model_within_the_server_leaves_no_module_behind(serve, mode):
+    before = modules_of_models()
+    model = await serve(PID, mode=mode)
+    assert len(modules_of_models() - before) == 1
+
+    await model.chain.close()
+
+    assert modules_of_models() == before
+
+
+@pytest.mark.parametrize("mode", ["thread", "inline"])
+async def test_a_model_within_the_server_that_cannot_start_leaves_no_module_behind(serve, mode):
+    before = modules_of_models()
+
+    with pytest.raises(CoreError, match="refuses"):
+        await serve("def initialize(self, args):\n    raise RuntimeError('refuses')", mode=mode)
+
+    assert modules_of_models() == before

@@ -68,6 +68,9 @@ class Scheduler(Stage):
         for worker in [each for each in self._pool.workers if each.leaves]:
             self._pool.retire(worker)
 
+    def nothing_follows(self) -> None:
+        """No other request comes, from nobody: what is kept for one may go. A second call does nothing."""
+
     def close(self) -> None:
         """Stop looking at the clock; nothing waits any more."""
         self._alarm.close()

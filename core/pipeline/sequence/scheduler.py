@@ -66,6 +66,7 @@ class SequenceScheduler(Scheduler):
         self._sequences: dict[Id, Sequence] = {}
         self._backlog: deque[Sequence] = deque()
         self._pending = 0
+        self._last = False  # no other request comes
         self._look_ns = 0  # until then no sequence has been idle for too long
 
     @property
@@ -78,6 +79,12 @@ class SequenceScheduler(Scheduler):
         self._lanes.extend(self._lane(worker) for worker in added)
         self._leaving = any(lane.worker.leaves for lane in self._lanes)
         self._retire_empty()
+
+    def nothing_follows(self) -> None:
+        """Sequences that only wait for their next request end: others wait for their places."""
+        if not self._last:
+            self._last = True
+            self.pump()
 
     def _lane(self, worker: Worker) -> Lane:
         batching = self._config.sequence_batching
@@ -195,7 +202,7 @@ class SequenceScheduler(Scheduler):
     def _start_batches(self) -> int:
         now_ns = self._clock.now_ns()
         self._leave_broken()
-        if now_ns >= self._look_ns:
+        if self._last or now_ns >= self._look_ns:
             self._end_idle(now_ns)
         again_ns = 0
         progress = True
@@ -245,7 +252,7 @@ class SequenceScheduler(Scheduler):
         return given
 
     def _end_idle(self, now_ns: int) -> None:
-        """End the sequences that nobody has used for too long.
+        """End the sequences that nobody has used for too long, or that nobody can go on with.
 
         Only the time without a waiting request counts: a sequence cannot help waiting in a queue.
         With thousands of sequences this takes long, so it is done when the first may have to go, and
@@ -256,7 +263,7 @@ class SequenceScheduler(Scheduler):
             if sequence.waiting or sequence.lane is None:
                 continue
             ends_ns = sequence.touched_ns + self._idle_ns
-            if ends_ns <= now_ns:
+            if ends_ns <= now_ns or self._last:
                 del self._sequences[sequence.id]
                 sequence.lane.leave(sequence)
             elif ends_ns < next_ns:

@@ -2,11 +2,20 @@
 
 import asyncio
 
+import numpy as np
 import pytest
 
 from core.errors import CoreError, Kind
 from core.options import Options
+from core.request import SEQUENCE_START, InferenceRequest
 from core.server import Server
+from core.tensor import Tensor
+
+CONFIG = """
+backend: "scaler"
+input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
+"""
 
 
 def y(response):
@@ -214,3 +223,24 @@ async def test_models_of_one_name_are_told_apart_in_statistics_and_metrics(
     with pytest.raises(CoreError, match="There are 2 identifiers") as error:
         server.model_metadata("m")
     assert error.value.kind is Kind.INVALID
+
+
+async def test_the_end_does_not_wait_for_who_cannot_go_on_with_a_sequence(models, backend):
+    hour = "max_sequence_idle_microseconds: 3600000000"
+    models.write("m", "2", config=f"{CONFIG}\nsequence_batching {{ direct {{ }} {hour} }}")
+    options = Options.defaults(model_repository=[str(models.path)])
+    server = Server(options, find_backend=lambda name: backend)
+    await server.start()
+
+    def ask(sequence, value):
+        x = Tensor.of("x", np.array([value], np.float32))
+        request = InferenceRequest("m", {"x": x})
+        request.correlation_id, request.flags = sequence, SEQUENCE_START
+        return server.infer(request)
+
+    assert y(await ask(1, 3)) == [6]
+    waiting = [ask(2, 4), ask(3, 5)]  # for the only place
+
+    assert await server.stop(30) == 0
+
+    assert [y(await reply) for reply in waiting] == [[8], [10]]

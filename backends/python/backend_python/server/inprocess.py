@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -181,8 +182,12 @@ class InProcess:
         if self._thread is not None:
             instance.host_policy.bind()
         with api_host.running(self._host):
-            runner = ModelRunner(str(model.python_file), name, str(model.path), model.decoupled)
-            runner.initialize(instance.arguments())
+            try:
+                runner = ModelRunner(str(model.python_file), name, str(model.path), model.decoupled)
+                runner.initialize(instance.arguments())
+            except BaseException:
+                sys.modules.pop(name, None)
+                raise
         return runner
 
     def _finalize(self, runner: ModelRunner) -> None:

@@ -1,0 +1,106 @@
+"""The Dockerfile: what it copies is there, what runs has no rights, and its steps are those of CI."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from core.options import FLAGS
+
+ROOT = Path(__file__).parents[2]
+FILE = ROOT / "deploy" / "docker" / "Dockerfile"
+DEFAULTS = {flag.name: flag.default for flag in FLAGS}
+COMPILERS = {"g++", "gcc", "build-essential", "cmake", "ninja-build", "libnghttp2-dev"}
+
+
+def instructions():
+    """(word, rest) of each instruction; lines that go on are joined."""
+    lines = [line for line in FILE.read_text().splitlines() if not line.lstrip().startswith("#")]
+    text = re.sub(r"\\\n", " ", "\n".join(lines))
+    pairs = [line.partition(" ") for line in text.splitlines() if line]
+    return [(word, rest.strip()) for word, _, rest in pairs]
+
+
+def stages():
+    """The instructions of each stage, its FROM first."""
+    found = []
+    for each in instructions():
+        if each[0] == "FROM":
+            found.append([])
+        if found:
+            found[-1].append(each)
+    return found
+
+
+def last(word):
+    """What the last stage says for an instruction, by its last line."""
+    return [rest for each, rest in stages()[-1] if each == word][-1]
+
+
+def test_every_instruction_is_known():
+    known = {"ARG", "FROM", "RUN", "WORKDIR", "COPY", "LABEL", "ENV", "USER", "VOLUME", "EXPOSE"}
+    known |= {"HEALTHCHECK", "STOPSIGNAL", "ENTRYPOINT", "CMD"}
+
+    assert {word for word, _ in instructions()} <= known
+
+
+def test_what_is_built_is_not_thrown_away_by_the_ignore_file():
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    kept = [line[1:] for line in ignored if line.startswith("!")]
+
+    assert "*" in ignored
+    assert [name for name in kept if not (ROOT / name).exists()] == []
+    assert {"pyproject.toml", "CMakeLists.txt", "core", "frontends", "backends"} <= set(kept)
+
+
+def test_the_last_stage_has_no_compiler():
+    installed = " ".join(rest for word, rest in stages()[-1] if word == "RUN").split()
+
+    assert COMPILERS & set(installed) == set()
+    assert COMPILERS & set(" ".join(rest for word, rest in stages()[0] if word == "RUN").split())
+
+
+def test_it_runs_as_a_user_who_is_not_root():
+    user, group = last("USER").split(":")
+
+    assert int(user) > 0 and int(group) > 0
+
+
+def test_its_ports_are_the_defaults_of_the_options():
+    ports = {DEFAULTS[f"{name}-port"] for name in ("http", "grpc", "metrics")}
+
+    assert set(map(int, last("EXPOSE").split())) == ports
+
+
+def test_it_is_asked_whether_it_lives_and_the_program_of_that_is_python():
+    command = last("HEALTHCHECK").partition(" CMD ")[2]
+    python, flag, text = eval(command)
+
+    assert (python, flag) == ("python", "-c")
+    compile(text, "healthcheck", "exec")
+    assert f"127.0.0.1:{DEFAULTS['http-port']}/v2/health/live" in text
+
+
+def test_signals_reach_the_server():
+    assert last("ENTRYPOINT") == '["core-serve"]'  # no shell between them
+    assert last("STOPSIGNAL") == "SIGTERM"
+
+
+@pytest.mark.parametrize("step", ["pip wheel", "--no-deps", "--find-links"])
+def test_wheels_are_made_as_ci_makes_them(step):
+    """.ci/run makes these wheels, installs them elsewhere and asks a server of theirs."""
+    build = " ".join(rest for word, rest in stages()[0] if word == "RUN")
+
+    assert step in build
+    assert step in (ROOT / ".ci" / "run").read_text()
+
+
+def test_the_backends_of_the_default_exist():
+    (backends,) = [rest for word, rest in stages()[0] if word == "ARG"]
+    names = shlex.split(backends)[0].partition("=")[2].split()
+
+    assert (
+        names
+        and [n for n in names if not (ROOT / "backends" / n / "pyproject.toml").exists()] == []
+    )

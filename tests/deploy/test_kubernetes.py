@@ -1,0 +1,133 @@
+"""The manifests: Kubernetes' own schemas accept them, and what they say fits the server."""
+
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from core.options import parse
+
+FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
+VERSION = "1.32"
+OWN = {
+    "serving.kserve.io/v1alpha1",
+    "serving.kserve.io/v1beta1",
+}  # KServe's, of which a pod is a part
+
+
+def documents(name):
+    return list(yaml.safe_load_all((FOLDER / name).read_text()))
+
+
+def one(name, kind):
+    (found,) = [each for each in documents(name) if each["kind"] == kind]
+    return found
+
+
+DEPLOYMENT = one("core.yaml", "Deployment")
+RUNTIME = one("kserve.yaml", "ServingRuntime")
+POD = DEPLOYMENT["spec"]["template"]["spec"]
+CONTAINERS = [POD["containers"][0], RUNTIME["spec"]["containers"][0]]
+
+
+def options(container):
+    return parse(container["args"])
+
+
+def ports(container):
+    return {port["name"]: port["containerPort"] for port in container["ports"]}
+
+
+@pytest.mark.parametrize("document", documents("core.yaml"), ids=lambda found: found["kind"])
+def test_kubernetes_accepts_it(document):
+    kubernetes_validate.validate(document, VERSION, strict=True)
+
+
+def test_the_pod_of_the_runtime_is_one_that_kubernetes_accepts():
+    spec = {"containers": RUNTIME["spec"]["containers"]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "core"}, "spec": spec}
+
+    kubernetes_validate.validate(pod, VERSION, strict=True)
+
+
+def test_kserve_finds_what_it_looks_for():
+    service = one("kserve.yaml", "InferenceService")
+    model = service["spec"]["predictor"]["model"]
+    formats = {(each["name"], each["version"]) for each in RUNTIME["spec"]["supportedModelFormats"]}
+
+    assert {each["apiVersion"] for each in documents("kserve.yaml")} == OWN
+    assert CONTAINERS[1]["name"] == "kserve-container"
+    assert model["runtime"] == RUNTIME["metadata"]["name"]
+    assert (model["modelFormat"]["name"], model["modelFormat"]["version"]) in formats
+    assert model["protocolVersion"] in RUNTIME["spec"]["protocolVersions"]
+    assert options(CONTAINERS[1]).model_repository == ["/mnt/models"]
+
+
+@pytest.mark.parametrize("container", CONTAINERS, ids=["deployment", "kserve"])
+def test_each_probe_asks_what_it_is_for(container):
+    asked = {
+        name: container[name]["httpGet"]["path"]
+        for name in ("startupProbe", "readinessProbe", "livenessProbe")
+    }
+
+    assert asked == {
+        "startupProbe": "/v2/health/ready",
+        "readinessProbe": "/v2/health/ready",
+        "livenessProbe": "/v2/health/live",
+    }
+
+
+@pytest.mark.parametrize("container", CONTAINERS, ids=["deployment", "kserve"])
+def test_probes_ask_the_port_that_the_server_listens_on(container):
+    found = options(container)
+    known = {**ports(container), found.http_port: found.http_port}
+
+    for name in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert known[container[name]["httpGet"]["port"]] == found.http_port
+
+
+def test_ports_are_those_of_the_options():
+    found = options(CONTAINERS[0])
+
+    assert ports(CONTAINERS[0]) == {
+        "http": found.http_port,
+        "grpc": found.grpc_port,
+        "metrics": found.metrics_port,
+    }
+
+
+def test_the_service_names_ports_of_the_pod():
+    service = one("core.yaml", "Service")
+
+    assert {each["targetPort"] for each in service["spec"]["ports"]} == set(ports(CONTAINERS[0]))
+    labels = DEPLOYMENT["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+
+
+@pytest.mark.parametrize(
+    ("pod", "container"),
+    [(POD, CONTAINERS[0]), (one("kserve.yaml", "InferenceService")["spec"]["predictor"], CONTAINERS[1])],
+    ids=["deployment", "kserve"],
+)  # fmt: skip
+def test_the_pod_is_not_killed_before_the_server_has_drained(pod, container):
+    pause = container.get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command", "")
+    pause_s = int(pause[-1].partition("sleep(")[2].rstrip(")")) if pause else 0
+
+    assert pod["terminationGracePeriodSeconds"] > pause_s + options(container).exit_timeout_secs
+
+
+@pytest.mark.parametrize("container", CONTAINERS, ids=["deployment", "kserve"])
+def test_the_container_has_no_rights(container):
+    found = {**POD["securityContext"], **container["securityContext"]}
+
+    assert found["runAsNonRoot"] is True
+    assert found["allowPrivilegeEscalation"] is False
+    assert found["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_the_repository_cannot_be_written():
+    (mount,) = [each for each in CONTAINERS[0]["volumeMounts"] if each["name"] == "models"]
+
+    assert mount["readOnly"] is True
+    assert options(CONTAINERS[0]).model_repository == [mount["mountPath"]]
