@@ -175,12 +175,12 @@ class Batch:
         """
         self.delivery.respond(i, outputs, parameters, final)
 
-    def respond_all(self, answers: list[list[Tensor | tuple[str, int, np.ndarray]]]) -> None:
+    def respond_all(self, answers: list[list[Any]]) -> None:
         """Answer every request that has no answer yet, each with the tensors at its place. Before the
         execution is over, instance's thread.
 
-        answers   of each request a list of its own, which is the batch's from here on; a tensor may be a
-                  name, the number of its datatype, which is not BYTES, and an array in C order
+        answers   of each request a list of its own, which is the batch's from here on, of Tensor or of
+                  (name, number of the datatype, array); then it is not BYTES, and in C order
         """
         for i in range(len(answers)):
             outputs = answers[i]

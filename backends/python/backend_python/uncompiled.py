@@ -28,7 +28,7 @@ def cclass(cls: T) -> T:
 
 
 try:
-    from backend_python.native.interface import open_to_changes
+    from backend_python.native.interface import open_to_changes as open_to_changes
 except ImportError:  # nothing is compiled
 
     def open_to_changes(cls: type) -> None:

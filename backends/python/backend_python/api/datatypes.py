@@ -62,7 +62,7 @@ def number_of(dtype: np.dtype[Any]) -> int:
 
 
 def plain_number(array: Any) -> int:
-    """The datatype of an array that is a tensor as it is: in C order, of a type in NUMBERS. 0 for all else."""
+    """The datatype of an array that is a tensor as it is: in C order, its type in NUMBERS. Else 0."""
     if type(array) is not np.ndarray or not array.flags.c_contiguous:
         return 0
     return NUMBERS.get(array.dtype, 0)

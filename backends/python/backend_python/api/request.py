@@ -82,7 +82,7 @@ class InferenceRequest:
     _timeout: int
     _parameters: str
     _trace: InferenceTrace | str | None  # the context alone until somebody asks
-    model_name: str | None
+    model_name: str
     model_version: int
     preferred_memory: PreferredMemory | None
 

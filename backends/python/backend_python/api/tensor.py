@@ -136,7 +136,7 @@ class Tensor:
     def _renamed(self, name: str) -> Tensor:
         if self._buffer is not None:
             return received(name, self._number, self._shape, self._buffer, self._start, self._size)
-        return shared(name, self._number, self._array)
+        return shared(name, self._number, self._values())
 
     def __repr__(self) -> str:
         return f"Tensor({self._name!r}, datatype {self._number}, shape {self.shape()})"
