@@ -2,7 +2,7 @@ import cython
 
 from core.config.signature cimport InputSpec, Signature
 from core.request cimport InferenceRequest
-from core.tensor cimport Tensor
+from core.tensor cimport Tensor, array_tensor
 
 
 cdef class Batch:
@@ -20,6 +20,10 @@ cdef class Batch:
     cpdef on_cancel(self, listener)
     @cython.locals(request=InferenceRequest, tensor=Tensor, found=list, inputs=list)
     cpdef list arrays(self)
+    @cython.locals(request=InferenceRequest, found=list, i=cython.Py_ssize_t)
+    cpdef list told(self)
+    @cython.locals(i=cython.Py_ssize_t, j=cython.Py_ssize_t, outputs=list)
+    cpdef respond_all(self, list answers)
     @cython.locals(spec=InputSpec, tensor=Tensor, request=InferenceRequest)
     cdef _only(self, str name)
     @cython.locals(spec=InputSpec, first=Tensor, tensor=Tensor, tensors=list, request=InferenceRequest,

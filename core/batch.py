@@ -19,7 +19,7 @@ from core.config.signature import Signature
 from core.errors import CoreError, Kind
 from core.native.gather import gather
 from core.request import InferenceRequest, Parameter
-from core.tensor import Tensor
+from core.tensor import Tensor, array_tensor
 
 
 class Delivery(Protocol):
@@ -135,6 +135,15 @@ class Batch:
             found.append(inputs)
         return found
 
+    def told(self) -> list[int]:
+        """The places of the requests that have more for a model than their inputs; most have not."""
+        found = []
+        for i in range(len(self.requests)):
+            request = self.requests[i]
+            if not request.is_bare():
+                found.append(i)
+        return found
+
     def inputs_ready(self) -> None:
         """Gather every input now, and mark the time: what follows counts as inference.
 
@@ -166,10 +175,20 @@ class Batch:
         """
         self.delivery.respond(i, outputs, parameters, final)
 
-    def respond_all(self, answers: list[list[Tensor]]) -> None:
+    def respond_all(self, answers: list[list[Any]]) -> None:
         """Answer every request that has no answer yet, each with the tensors at its place. Before the
         execution is over, instance's thread.
+
+        answers   of each request a list of its own, which is the batch's from here on, of Tensor or of
+                  (name, number of the datatype, array); then it is not BYTES, and in C order
         """
+        for i in range(len(answers)):
+            outputs = answers[i]
+            for j in range(len(outputs)):
+                output = outputs[j]
+                if type(output) is tuple:
+                    name, number, array = output
+                    outputs[j] = array_tensor(name, number, array)
         self.delivery.respond_all(answers)
 
     def on_cancel(self, listener: Callable[[], None]) -> None:

@@ -22,7 +22,7 @@ from core.native.arrays import flat, shape_of, view
 Buffer = Any  # bytes, bytearray, memoryview or another object with the buffer protocol
 
 
-@cython.freelist(32)
+@cython.freelist(128)  # four of each request of a batch
 @cython.cclass
 class Tensor:
     """A named tensor in C order.

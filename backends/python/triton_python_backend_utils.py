@@ -39,9 +39,13 @@ from backend_python.api.sender import (
 )
 from backend_python.api.tensor import Tensor
 from backend_python.strings import deserialize_bytes_tensor, serialize_byte_tensor
+from backend_python.uncompiled import open_to_changes
 
 TRITONSERVER_MEMORY_GPU = MemoryType.TRITONSERVER_MEMORY_GPU
 TRITONSERVER_MEMORY_CPU = MemoryType.TRITONSERVER_MEMORY_CPU
+
+for _class in (Tensor, InferenceRequest, InferenceResponse):
+    open_to_changes(_class)
 
 __all__ = [
     "TRITONSERVER_MEMORY_CPU",

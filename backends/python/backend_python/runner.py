@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from backend_python.api.errors import TritonModelException
 from backend_python.api.host import answering
 from backend_python.api.model_config import ModelConfig
-from backend_python.api.request import TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, InferenceRequest
-from backend_python.api.response import InferenceResponse
+from backend_python.api.request import InferenceRequest
+from backend_python.returned import Refused, checked
 from backend_python.strings import speakable
 
 if TYPE_CHECKING:
@@ -132,39 +132,19 @@ class ModelRunner:
         return self._model.is_ready() if self.tells_readiness else True
 
     def call(self, requests: list[InferenceRequest]) -> Any:
-        """What the model's execute returns: a coroutine, or what `checked` looks at."""
+        """What the model's execute returns: a coroutine, or what `checked` looks at.
+
+        It gets a list of its own: a model may take requests out of it as it goes.
+        """
         if self._execute is None:
             raise TritonModelException(
                 f"Python model {self._file} does not implement `execute` method."
             )
-        return self._execute(requests)
+        return self._execute(requests.copy())
 
     def checked(self, requests: list[InferenceRequest], returned: Any) -> list[Any]:
-        """What execute returned, as a list. TritonModelException for what it must not return."""
-        if returned is None and self._decoupled:
-            return [None] * len(requests)
-        if not isinstance(returned, list):
-            raise Refused(f"Expected a list in the execute return, found type '{type(returned)}'.")
-        if len(returned) != len(requests):
-            raise Refused(
-                "Number of InferenceResponse objects do not match the number of InferenceRequest "
-                f"objects. InferenceRequest(s) size is:{len(requests)}, and InferenceResponse(s) "
-                f"size is:{len(returned)}\n"
-            )
-        for request, response in zip(requests, returned):
-            if response is None:
-                continue
-            if request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
-                raise Refused(
-                    "Expected a None object in the execute function return list for reschduled "
-                    f"request, found type '{type(response)}'."
-                )
-            if not isinstance(response, InferenceResponse):
-                raise Refused(
-                    "Expected an 'InferenceResponse' object in the execute function return list, "
-                    f"found type '{type(response)}'."
-                )
-        return returned
+        """What execute returned, as a list. Refused for what it must not return."""
+        return checked(requests, returned, self._decoupled)
 
     def finalize(self) -> None:
         try:
@@ -228,10 +208,6 @@ def is_coroutine(returned: Any) -> bool:
     return isinstance(returned, CoroutineType)
 
 
-class Refused(Exception):
-    """What execute returned is no answer; the text stands alone, without the type's name."""
-
-
 def described(error: BaseException) -> str:
     """An exception of a model as Triton writes it: `Type: text`, then where, innermost first."""
     return speakable(_described(error))
@@ -253,7 +229,7 @@ def failure(error: BaseException, instance: str) -> Failure:
     import traceback
 
     begin = error.__traceback__
-    while begin is not None and begin.tb_frame.f_code.co_filename.startswith(_OURS):
+    while begin is not None and _is_ours(begin.tb_frame.f_code.co_filename):
         begin = begin.tb_next
     at = traceback.extract_tb(begin)
     file, line = (at[-1].filename, at[-1].lineno or 0) if at else (instance, 0)
@@ -282,13 +258,18 @@ def _text(error: BaseException) -> str:
 
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_COMPILED = "backend_python/"  # files of compiled modules are named from the top
+
+
+def _is_ours(file: str) -> bool:
+    return file.startswith((_OURS, _COMPILED))
 
 
 def _frames(traceback: TracebackType | None) -> str:
     lines = []
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if not code.co_filename.startswith(_OURS) and "importlib" not in code.co_filename:
+        if not _is_ours(code.co_filename) and "importlib" not in code.co_filename:
             lines.append(f"  {code.co_filename}({traceback.tb_lineno}): {code.co_name}\n")
         traceback = traceback.tb_next
     return "".join(reversed(lines))

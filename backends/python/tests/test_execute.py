@@ -103,6 +103,21 @@ async def test_bytes_may_hold_any_bytes_and_text_becomes_utf8(serve, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
+async def test_a_model_may_take_its_requests_out_of_the_list(serve, mode):
+    source = """
+    def execute(self, requests):
+        responses = []
+        while requests:
+            x = requests.pop(0).inputs()[0].as_numpy()
+            responses.append(pb_utils.InferenceResponse([pb_utils.Tensor("y", x * 2)]))
+        return responses
+    """
+    model = await serve(source, mode=mode)
+
+    assert await model.y(1, 2, 3) == [2, 4, 6]
+
+
+@pytest.mark.parametrize("mode", MODES)
 async def test_a_scalar_is_a_scalar(serve, mode):
     config = """
         input [ { name: "x" data_type: TYPE_INT32 dims: [ 1 ] reshape: { shape: [ ] } } ]

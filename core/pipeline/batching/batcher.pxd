@@ -38,3 +38,13 @@ cdef class Batcher(Scheduler):
                    look_again_ns=cython.longlong, expiry_ns=cython.longlong)
     cpdef long long _start_batches(self) except? -1
     cdef _look_soon(self)
+
+
+@cython.final
+cdef class _Leaving:
+    cdef Batcher _batcher
+    cdef Waiting _waiting
+
+
+@cython.locals(leaving=_Leaving)
+cdef _Leaving _leaving(Batcher batcher, Waiting waiting)

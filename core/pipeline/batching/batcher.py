@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import cython
+
 from core.errors import CoreError, cancelled, unavailable
 from core.pipeline.batching.queue import RequestQueue, Waiting, made_waiting
 from core.pipeline.batching.scheduler import Scheduler
@@ -129,7 +131,7 @@ class Batcher(Scheduler):
             # Not at once: requests that arrive in one turn of the loop belong into one batch.
             self._look_soon()
         if not waiting.taken:
-            request.on_cancel(_Leaving(self, waiting))
+            request.on_cancel(_leaving(self, waiting))
         return reply
 
     def _runs_at_once(self, waiting: Waiting) -> bool:
@@ -198,15 +200,23 @@ class Batcher(Scheduler):
                 self._look_soon()  # without it the others may be a preferred size
 
 
+@cython.freelist(64)
+@cython.cclass
 class _Leaving:
     """Takes a request out of its queue when it is called."""
 
-    def __init__(self, batcher: Batcher, waiting: Waiting):
-        self._batcher = batcher
-        self._waiting = waiting
+    _batcher: Batcher
+    _waiting: Waiting
 
     def __call__(self) -> None:
         self._batcher.cancelled(self._waiting)
+
+
+def _leaving(batcher: Batcher, waiting: Waiting) -> _Leaving:
+    leaving: _Leaving = _Leaving.__new__(_Leaving)
+    leaving._batcher = batcher
+    leaving._waiting = waiting
+    return leaving
 
 
 class InOrder:

@@ -33,12 +33,15 @@ cdef class RequestQueue:
     cdef Py_ssize_t _count
     cdef readonly bint timed
     cdef bint _simple
+    cdef object _line
 
     cpdef bint waits(self)
     cpdef push(self, Waiting waiting)
     cpdef put_back(self, Waiting waiting)
     cpdef bint remove(self, Waiting waiting)
     cpdef take(self, list chosen)
+    @cython.locals(waiting=Waiting, whole=cython.bint)
+    cdef _take_simply(self, list chosen)
     cpdef list front(self, Py_ssize_t most)
     cpdef list expire(self, long long now_ns)
     @cython.locals(level=int, waiting=Waiting, expiry_ns=cython.longlong, next_ns=cython.longlong)

@@ -94,7 +94,9 @@ class RequestQueue:
         self._counts = dict.fromkeys(self._levels, 0)
         self._count = 0
         self.timed = any(policy.timeout_us for policy in self._policies.values())
+        # One line without bounds, as most have: nothing but the line is looked at.
         self._simple = not levels and self._policies[0] == QueuePolicy()
+        self._line: deque[Waiting] = self._waiting[0] if self._simple else deque()
 
     def __len__(self) -> int:
         return self._count
@@ -113,8 +115,7 @@ class RequestQueue:
         Raises CoreError(UNAVAILABLE) if the level is full.
         """
         if self._simple:
-            self._waiting[0].append(waiting)
-            self._counts[0] += 1
+            self._line.append(waiting)
             self._count += 1
             return
         request = waiting.request
@@ -140,7 +141,8 @@ class RequestQueue:
         waiting.taken = False
         waiting.expiry_ns = 0
         self._waiting[waiting.level].append(waiting)
-        self._counts[waiting.level] += 1
+        if not self._simple:
+            self._counts[waiting.level] += 1
         self._count += 1
 
     def remove(self, waiting: Waiting) -> bool:
@@ -158,6 +160,9 @@ class RequestQueue:
 
     def take(self, chosen: list[Waiting]) -> None:
         """Take out requests that `in_order` gave, from its beginning on."""
+        if self._simple:
+            self._take_simply(chosen)
+            return
         for waiting in chosen:
             self._leave(waiting)
             line = self._waiting[waiting.level]
@@ -165,6 +170,17 @@ class RequestQueue:
                 line.popleft()
             else:
                 self._delayed[waiting.level].popleft()
+
+    def _take_simply(self, chosen: list[Waiting]) -> None:
+        line = self._line
+        whole = len(chosen) == self._count
+        for waiting in chosen:
+            waiting.taken = True
+            if not whole:
+                line.popleft()
+        if whole:
+            line.clear()
+        self._count -= len(chosen)
 
     def expire(self, now_ns: int) -> list[Waiting]:
         """Requests whose time has passed and whose policy refuses them; they leave the queue.
@@ -228,7 +244,7 @@ class RequestQueue:
     def front(self, most: int) -> list[Waiting]:
         """The first `most` requests of `in_order`, fewer if there are no more."""
         if self._simple:
-            line = self._waiting[0]
+            line = self._line
             if most == 1:
                 return [line[0]] if line else []
             return list(islice(line, most))
@@ -236,5 +252,6 @@ class RequestQueue:
 
     def _leave(self, waiting: Waiting) -> None:
         waiting.taken = True
-        self._counts[waiting.level] -= 1
+        if not self._simple:
+            self._counts[waiting.level] -= 1
         self._count -= 1

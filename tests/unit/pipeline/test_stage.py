@@ -56,6 +56,29 @@ def test_a_batch_gives_the_arrays_of_each_request():
     np.testing.assert_array_equal(found[1][0][2], values + 1)
 
 
+def test_a_batch_tells_which_requests_say_more_than_their_inputs():
+    requests = [InferenceRequest("m", {}, id=name) for name in ("", "a", "", "b")]
+
+    assert Batch(requests, None, None).told() == [1, 3]
+
+
+def test_an_answer_may_be_the_name_the_datatype_and_the_array_of_each_tensor():
+    class Delivery:
+        def respond_all(self, answers):
+            self.answers = answers
+
+    delivery = Delivery()
+    array = np.arange(3, dtype=np.float32)
+    text = Tensor.of("text", np.array([b"a"], object))
+
+    Batch([], None, delivery).respond_all([[("y", dtypes.FP32.number, array), text], []])
+
+    (first, second), last = delivery.answers
+    assert (first.name, first.dtype, first.shape, last) == ("y", dtypes.FP32, (3,), [])
+    assert first.array is array
+    assert second is text
+
+
 @pytest.mark.parametrize(
     "more",
     [

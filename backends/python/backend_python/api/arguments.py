@@ -8,8 +8,10 @@ from typing import Any, SupportsIndex
 
 def text(where: str, value: Any) -> str:
     """Text that came as str, bytes or bytearray. TypeError, which begins with `where`, for all else."""
-    if isinstance(value, str):
+    if type(value) is str:
         return value
+    if isinstance(value, str):
+        return str.__str__(value)  # of numpy, for example
     if isinstance(value, (bytes, bytearray)):
         try:
             return value.decode()

@@ -61,6 +61,13 @@ def number_of(dtype: np.dtype[Any]) -> int:
     return BF16 if dtype.name == "bfloat16" else 0
 
 
+def plain_number(array: Any) -> int:
+    """The datatype of an array that is a tensor as it is: in C order, its type in NUMBERS. Else 0."""
+    if type(array) is not np.ndarray or not array.flags.c_contiguous:
+        return 0
+    return NUMBERS.get(array.dtype, 0)
+
+
 def triton_to_numpy_type(data_type: int) -> type | None:
     """The numpy scalar type of a datatype's number; None for BF16 and what is no datatype."""
     dtype = NUMPY.get(data_type)

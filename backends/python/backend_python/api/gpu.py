@@ -32,6 +32,9 @@ class GpuTensor(Tensor):
         tensor._lender = lender
         return tensor
 
+    def _renamed(self, name: str) -> Tensor:
+        return GpuTensor._borrowed(name, self._lender)
+
     def is_cpu(self) -> bool:
         return False
 

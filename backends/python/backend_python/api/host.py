@@ -121,11 +121,16 @@ def no_inference(serving: bool) -> str:
     return "calling other models (BLS) is not available to Python models of this server"
 
 
-@contextmanager
-def running(host: Host) -> Iterator[None]:
+class running:
     """This thread, or task, runs a model of `host` for a while."""
-    token = _current.set(host)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+
+    __slots__ = ("_host", "_token")
+
+    def __init__(self, host: Host):
+        self._host = host
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self._host)
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._token)

@@ -12,16 +12,29 @@ from backend_python.api.tensor import Tensor
 
 def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> Tensor | None:
     """The input of that name; None if the request has none."""
-    for tensor in inference_request._inputs:
+    if type(inference_request) is InferenceRequest and type(name) is str:
+        return _tensor(inference_request._inputs, name)
+    return _asked(inference_request.inputs(), name)
+
+
+def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> Tensor | None:
+    """The output of that name; None if the response has none."""
+    if type(inference_response) is InferenceResponse and type(name) is str:
+        return _tensor(inference_response._outputs, name)
+    return _asked(inference_response.output_tensors(), name)
+
+
+def _tensor(tensors: list[Tensor], name: str) -> Tensor | None:
+    for tensor in tensors:
         if tensor._name == name:
             return tensor
     return None
 
 
-def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> Tensor | None:
-    """The output of that name; None if the response has none."""
-    for tensor in inference_response._outputs:
-        if tensor._name == name:
+def _asked(tensors: Iterable[Tensor], name: str) -> Tensor | None:
+    """The same for what a model has made of a class of its own."""
+    for tensor in tensors:
+        if tensor.name() == name:
             return tensor
     return None
 

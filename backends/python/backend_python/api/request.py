@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from backend_python.api.arguments import number, text
@@ -17,13 +17,14 @@ from backend_python.api.tensor import Tensor
 if TYPE_CHECKING:
     import asyncio
 
+    import cython
+else:
+    from backend_python import uncompiled as cython
+
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2
 TRITONSERVER_REQUEST_RELEASE_ALL = 1
 TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = 2
-
-
-_new = object.__new__
 
 
 class MemoryType(enum.IntEnum):
@@ -57,6 +58,8 @@ class InferenceTrace:
         return self._context
 
 
+@cython.freelist(64)
+@cython.cclass
 class InferenceRequest:
     """A request of a client (in execute), or one that the model makes to call another model.
 
@@ -65,30 +68,23 @@ class InferenceRequest:
     parameters       {str: bool | int | float | str}
     """
 
-    __slots__ = (
-        "_correlation_id",
-        "_decoupled",
-        "_flags",
-        "_host",
-        "_inputs",
-        "_key",
-        "_outputs",
-        "_parameters",
-        "_release_flags",
-        "_request_id",
-        "_sender",
-        "_timeout",
-        "_trace",
-        "model_name",
-        "model_version",
-        "preferred_memory",
-    )
-
-    _inputs: list[Tensor]
     _host: Host | None  # of a client's request; None in one that the model made
-    _key: Key
+    _batch: Any  # with _index the key
+    _index: int
+    _inputs: list[Tensor]
+    _outputs: frozenset[str]
+    _decoupled: bool
     _sender: InferenceResponseSender | None
+    _release_flags: int
+    _request_id: str
+    _correlation_id: int | str
+    _flags: int
+    _timeout: int
+    _parameters: str
     _trace: InferenceTrace | str | None  # the context alone until somebody asks
+    model_name: str
+    model_version: int
+    preferred_memory: PreferredMemory | None
 
     def __init__(
         self,
@@ -136,7 +132,8 @@ class InferenceRequest:
         if "" in outputs:
             raise TritonModelException(f"Requested output name {asked} should not be empty.")
         self._host = None
-        self._key = (None, 0)
+        self._batch = None
+        self._index = 0
         self._sender = None
         self._decoupled = False
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
@@ -152,66 +149,10 @@ class InferenceRequest:
         self.model_version = model_version
         self.preferred_memory = preferred_memory
 
-    @classmethod
-    def _received(
-        cls,
-        host: Host,
-        key: Key,
-        inputs: list[Tensor],
-        outputs: frozenset[str],
-        decoupled: bool,
-        request_id: str = "",
-        correlation_id: int | str = 0,
-        flags: int = 0,
-        timeout: int = 0,
-        parameters: str = "",
-        trace: str | None = None,
-    ) -> InferenceRequest:
-        """A request that came from the server."""
-        request: InferenceRequest = _new(cls)
-        request._host = host
-        request._key = key
-        request._sender = None
-        request._decoupled = decoupled
-        request._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
-        request._inputs = inputs
-        request._outputs = outputs
-        request._request_id = request_id
-        request._correlation_id = correlation_id
-        request._flags = flags
-        request._timeout = timeout
-        request._parameters = parameters
-        request._trace = trace
-        return request
-
-    @classmethod
-    def _all_plain(
-        cls,
-        host: Host,
-        batch: Any,
-        inputs: Iterable[list[Tensor]],
-        outputs: frozenset[str],
-        decoupled: bool,
-    ) -> list[InferenceRequest]:
-        """The requests of a batch that have nothing but these inputs; `batch` is the first of their keys."""
-        requests = []
-        for i, tensors in enumerate(inputs):
-            request: InferenceRequest = _new(cls)  # as _received does, without its call
-            request._host = host
-            request._key = (batch, i)
-            request._sender = None
-            request._decoupled = decoupled
-            request._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
-            request._inputs = tensors
-            request._outputs = outputs
-            request._request_id = ""
-            request._correlation_id = 0
-            request._flags = 0
-            request._timeout = 0
-            request._parameters = ""
-            request._trace = None
-            requests.append(request)
-        return requests
+    @property
+    def _key(self) -> Key:
+        """What the host knows it by."""
+        return self._batch, self._index
 
     def inputs(self) -> list[Tensor]:
         return self._inputs
@@ -299,6 +240,47 @@ class InferenceRequest:
                 "the name of the model to call."
             )
         return current().infer(self, bool(decoupled), blocking=blocking)
+
+
+def received(
+    host: Host,
+    batch: Any,
+    index: int,
+    inputs: list[Tensor],
+    outputs: frozenset[str],
+    decoupled: bool,
+) -> InferenceRequest:
+    """A request that came from the server and has nothing but inputs; (batch, index) is its key."""
+    request: InferenceRequest = InferenceRequest.__new__(InferenceRequest)
+    request._host = host
+    request._batch = batch
+    request._index = index
+    request._inputs = inputs
+    request._outputs = outputs
+    request._decoupled = decoupled
+    request._sender = None
+    request._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
+    request._request_id = ""
+    request._correlation_id = 0
+    request._flags = 0
+    request._timeout = 0
+    request._parameters = ""
+    request._trace = None
+    return request
+
+
+def all_received(
+    host: Host,
+    batch: Any,
+    inputs: list[list[Tensor]],
+    outputs: frozenset[str],
+    decoupled: bool,
+) -> list[InferenceRequest]:
+    """The requests of a batch, each as `received` makes one."""
+    requests = []
+    for index in range(len(inputs)):
+        requests.append(received(host, batch, index, inputs[index], outputs, decoupled))
+    return requests
 
 
 async def _only(answers: Answers) -> InferenceResponse | ResponseIterator:

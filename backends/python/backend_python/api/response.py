@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backend_python.api.errors import TritonError, TritonModelException
 from backend_python.api.tensor import Tensor
 
+if TYPE_CHECKING:
+    import cython
+else:
+    from backend_python import uncompiled as cython
+
 Parameters = dict[str, Any]
 
 
+@cython.freelist(64)
+@cython.cclass
 class InferenceResponse:
     """Output tensors, or an error; with both the client gets the error.
 
     parameters   {str: bool | int | float | str}, sent with the outputs
     """
 
-    __slots__ = ("_error", "_outputs", "_parameters")
-
     _outputs: list[Tensor]
+    _error: TritonError | None
+    _parameters: str  # JSON, "" for none
 
     def __init__(
         self,

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from backend_python import strings
 from backend_python.api import datatypes
 from backend_python.api.arguments import text
-from backend_python.api.datatypes import BF16, BYTES
+from backend_python.api.datatypes import BF16, BYTES, plain_number
 from backend_python.api.errors import TritonModelException
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from backend_python import uncompiled as cython
 
 Array = np.ndarray[Any, Any]
 Buffer = Any  # an object with the buffer protocol
 
-_NUMBERS = datatypes.NUMBERS
-_new = object.__new__
 
-
+@cython.freelist(64)
+@cython.cclass
 class Tensor:
     """A named tensor, in C order; in host memory, but for GpuTensor.
 
@@ -29,75 +33,24 @@ class Tensor:
     numpy form.
     """
 
-    __slots__ = ("_array", "_buffer", "_name", "_number", "_shape", "_size", "_start")
-
-    _array: Array | None  # BF16 as uint16
-    _buffer: Buffer  # wire form: bytes _start to _start + _size of it; None if it came as an array
+    _name: str
     _number: int  # of the datatype
+    _array: Array | None  # BF16 as uint16
+    # The wire form: bytes _start to _start + _size of a buffer; None if it came as an array. Only with a
+    # buffer, or on a GPU, the others have values.
+    _buffer: Buffer
     _shape: tuple[int, ...]  # as it came; of no use once there is an array
-    _size: int
     _start: int
+    _size: int
 
     def __init__(self, name: str, numpy_array: Array, /):
-        if type(numpy_array) is not np.ndarray or type(name) is not str:
+        self._number = plain_number(numpy_array)
+        if not self._number or type(name) is not str or name == "":
             name = _checked(name, numpy_array)
-        if not name:
-            raise TritonModelException("Tensor name cannot be an empty string.")
-        number = _NUMBERS.get(numpy_array.dtype) or datatypes.number_of(numpy_array.dtype)
-        if not number:
-            raise TritonModelException("NumPy dtype is not supported.")
-        if number == BF16:
-            numpy_array = numpy_array.view(np.uint16)
-        if not numpy_array.flags.c_contiguous:
-            numpy_array = np.ascontiguousarray(numpy_array)
+            self._number, numpy_array = _plain(numpy_array)
         self._name = name
-        self._number = number
         self._array = numpy_array
         self._buffer = None
-
-    @classmethod
-    def _received(
-        cls,
-        name: str,
-        number: int,
-        shape: tuple[int, ...],
-        buffer: Buffer,
-        start: int = 0,
-        size: int = -1,
-    ) -> Tensor:
-        """A tensor of wire bytes: `size` bytes of `buffer` from `start` on (-1: to its end)."""
-        tensor = cls.__new__(cls)
-        tensor._name = name
-        tensor._number = number
-        tensor._shape = shape
-        tensor._array = None
-        tensor._buffer = buffer
-        tensor._start = start
-        tensor._size = size if size >= 0 else memoryview(buffer).nbytes - start
-        return tensor
-
-    @classmethod
-    def _all_shared(cls, arrays: list[tuple[str, int, Array]]) -> list[Tensor]:
-        """Tensors of (name, number of the datatype, array), each as `_shared` makes one."""
-        tensors = []
-        for name, number, array in arrays:
-            tensor: Tensor = _new(cls)
-            tensor._name = name
-            tensor._number = number
-            tensor._array = array
-            tensor._buffer = None
-            tensors.append(tensor)
-        return tensors
-
-    @classmethod
-    def _shared(cls, name: str, number: int, array: Array) -> Tensor:
-        """A tensor of an array as `as_numpy` gives it (BF16 as uint16), C order, unchecked."""
-        tensor = _new(cls)
-        tensor._name = name
-        tensor._number = number
-        tensor._array = array
-        tensor._buffer = None
-        return tensor
 
     @staticmethod
     def from_dlpack(name: str, tensor: Any, /) -> Tensor:
@@ -111,7 +64,7 @@ class Tensor:
 
         borrowed = dlpack.borrow(tensor)
         if borrowed.on_host:
-            return Tensor._shared(name, borrowed.number, borrowed.array())
+            return shared(name, borrowed.number, borrowed.array())
         from backend_python.api.gpu import GpuTensor
 
         return GpuTensor._borrowed(name, borrowed)
@@ -181,22 +134,68 @@ class Tensor:
         return memoryview(array).cast("B")  # type: ignore[arg-type]  # numpy 1.x has no stub for it
 
     def _renamed(self, name: str) -> Tensor:
-        other = _new(type(self))
-        for slot in (*Tensor.__slots__, *type(self).__slots__):
-            if hasattr(self, slot):
-                setattr(other, slot, getattr(self, slot))
-        other._name = name
-        return other
+        if self._buffer is not None:
+            return received(name, self._number, self._shape, self._buffer, self._start, self._size)
+        return shared(name, self._number, self._values())
 
     def __repr__(self) -> str:
         return f"Tensor({self._name!r}, datatype {self._number}, shape {self.shape()})"
 
 
+def shared(name: str, number: int, array: Array) -> Tensor:
+    """A tensor of an array as `as_numpy` gives it (BF16 as uint16), C order, unchecked."""
+    tensor: Tensor = Tensor.__new__(Tensor)
+    tensor._name = name
+    tensor._number = number
+    tensor._array = array
+    tensor._buffer = None
+    return tensor
+
+
+def all_shared(arrays: list[tuple[str, int, Array]]) -> list[Tensor]:
+    """Tensors of (name, number of the datatype, array)."""
+    tensors = []
+    for name, number, array in arrays:
+        tensors.append(shared(name, number, array))
+    return tensors
+
+
+def received(
+    name: str, number: int, shape: tuple[int, ...], buffer: Buffer, start: int, size: int
+) -> Tensor:
+    """A tensor of wire bytes: `size` bytes of `buffer` from `start` on."""
+    tensor: Tensor = Tensor.__new__(Tensor)
+    tensor._name = name
+    tensor._number = number
+    tensor._array = None
+    tensor._buffer = buffer
+    tensor._shape = shape
+    tensor._start = start
+    tensor._size = size
+    return tensor
+
+
+def _plain(array: Array) -> tuple[int, Array]:
+    """The number of the datatype, and the array in C order; BF16 as its bit patterns.
+
+    TritonModelException for an array that the protocol has no datatype for.
+    """
+    number = datatypes.number_of(array.dtype)
+    if not number:
+        raise TritonModelException("NumPy dtype is not supported.")
+    if number == BF16:
+        array = array.view(np.uint16)
+    return number, np.ascontiguousarray(array) if not array.flags.c_contiguous else array
+
+
 def _checked(name: Any, array: Any) -> str:
-    """The name. TypeError if one of them is of a wrong type."""
+    """The name. TypeError if one of them is of a wrong type, TritonModelException for a name without text."""
     if not isinstance(array, np.ndarray):
         raise TypeError(
             "Tensor() takes the name (str) and a numpy.ndarray, "
             f"found {type(name)} and {type(array)}"
         )
-    return text("Tensor(): the name", name)
+    found = text("Tensor(): the name", name)
+    if not found:
+        raise TritonModelException("Tensor name cannot be an empty string.")
+    return found

@@ -12,7 +12,7 @@ The syntax is that of Python 3.6, so that older interpreters can say how old the
 import json
 import os
 import sys
-from importlib.machinery import PathFinder
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from typing import Any
 
 OLDEST = (3, 9)
@@ -21,13 +21,17 @@ _OURS = ("backend_python", "triton_python_backend_utils")
 
 
 class Finder:
-    """Finds our two modules where the server has them, and nothing else that lies there."""
+    """Finds our two modules where the server has them, and nothing else that lies there.
+
+    Their Python only: what is compiled beside it is for the server's interpreter and its numpy.
+    """
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
-        if name not in _OURS:
+        if name.partition(".")[0] not in _OURS:
             return None
-        return PathFinder.find_spec(name, [os.path.dirname(_PACKAGE)])
+        folder = path[0] if path else os.path.dirname(_PACKAGE)
+        return FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES)).find_spec(name)
 
 
 def check() -> Any:

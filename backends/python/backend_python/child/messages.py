@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from backend_python import layout, protocol
+from backend_python.api import request as api_request
 from backend_python.api.datatypes import BYTES, NUMPY
 from backend_python.api.errors import ErrorCode, TritonError
 from backend_python.api.host import Host
@@ -17,7 +18,7 @@ from backend_python.api.request import (
     InferenceRequest,
 )
 from backend_python.api.response import InferenceResponse
-from backend_python.api.tensor import Tensor
+from backend_python.api.tensor import Tensor, received, shared
 from backend_python.arena import ALIGNMENT, Receiver
 from backend_python.compiled import gather
 from backend_python.protocol import Frame
@@ -95,27 +96,18 @@ class RequestDecoder:
             plan = self._plans.add((described, size), length, _plan(described, size))
         inputs = _alike(plan.columns, region) if plan.columns else _each(plan.places, region)
         if stop == end:
-            return InferenceRequest._all_plain(
+            return api_request.all_received(
                 self._host, frame.number, inputs, self._all, self._decoupled
             )
         fields = json.loads(content[end:stop])
         return [self._told(frame.number, i, tensors, fields[i]) for i, tensors in enumerate(inputs)]
 
     def _told(self, batch: int, i: int, inputs: list[Tensor], fields: Any) -> InferenceRequest:
-        request_id, correlation_id, flags, timeout, parameters, outputs, trace = fields
-        return InferenceRequest._received(
-            self._host,
-            (batch, i),
-            inputs,
-            self._all if outputs is None else frozenset(outputs),
-            self._decoupled,
-            request_id,
-            correlation_id,
-            flags,
-            timeout,
-            parameters,
-            trace,
-        )
+        wanted = self._all if fields[5] is None else frozenset(fields[5])
+        found = api_request.received(self._host, batch, i, inputs, wanted, self._decoupled)
+        found._request_id, found._correlation_id, found._flags, found._timeout = fields[:4]
+        found._parameters, _, found._trace = fields[4:]
+        return found
 
 
 def _plan(described: bytes, size: int) -> _Plan:
@@ -140,26 +132,17 @@ def _column(place: layout.Place, requests: int, stride: int) -> _Column:
     )
 
 
-def _alike(columns: list[_Column], region: Any) -> Iterable[list[Tensor]]:
+def _alike(columns: list[_Column], region: Any) -> list[list[Tensor]]:
     """The inputs of each request, one array made for all of them and cut into rows."""
-    new = object.__new__
     found = []
     for name, number, dtype, shape, start, strides in columns:
-        tensors: list[Tensor] = []
-        for row in np.ndarray(shape, dtype, region, start, strides):
-            tensor: Tensor = new(Tensor)  # as Tensor._shared does, without its call
-            tensor._name = name
-            tensor._number = number
-            tensor._array = row
-            tensor._buffer = None
-            tensors.append(tensor)
-        found.append(tensors)
-    return map(list, zip(*found))  # as many of each: rows of arrays with one shape
+        rows = np.ndarray(shape, dtype, region, start, strides)
+        found.append([shared(name, number, row) for row in rows])
+    return list(map(list, zip(*found)))  # as many of each: rows of arrays with one shape
 
 
-def _each(places: list[list[layout.Place]], region: Any) -> Iterable[list[Tensor]]:
+def _each(places: list[list[layout.Place]], region: Any) -> list[list[Tensor]]:
     """The inputs of each request, made into arrays when the model asks."""
-    received = Tensor._received
     return [
         [
             received(name, number, shape, region, start, size)
@@ -251,10 +234,7 @@ def response(content: bytes, region: Any) -> tuple[InferenceResponse | None, boo
         code, text = answer.error
         return InferenceResponse(error=TritonError(text, ErrorCode(code))), final
     found = InferenceResponse(
-        [
-            Tensor._received(p.name, p.number, p.shape, region, p.start, p.size)
-            for p in answer.places
-        ]
+        [received(p.name, p.number, p.shape, region, p.start, p.size) for p in answer.places]
     )
     found._parameters = answer.parameters
     return found, final

@@ -104,7 +104,7 @@ class Executions:
             self._paced()
         if len(told.items) != len(batch.requests):
             raise ProtocolError(f"{len(told.items)} answers to {len(batch.requests)} requests")
-        tensors = told.tensors(region, at)
+        tensors: list[list[Any]] = told.tensors(region, at)
         if told.plain and active.whole:
             batch.respond_all(tensors)
             active.close()

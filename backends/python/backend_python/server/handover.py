@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from backend_python.api.datatypes import BYTES
 from backend_python.api.request import (
     TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
     InferenceRequest,
+    all_received,
+    received,
 )
-from backend_python.api.tensor import Tensor
+from backend_python.api.tensor import Tensor, all_shared
 from backend_python.server.local import LocalHost, answer
 from backend_python.server.tensors import core_tensor_of, model_tensor_there
 from core.batch import Batch
@@ -41,39 +44,47 @@ class Handover:
 
     def requests(self, batch: Batch) -> list[InferenceRequest]:
         """What the model's execute gets."""
-        if self._on_gpu:
-            inputs = [
-                [model_tensor_there(tensor) for tensor in request.inputs.values()]
-                for request in batch.requests
-            ]
-        else:
-            inputs = [Tensor._all_shared(arrays) for arrays in batch.arrays()]
-        found = InferenceRequest._all_plain(
-            self._host, batch, inputs, self._outputs, self._decoupled
-        )
-        for i, request in enumerate(batch.requests):
-            if not request.is_bare():
-                self._tell(found[i], request)
+        found = self._plain(batch, batch.arrays()) if not self._on_gpu else self._there(batch)
+        told = batch.told()
+        if told:
+            self._tell(found, batch.requests, told)
         return found
 
-    def _tell(self, theirs: InferenceRequest, request: CoreRequest) -> None:
-        """What a request has beside its tensors."""
-        theirs._request_id = request.id
-        theirs._correlation_id = request.correlation_id
-        theirs._flags = request.flags
-        theirs._timeout = request.timeout_us
-        if request.outputs:
-            theirs._outputs = frozenset([o.name for o in request.outputs] + self._states)
-        if request.trace is not None:
-            theirs._trace = request.trace.carrier()
-        if request.has_parameters:
-            theirs._parameters = json.dumps(request.parameters)
+    def _plain(self, batch: Batch, inputs: list[Any]) -> list[InferenceRequest]:
+        requests = []
+        for i in range(len(inputs)):
+            tensors = all_shared(inputs[i])
+            requests.append(received(self._host, batch, i, tensors, self._outputs, self._decoupled))
+        return requests
+
+    def _there(self, batch: Batch) -> list[InferenceRequest]:
+        """With inputs that are on a GPU where they are."""
+        inputs = [list(map(model_tensor_there, each.inputs.values())) for each in batch.requests]
+        return all_received(self._host, batch, inputs, self._outputs, self._decoupled)
+
+    def _tell(
+        self, found: list[InferenceRequest], requests: list[CoreRequest], told: list[int]
+    ) -> None:
+        """What requests have beside their tensors."""
+        for i in told:
+            theirs, request = found[i], requests[i]
+            theirs._request_id = request.id
+            theirs._correlation_id = request.correlation_id
+            theirs._flags = request.flags
+            theirs._timeout = request.timeout_us
+            if request.outputs:
+                theirs._outputs = frozenset([o.name for o in request.outputs] + self._states)
+            if request.trace is not None:
+                theirs._trace = request.trace.carrier()
+            if request.has_parameters:
+                theirs._parameters = json.dumps(request.parameters)
 
     def answer(self, batch: Batch, requests: list[InferenceRequest], responses: list[Any]) -> None:
         """Hand on what execute returned: a response, or None, for each request."""
         batch.outputs_ready()
         answers = []
-        for request, response in zip(requests, responses, strict=True):
+        for i in range(len(requests)):
+            request, response = requests[i], responses[i]
             if (
                 response is None
                 or response._error is not None
@@ -82,8 +93,7 @@ class Handover:
             ):
                 self._answer_each(batch, requests, responses)
                 return
-            wanted = request._outputs
-            answers.append([core_tensor_of(t) for t in response._outputs if t._name in wanted])
+            answers.append(_outputs(response._outputs, request._outputs))
         batch.respond_all(answers)
 
     def _answer_each(
@@ -96,3 +106,15 @@ class Handover:
                 batch.reschedule(i)
             elif request._sender is not None:
                 batch.defer(i)
+
+
+def _outputs(tensors: list[Tensor], wanted: frozenset[str]) -> list[Any]:
+    """One answer, as Batch.respond_all takes it."""
+    found: list[Any] = []
+    for tensor in tensors:
+        if tensor._name in wanted:
+            if tensor._array is None or tensor._number == BYTES:
+                found.append(core_tensor_of(tensor))
+            else:
+                found.append((tensor._name, tensor._number, tensor._array))
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backend_python.api.datatypes import BYTES
-from backend_python.api.tensor import Tensor
+from backend_python.api.tensor import Tensor, shared
 from core import dtypes
 from core import tensor as core_tensor
 from core.native import strings
@@ -12,7 +12,7 @@ from core.tensor import array_tensor, made_tensor
 
 def model_tensor(tensor: core_tensor.Tensor) -> Tensor:
     """A tensor for the model, in host memory: a read-only view of what core has."""
-    return Tensor._shared(tensor.name, tensor.dtype.number, tensor.array)
+    return shared(tensor.name, tensor.dtype.number, tensor.array)
 
 
 def model_tensor_there(tensor: core_tensor.Tensor) -> Tensor:

@@ -1,0 +1,9 @@
+import cython
+
+from backend_python.api.request cimport InferenceRequest
+from backend_python.api.response cimport InferenceResponse
+from backend_python.api.tensor cimport Tensor
+
+
+@cython.locals(tensor=Tensor)
+cdef Tensor _tensor(list tensors, str name)

@@ -1,0 +1,1 @@
+cpdef int plain_number(object array) noexcept

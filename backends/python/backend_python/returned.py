@@ -1,0 +1,50 @@
+"""What execute has returned: a list of answers, or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backend_python.api.request import TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, InferenceRequest
+from backend_python.api.response import InferenceResponse
+
+
+class Refused(Exception):
+    """What execute returned is no answer; the text stands alone, without the type's name."""
+
+
+def checked(requests: list[InferenceRequest], returned: Any, decoupled: bool) -> list[Any]:
+    """What execute returned, as a list. Refused for what it must not return."""
+    if type(returned) is not list or len(returned) != len(requests):
+        return _other(requests, returned, decoupled)
+    responses: list[Any] = returned
+    for i in range(len(responses)):
+        response = responses[i]
+        if response is None:
+            continue
+        request = requests[i]
+        if request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
+            raise Refused(
+                "Expected a None object in the execute function return list for reschduled "
+                f"request, found type '{type(response)}'."
+            )
+        if not isinstance(response, InferenceResponse):
+            raise Refused(
+                "Expected an 'InferenceResponse' object in the execute function return list, "
+                f"found type '{type(response)}'."
+            )
+    return responses
+
+
+def _other(requests: list[InferenceRequest], returned: Any, decoupled: bool) -> list[Any]:
+    """The same for what is not a list with as many items."""
+    if returned is None and decoupled:
+        return [None] * len(requests)
+    if not isinstance(returned, list):
+        raise Refused(f"Expected a list in the execute return, found type '{type(returned)}'.")
+    if len(returned) == len(requests):
+        return checked(requests, list(returned), decoupled)
+    raise Refused(
+        "Number of InferenceResponse objects do not match the number of InferenceRequest "
+        f"objects. InferenceRequest(s) size is:{len(requests)}, and InferenceResponse(s) "
+        f"size is:{len(returned)}\n"
+    )

@@ -1,0 +1,30 @@
+import cython
+
+from backend_python.api.request cimport InferenceRequest, all_received, received
+from backend_python.api.response cimport InferenceResponse
+from backend_python.api.tensor cimport Tensor, all_shared
+
+cdef int BYTES
+
+
+cdef class Handover:
+    cdef bint _on_gpu
+    cdef object _host
+    cdef list _states
+    cdef frozenset _outputs
+    cdef bint _decoupled
+
+    cpdef list requests(self, batch)
+    @cython.locals(i=cython.Py_ssize_t, requests=list, tensors=list)
+    cdef list _plain(self, batch, list inputs)
+    cdef list _there(self, batch)
+    @cython.locals(theirs=InferenceRequest)
+    cdef _tell(self, list found, list requests, list told)
+    @cython.locals(i=cython.Py_ssize_t, answers=list, request=InferenceRequest, response=InferenceResponse)
+    cpdef answer(self, batch, list requests, list responses)
+    @cython.locals(request=InferenceRequest)
+    cdef _answer_each(self, batch, list requests, list responses)
+
+
+@cython.locals(tensor=Tensor, found=list)
+cdef list _outputs(list tensors, frozenset wanted)
