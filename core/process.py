@@ -197,10 +197,16 @@ def _end_on_signals(member: Member | None) -> asyncio.Event:
 
 
 def _read_again_on_signal(server: Server) -> None:
-    """Read certificates, tokens and keys again on SIGHUP; without any, SIGHUP ends the process as ever."""
+    """Read certificates, tokens and keys again on SIGHUP, and open the access log anew; without any of
+    them, SIGHUP ends the process as ever."""
+
+    def read() -> None:
+        server.files.look(True)
+        if server.access_log is not None:
+            server.access_log.reopen()
+
     if reads_again(server.options):
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGHUP, server.files.look, True)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, read)
     # Blocked by who started a worker: what came before is handled now.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
 
