@@ -202,7 +202,8 @@ def _end_on_signals(member: Member | None) -> asyncio.Event:
 
 
 def _read_again_on_signal(server: Server, member: Member | None) -> None:
-    """Read certificates, tokens and keys again on SIGHUP; without any, SIGHUP ends the process as ever.
+    """Read certificates, tokens and keys again on SIGHUP, and open the access log anew; without any of them,
+    SIGHUP ends the process as ever.
 
     A service manager that listens may always ask for it.
     """
@@ -216,6 +217,8 @@ def _read_again_on_signal(server: Server, member: Member | None) -> None:
 def _read_again(server: Server, member: Member | None) -> None:
     with contextlib.nullcontext() if member else service_manager.reloading():
         server.files.look(True)
+    if server.access_log is not None:
+        server.access_log.reopen()
 
 
 def _leave_at_once(text: str) -> NoReturn:

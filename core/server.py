@@ -35,6 +35,7 @@ from core.repository import Repository
 from core.request import NEWEST, InferenceRequest
 from core.response import Reply
 from core.telemetry import log
+from core.telemetry.access_log import AccessLog
 from core.telemetry.families import Family
 from core.telemetry.metrics.collect import collect
 from core.telemetry.metrics.watch import Watch
@@ -81,6 +82,7 @@ class Server:
     files                that are read again when they change: certificates of frontends, tokens, keys
     tracing              traces requests; frontends look at `tracing.on`
     watch                looks at machine and process from the time on that metrics are served
+    access_log           has a line for every request; None for none
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class Server:
         self.access = Gate.of(options)
         if self.access is not None:
             self.access.watch(self.files)
+        self.access_log = AccessLog.of(options)
         self.tracing = Tracer(options, suffix=f".worker-{member.number}" if member else "")
         self.watch = Watch(options, member.number if member else None)
         self._manager = ModelManager(
@@ -147,6 +150,8 @@ class Server:
             if self.cache is not None:
                 await self.cache.close()
             await self.tracing.close(end_s - loop.time())
+            if self.access_log is not None:
+                await loop.run_in_executor(None, self.access_log.close)
 
     # health ------------------------------------------------------------
 

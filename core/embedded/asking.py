@@ -84,7 +84,11 @@ class Asked:
         except CoreError as error:
             self.take(error, True)
         except Exception as error:  # nobody else would tell who waits
-            logger.exception("a request for model '%s' failed", self.request.model_name)
+            logger.exception(
+                "[request id: %s] a request for model '%s' failed",
+                self.request.id or "<id_unknown>",
+                self.request.model_name,
+            )
             self.take(internal(f"{type(error).__name__}: {error}"), True)
         else:
             desk.asked.add(self)

@@ -71,7 +71,8 @@ def check_workers(options: Options) -> None:
 def reads_again(options: Options) -> bool:
     """Whether there are files that SIGHUP makes the server read again."""
     return bool(
-        options.auth_tokens
+        options.access_log
+        or options.auth_tokens
         or options.auth_jwks
         or options.http_use_ssl
         or options.http_use_ssl_mutual

@@ -111,6 +111,11 @@ class Options:
         '"ISO8601" (YYYY-MM-DDThh:mm:ssZ L).')
     log_file: str = _logging(STRING, "",
         "File that the log is appended to, instead of the console.")
+    access_log: str = _logging(STRING, "",
+        "File that a line of JSON is appended to for every request, - for standard output; "
+        "docs/logging.md says what is in it.")
+    access_log_rate: int = _logging(integer(1), 1,
+        "One of so many requests is written to the access log; those that fail always are.")
 
     model_repository: list[str] = _models(NAMES, [],
         "Folder that holds a folder for each model, or such a place in cloud storage: s3://bucket/path, "
@@ -160,6 +165,15 @@ class Options:
         "Which code reads requests: auto for the fastest that can, aiohttp for one that reads all.")
     http_max_input_size: int = _http(integer(1), 64 * 2**20,
         "Largest body of a request, in bytes, also after decompression.")
+    http_max_body_size: int = _http(integer(1, 2**31 - 1), 2**31 - 1,
+        "Largest body of a request with binary tensors, in bytes.")
+    http_max_connections: int = _http(integer(), 0,
+        "Connections of HTTP at a time; others are answered 503. 0 for what open files allow.")
+    http_header_timeout_secs: int = _http(integer(), 60,
+        "Longest time in seconds between the first byte of a request and the end of its headers; "
+        "0 for any.")
+    http_body_timeout_secs: int = _http(integer(), 60,
+        "Time in seconds in which 64 KiB of a body, or the rest of it, must come; 0 for any.")
     http_use_ssl: bool = _http(BOOL, False, "Whether HTTP is served over TLS.")
     http_use_ssl_mutual: bool = _http(BOOL, False,
         "Whether clients must show a certificate; includes --http-use-ssl.")
@@ -187,6 +201,13 @@ class Options:
         "Request objects that are kept for reuse.", idle="memory of requests is not pooled")
     grpc_max_response_pool_size: int = _grpc(integer(1), 2**31 - 1,
         "Response objects that are kept for reuse.", idle="memory of responses is not pooled")
+    grpc_max_message_size: int = _grpc(integer(1, 2**31 - 1), 2**31 - 1,
+        "Largest message of a client, in bytes, also after decompression.")
+    grpc_max_concurrent_streams: int = _grpc(integer(1, 2**31 - 1), 4096,
+        "Calls of one connection at a time; clients wait with more.")
+    grpc_max_connections: int = _grpc(integer(), 0,
+        "Connections of gRPC at a time, others are closed; 0 for what open files allow. "
+        "--grpc-engine=grpcio has no such bound.")
     grpc_use_ssl: bool = _grpc(BOOL, False, "Whether gRPC is served over TLS.")
     grpc_use_ssl_mutual: bool = _grpc(BOOL, False,
         "Whether clients must show a certificate; includes --grpc-use-ssl.")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from core.errors import invalid
 
+LONGEST_NAME = 255  # bytes in UTF-8
+
 
 class Key(str):
     """`<namespace>::<name>`, as logs and tables show it: a model among others of its name.
@@ -48,6 +50,11 @@ def checked_name(name: str) -> str:
     name = name.strip()
     if not name:
         raise invalid("Model name cannot be empty. Please enter a valid name to deploy.")
+    if len(name.encode(errors="replace")) > LONGEST_NAME:
+        raise invalid(
+            f"invalid model name '{name[:40]}...', a name has at most {LONGEST_NAME} bytes, as a "
+            "folder's has"
+        )
     if ".." in name or not is_folder_name(name):
         raise invalid(
             f"invalid model name '{name}', model name must not contain path traversal characters"

@@ -14,12 +14,16 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from logging.handlers import WatchedFileHandler
 from typing import Any, TextIO
 
+from core.errors import CoreError
 from core.options import Options
 from core.telemetry.log_settings import ISO8601, LogSettings
 
 logger = logging.getLogger("core")
+
+LONGEST_MESSAGE = 64 * 1024  # characters: a client chooses the names in it
 
 _LETTERS = {logging.DEBUG: "I", logging.INFO: "I", logging.WARNING: "W", logging.ERROR: "E"}
 
@@ -41,7 +45,8 @@ def configure(options: Options, stream: TextIO | None = None) -> None:
     failure: OSError | None = None
     if options.log_file:
         try:
-            handler = logging.FileHandler(options.log_file)
+            # Watched: whoever rotates logs moves the file away, and the next line begins a new one.
+            handler = WatchedFileHandler(options.log_file)
         except OSError as error:
             failure = error
             settings = replace(settings, log_file="")
@@ -82,6 +87,17 @@ def _apply(settings: LogSettings) -> None:
     logger.setLevel(min(levels, default=logging.CRITICAL + 1))
 
 
+def failed(id: str, error: CoreError) -> None:
+    """Say in the verbose log that a request was refused or has failed, and which. Any thread.
+
+    id   the client's name for the request, "" for none
+    """
+    if logger.isEnabledFor(logging.DEBUG):
+        label = f"[request id: {id or '<id_unknown>'}]"
+        text = error.message.removeprefix(label).lstrip()
+        logger.debug("%s Infer failed: %s", label, text, stacklevel=2)
+
+
 def block(text: str) -> None:
     """Log a text of several lines as it is, such as a table. It must not hold foreign characters."""
     logger.info("%s", text, extra={"block": True}, stacklevel=2)
@@ -101,7 +117,11 @@ class LineFormatter(logging.Formatter):
         )
         if getattr(record, "block", False):
             return f"{start}\n{record.getMessage()}\n"
-        lines = [start + escaped(json.dumps(record.getMessage(), ensure_ascii=False))]
+        message = record.getMessage()
+        if len(message) > LONGEST_MESSAGE:
+            left_out = len(message) - LONGEST_MESSAGE
+            message = f"{message[:LONGEST_MESSAGE]} [{left_out} characters more]"
+        lines = [start + escaped(json.dumps(message, ensure_ascii=False))]
         traceback = record.exc_text  # of another process
         if record.exc_info and record.exc_info[0] is not None:
             traceback = self.formatException(record.exc_info)

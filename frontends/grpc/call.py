@@ -33,6 +33,7 @@ class Call:
         self._source = source
         self.deadline_ns = deadline_ns
         self.cancelled = False
+        self.caller: Any = None  # a Pass, where calls are let in by a gate
         self._listeners: list[Callable[[], None]] | None = None
 
     @property

@@ -27,6 +27,8 @@ from frontends.grpc.method import Method, StreamFunction, Unary, UnaryFunction
 from frontends.grpc.status import CODES, details, unforeseen
 from frontends.tls import Certificates
 
+logger = logging.getLogger("core")
+
 Context = Any  # grpc.aio.ServicerContext, whose stubs lack what it inherits
 Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
@@ -42,6 +44,8 @@ class GrpcioEngine:
         self._methods = methods
         self._server: grpc.aio.Server | None = None
         self._file: unix_sockets.SocketFile | None = None  # of a Unix domain socket
+        self._watching: asyncio.Task[None] | None = None
+        self._stopping = False
 
     async def start(self) -> int:
         """Listen; the port, which the system chose if the option is 0.
@@ -49,9 +53,19 @@ class GrpcioEngine:
         Raises CoreError(INVALID) for certificates that cannot be used, CoreError(UNAVAILABLE) if
         the address is taken.
         """
+        address = transport.address(self._options)
+        port = await self._serve(address)
+        # Where it begins again, should it have to: the system must not choose another port then.
+        bound = address
+        if not unix_sockets.is_unix(address):
+            bound = f"{address.rpartition(':')[0]}:{port}"
+        self._watching = asyncio.ensure_future(self._watch(bound))
+        return port
+
+    async def _serve(self, address: str) -> int:
+        """A new server of grpcio; its port. Raises as `start`."""
         options = self._options
         certificates = _credentials(options, self._files)
-        address = transport.address(options)
         logging.getLogger("grpc._cython.cygrpc").addFilter(_worth_logging)
         server = grpc.aio.server(options=transport.channel_arguments(options))
         compresses = transport.compresses(options)
@@ -68,10 +82,33 @@ class GrpcioEngine:
 
     async def stop(self, grace_s: float) -> None:
         """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
+        self._stopping = True
         if self._server is not None:
             await self._server.stop(grace_s)
+        if self._watching is not None:
+            await self._watching
         if self._file is not None:
             self._file.remove()
+
+    async def _watch(self, address: str) -> None:
+        """Begin again when grpcio gives up.
+
+        It does when the path of a call is no UTF-8: whoever sends one ends the server, and all its
+        calls, in every release until now.
+        """
+        while self._server is not None:
+            try:
+                await self._server.wait_for_termination()
+            except Exception as error:
+                logger.debug("grpcio: %r", error)
+            if self._stopping:
+                return
+            logger.error("grpcio has given up serving at %s: it begins again", address)
+            try:
+                await self._serve(address)
+            except CoreError as error:
+                logger.error("gRPC is not served any more: %s", error.message)
+                return
 
 
 def _bind(

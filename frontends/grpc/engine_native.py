@@ -14,6 +14,7 @@ from core import unix_sockets
 from core.errors import unavailable
 from core.options import Options
 from core.watched import WatchedFiles
+from frontends.crowd import most_connections
 from frontends.grpc import transport
 from frontends.grpc.method import Method
 from frontends.grpc.native.connection import Connection, Port
@@ -25,6 +26,14 @@ _GOODBYE_S = 1.0  # for the last bytes of connections that are cut off
 
 class _Protocol(Connection, asyncio.BufferedProtocol):
     """What asyncio takes for a protocol that reads into a buffer."""
+
+
+class _Refused(asyncio.Protocol):
+    """A connection that is one too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.abort()
 
 
 class NativeEngine:
@@ -56,8 +65,10 @@ class NativeEngine:
         )
         address = transport.address(options)
 
-        def protocol() -> _Protocol:
-            return _Protocol(port)
+        most = most_connections(options.grpc_max_connections)
+
+        def protocol() -> asyncio.BaseProtocol:
+            return _Protocol(port) if len(port.connections) < most else _Refused()
 
         if unix_sockets.is_unix(address):
             self._unix = unix_sockets.listen(address, options.unix_socket_mode)

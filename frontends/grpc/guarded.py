@@ -51,7 +51,9 @@ class Post:
         wanted = self._wanted(request)
         if self._gate.is_free(wanted):
             return _FREE
-        return self._gate.admit(shown(call), wanted).enter()
+        visit = self._gate.admit(shown(call), wanted).enter()
+        call.caller = visit.caller
+        return visit
 
     def _wanted(self, request: bytes) -> Demand:
         if self._decides is not None and self._decides(request):

@@ -58,9 +58,12 @@ def details(text: str) -> str:
     return encoded.decode()
 
 
-def unforeseen(path: str, error: Exception) -> CoreError:
-    """What the caller of `path` is told of an exception that is none of ours; the log says more."""
-    logger.error("%s failed", path, exc_info=error)
+def unforeseen(path: str, error: Exception, id: str = "") -> CoreError:
+    """What the caller of `path` is told of an exception that is none of ours; the log says more.
+
+    id   the client's name for the request, "" for none
+    """
+    logger.error("[request id: %s] %s failed", id or "<id_unknown>", path, exc_info=error)
     return internal(f"{path.rpartition('/')[2]} failed: {type(error).__name__}; see the log")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.server import Server
+from frontends.grpc.access_log import recorded
 from frontends.grpc.guarded import guarded
 from frontends.grpc.intake import Intake
 from frontends.grpc.method import Method, Stream, Unary
@@ -67,7 +68,9 @@ def methods(server: Server, intake: Intake) -> dict[str, Method]:
         row.path: restricted(row, *rules[row.category]) if row.category in rules else row
         for row in rows
     }
-    gate = server.access
-    if gate is None:
-        return found
-    return {path: guarded(row, gate) for path, row in found.items()}
+    gate, lines = server.access, server.access_log
+    if gate is not None:
+        found = {path: guarded(row, gate) for path, row in found.items()}
+    if lines is not None:  # around all else: refusals have lines too
+        found = {path: recorded(row, lines) for path, row in found.items()}
+    return found

@@ -8,7 +8,7 @@ from frontends.tls import Certificates
 
 ChannelArguments = list[tuple[str, int]]
 
-MOST_MESSAGE_BYTES = 2**31 - 1  # each way, as in Triton
+MOST_MESSAGE_BYTES = 2**31 - 1  # of an answer, as in Triton
 _COMPRESSION_LEVELS = {"none": 0, "low": 1, "medium": 2, "high": 3}
 _ZLIB_LEVELS = {"none": 0, "low": 1, "medium": 6, "high": 9}
 
@@ -16,8 +16,9 @@ _ZLIB_LEVELS = {"none": 0, "low": 1, "medium": 6, "high": 9}
 def channel_arguments(options: Options) -> ChannelArguments:
     """What a server of grpcio is made with; times in milliseconds."""
     arguments = [
-        ("grpc.max_receive_message_length", MOST_MESSAGE_BYTES),
+        ("grpc.max_receive_message_length", options.grpc_max_message_size),
         ("grpc.max_send_message_length", MOST_MESSAGE_BYTES),
+        ("grpc.max_concurrent_streams", options.grpc_max_concurrent_streams),
         ("grpc.so_reuseport", int(options.reuse_grpc_port)),
         ("grpc.keepalive_time_ms", options.grpc_keepalive_time),
         ("grpc.keepalive_timeout_ms", options.grpc_keepalive_timeout),

@@ -14,19 +14,25 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from http import HTTPStatus
 from typing import Any
 
 from core.access import Visit
+from core.errors import CoreError
 from core.server import Server
+from core.telemetry.access_log import Entry
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
 from frontends.aiohttp_web import HttpVersion11, web
-from frontends.http.codec.limits import MOST_CHUNKS, too_large, too_many_chunks
+from frontends.crowd import most_connections
+from frontends.http.access_log import client_of, write_malformed
+from frontends.http.codec.limits import MOST_CHUNKS, body_too_large, too_large, too_many_chunks
 from frontends.http.errors import refusal
 from frontends.http.guard import Guard
 from frontends.http.message import Answer, Call, Parts
 from frontends.http.native.lane import Lane
 from frontends.http.native.port import Port
+from frontends.http.patience import TOO_MANY, TOO_SLOW, Patience, Unfinished, Waiting
 from frontends.http.sockets import Conversation
 
 logger = logging.getLogger("core")
@@ -41,25 +47,41 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 class Connections(web.Server):
     """Every connection of one port. A handler is cancelled when its client has gone.
 
-    server   for the requests of fast lanes; None for no such lanes
-    guard    asked by the lanes before they take a request; None where they may take any
+    server      whose options bound connections
+    has_lane    whether connections have a fast lane for requests to it
+    guard       asked by the lanes before they take a request; None where they may take any
+    patience    ends those whose request does not come
+    access_log  for what is no HTTP; None for none
     """
 
-    def __init__(self, handler: Handler, server: Server | None = None, guard: Guard | None = None):
+    def __init__(
+        self, handler: Handler, server: Server, has_lane: bool, guard: Guard | None = None
+    ):
+        options = server.options
         super().__init__(
             self._handle,
             handler_cancellation=True,
             access_log=None,
             auto_decompress=False,
             # A lane sees both engines' requests, so it alone knows when a connection is idle.
-            keepalive_timeout=KEEP_ALIVE_S if server is None else _NEVER_S,
+            keepalive_timeout=_NEVER_S if has_lane else KEEP_ALIVE_S,
         )
         self._handler = handler
         self._open: set[_Connection | Lane] = set()  # no guests: their lanes are there
         self._all_closed = asyncio.Event()
         self._conversations: set[Conversation] = set()
+        self._most = most_connections(options.http_max_connections)
+        self._refusing = False  # since when there are too many, which the log says once
+        self.access_log = server.access_log
+        self.patience = Patience(
+            self._open,
+            options.http_header_timeout_secs,
+            options.http_body_timeout_secs,
+            given_up=self._too_slow,
+        )
+        self.patience.begin(self._loop)
         self._port: Port | None = None
-        if server is not None:
+        if has_lane:
             self._port = Port(
                 server,
                 self._loop,
@@ -93,11 +115,27 @@ class Connections(web.Server):
     def _opened(self, connection: _Connection | Lane, transport: asyncio.Transport) -> None:
         # So that the system notices a client that vanished without a word.
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if len(self._open) >= self._most:
+            self._refuse(transport)
         self._open.add(connection)
         self._all_closed.clear()
 
+    def _refuse(self, transport: asyncio.Transport) -> None:
+        if not self._refusing:
+            self._refusing = True
+            logger.warning("HTTP: more than %d connections; others are refused", self._most)
+        transport.write(TOO_MANY)
+        transport.close()
+
+    def _too_slow(self, connection: Waiting) -> None:
+        if self.access_log is not None:
+            assert isinstance(connection, _Connection | Lane)
+            client = client_of(connection.transport)
+            self.access_log.write(Entry("http", client, ""), HTTPStatus.REQUEST_TIMEOUT, 0)
+
     def _lost(self, connection: _Connection | Lane) -> None:
         self._open.discard(connection)
+        self._refusing = self._refusing and len(self._open) >= self._most
         if not self._open:
             self._all_closed.set()
 
@@ -109,6 +147,7 @@ class Connections(web.Server):
         finally:
             connection.busy = False
             connection.used = time.monotonic()
+            connection.heard = connection.came
 
     async def converse(
         self, conversation: Conversation, call: Callable[[bytes], Call]
@@ -123,6 +162,7 @@ class Connections(web.Server):
     async def drain(self, timeout_s: float) -> None:
         """Close idle connections at once, the others after their answer, or when the time is over."""
         self.pre_shutdown()
+        self.patience.end()
         for conversation in tuple(self._conversations):
             conversation.finish()
         for connection in tuple(self._open):
@@ -143,15 +183,38 @@ class _Connection(web.RequestHandler):
     busy   it has a request without an answer
     used   time.monotonic() when its last request was over; 0.0 before
     visit  of the request that is being answered; None for none, and where nobody is let in
+    came   bytes that have come
+    heard  of these, those that had come when its last request was over
     """
 
-    __slots__ = ("busy", "used", "visit")
+    __slots__ = ("busy", "came", "heard", "used", "visit")
 
     def __init__(self, manager: Connections, **options: Any):
         super().__init__(manager, **options)
         self.busy = False
         self.used = 0.0
         self.visit: Visit | None = None
+        self.came = self.heard = 0
+
+    def data_received(self, data: bytes) -> None:
+        self.came += len(data)
+        super().data_received(data)
+
+    def unfinished(self) -> Unfinished | None:
+        """The request of which a part is missing, for which nothing but the client is to blame."""
+        request = self._current_request
+        if request is not None and not request.content.is_eof() and not self._reading_paused:
+            return Unfinished(True, self.used, self.came)
+        if self.idle and self.came > self.heard:
+            return Unfinished(False, self.used, self.came)
+        return None
+
+    def give_up(self) -> None:
+        """Close; with an answer if no request has begun."""
+        if self.transport is not None:
+            if not self.busy:
+                self.transport.write(TOO_SLOW)
+            self.force_close()
 
     @property
     def idle(self) -> bool:
@@ -189,6 +252,9 @@ class _Connection(web.RequestHandler):
         request._version = HttpVersion11
         response = response_of(refusal(status, text), request)
         response.force_close()
+        manager = self._manager
+        if isinstance(manager, Connections) and manager.access_log is not None:
+            write_malformed(manager.access_log, request, status, response)
         return response
 
 
@@ -252,19 +318,22 @@ async def send(answer: Answer, more: Parts, request: web.BaseRequest) -> web.Str
     return response
 
 
-async def read_body(request: web.BaseRequest, most: int) -> Buffer:
+async def read_body(request: web.BaseRequest, most: int, most_body: int) -> Buffer:
     """The whole body as it came, still compressed; copied once if it came in several pieces.
 
-    most   bytes that it may have; a larger one is refused before it is read, or as it grows
+    most        bytes that it may have; a larger one is refused before it is read, or as it grows
+    most_body   bytes that any body may have, which says why
     Raises CoreError(INVALID) for that, and for more than MOST_CHUNKS chunks.
     """
     length = request.content_length
+    most = min(most, most_body)
+    refuse = body_too_large if most == most_body else too_large
     if length is not None and length > most:
-        raise too_large(length, most)
+        raise refuse(length, most)
     await _continue(request)
     if length is not None:
         return await _read_known(request, length)
-    return await _read_chunks(request, most) if request.body_exists else b""
+    return await _read_chunks(request, most, refuse) if request.body_exists else b""
 
 
 async def _continue(request: web.BaseRequest) -> None:
@@ -288,7 +357,9 @@ async def _read_known(request: web.BaseRequest, length: int) -> Buffer:
     return body
 
 
-async def _read_chunks(request: web.BaseRequest, most: int) -> Buffer:
+async def _read_chunks(
+    request: web.BaseRequest, most: int, refuse: Callable[[int, int], CoreError]
+) -> Buffer:
     body = bytearray()
     chunks = 0
     while True:
@@ -300,4 +371,4 @@ async def _read_chunks(request: web.BaseRequest, most: int) -> Buffer:
         if chunks > MOST_CHUNKS:
             raise too_many_chunks()
         if len(body) > most:
-            raise too_large(len(body), most)
+            raise refuse(len(body), most)

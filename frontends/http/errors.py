@@ -27,6 +27,9 @@ STATUS = {
 }
 
 
+LONGEST_TEXT = 64 * 1024  # characters
+
+
 def status_of(error: CoreError) -> int:
     """The status of an answer that is this error."""
     return 504 if isinstance(error, DeadlineExceeded) else STATUS[error.kind]
@@ -43,8 +46,11 @@ def error_answer(error: CoreError) -> Answer:
 def refusal(status: int, text: str) -> Answer:
     """The answer with that status and text.
 
-    text   may hold anything; lone surrogates, as of a path that is no UTF-8, come back as escapes
+    text   may hold anything; lone surrogates, as of a path that is no UTF-8, come back as escapes. One
+           that is very long, as are some names that clients choose, is cut.
     """
+    if len(text) > LONGEST_TEXT:
+        text = f"{text[:LONGEST_TEXT]} [...]"
     try:
         body = orjson.dumps({"error": text})
     except orjson.JSONEncodeError:
@@ -52,10 +58,11 @@ def refusal(status: int, text: str) -> Answer:
     return Answer(status, JSON_HEADERS, body)
 
 
-def unexpected(what: str) -> Answer:
+def unexpected(what: str, id: str = "") -> Answer:
     """The answer for the exception that is being handled and that no room expected; logs it.
 
     what   was asked, for the log
+    id     the client's name for it, "" for none
     """
-    logger.exception("HTTP: %s failed", what)
+    logger.exception("[request id: %s] HTTP: %s failed", id or "<id_unknown>", what)
     return refusal(500, "unexpected error in the server; its log has the details")

@@ -18,8 +18,10 @@ from core import unix_sockets
 from core.errors import CoreError, invalid, unavailable
 from core.options import Options
 from core.server import Server
+from core.telemetry import log
 from core.tensor import Buffer
 from frontends.aiohttp_web import web
+from frontends.http.access_log import CALL, CALLER, recorded
 from frontends.http.codec.limits import largest_body
 from frontends.http.connections import (
     Connections,
@@ -53,6 +55,8 @@ class HttpFrontend:
         self._server = server
         self._address = options.http_address
         self._most_bytes = options.http_max_input_size
+        self._most_body = options.http_max_body_size
+        self._access_log = server.access_log
         restrictions = Restrictions(options.http_restricted_api)
         self._router = Router(restrictions)
         self._guard = Guard(server.access, restrictions)
@@ -76,9 +80,12 @@ class HttpFrontend:
         """Listen. Raises CoreError(UNAVAILABLE) when it cannot, CoreError(INVALID) for certificates
         that cannot be used."""
         options = self._server.options
+        handle = self._handle if self._server.access is None else self._handle_guarded
+        log = self._access_log
         connections = Connections(
-            self._handle if self._server.access is None else self._handle_guarded,
-            self._server if self._has_lane() else None,
+            handle if log is None else recorded(handle, log),
+            self._server,
+            self._has_lane(),
             self._guard if self._guards_inference() else None,
         )
         secure = listening(_certificates(options), "http/1.1", self._server.files)
@@ -135,6 +142,8 @@ class HttpFrontend:
         except CoreError as error:
             return response_of(error_answer(error), request)
         connection_of(request).visit = visit
+        if self._access_log is not None:
+            request[CALLER] = visit.caller
         try:
             return await self._handle(request)
         finally:
@@ -190,6 +199,7 @@ class HttpFrontend:
 
     async def _answer(self, request: web.BaseRequest) -> Answer:
         """Never raises, but for a client that has gone."""
+        call: Call | None = None
         try:
             path = _path(request.raw_path)
             match = self._router.match(request.method, path, request.headers)
@@ -199,21 +209,29 @@ class HttpFrontend:
             received = None
             start_ns = time.monotonic_ns()
             if match.route.takes_body:
-                body = await read_body(request, largest_body(request.headers, self._most_bytes))
+                most = largest_body(request.headers, self._most_bytes, self._most_body)
+                body = await read_body(request, most, self._most_body)
             if self._server.tracing.on:
                 received = (start_ns, time.monotonic_ns())
             call = Call(
                 request.method, path, match.captures, request.headers, body, received, start_ns
             )
+            if self._access_log is not None:
+                request[CALL] = call
             return await match.route.service(self._server, call)
         except CoreError as error:
+            if call is not None and call.asked is not None:
+                log.failed(call.asked.id, error)
             return error_answer(error)
         except web.RequestPayloadError as error:
             return error_answer(invalid(f"the body of the request is malformed: {error}"))
         except Exception as error:
             if isinstance(error, ConnectionError) and request.transport is None:
                 raise  # the client has gone: nobody reads an answer
-            return unexpected(f"{request.method} {request.raw_path}")
+            asked = None if call is None else call.asked
+            return unexpected(
+                f"{request.method} {request.raw_path}", "" if asked is None else asked.id
+            )
 
 
 def _certificates(options: Options) -> Certificates | None:

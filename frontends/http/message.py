@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Protocol
 
-from core.request import parse_version
+from core.request import InferenceRequest, parse_version
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
 from frontends.http.codec.timeout import timeout_ns
@@ -25,9 +25,10 @@ class Call:
     body        contiguous bytes, b"" for none; still compressed
     received    time.monotonic_ns() before and after the body was read, for a server that traces
     came_ns     time.monotonic_ns() when its head was there
+    asked       the request to a model that a service has read in it; None for none
     """
 
-    __slots__ = ("body", "came_ns", "captures", "headers", "method", "path", "received")
+    __slots__ = ("asked", "body", "came_ns", "captures", "headers", "method", "path", "received")
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class Call:
         self.body = body
         self.received = received
         self.came_ns = came_ns or time.monotonic_ns()
+        self.asked: InferenceRequest | None = None
 
     @property
     def model(self) -> str:

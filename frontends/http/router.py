@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
+
+import orjson
 
 from core.access import Demand, demand
 from core.server import Server
 from frontends.http.errors import refusal
-from frontends.http.message import Answer, Call
+from frontends.http.message import JSON_HEADERS, Answer, Call
+from frontends.http.openapi.document import describe
 from frontends.http.restricted import Restrictions
 from frontends.http.services import health, metadata, repository, shared_memory
 from frontends.http.services.generate import generate, generate_stream
@@ -55,7 +59,7 @@ _MODEL = "/v2/models/(?P<model>[^/]+)(?:/versions/(?P<version>[0-9]+))?"
 _REPOSITORY = "/v2/repository(?:/(?P<repository>[^/]+))?"
 _SHARED = "/v2/(?P<kind>system|cuda)sharedmemory(?:/region/(?P<region>[^/]+))?"
 
-TABLE = (
+_ROWS = (
     _row("POST", f"{_MODEL}/infer", "inference", infer),
     _row("GET", "/v2/health/live", "health", health.live),
     _row("GET", "/v2/health/ready", "health", health.ready),
@@ -86,6 +90,19 @@ TABLE = (
     _row("POST", f"{_SHARED}/register", "shared-memory", shared_memory.register),
     _row("POST", f"{_SHARED}/unregister", "shared-memory", shared_memory.unregister),
 )
+
+
+@cache
+def _description() -> bytes:
+    return orjson.dumps(describe(TABLE))
+
+
+async def openapi(server: Server, call: Call) -> Answer:
+    """What this table holds, as OpenAPI: the same for every server of a process."""
+    return Answer(200, JSON_HEADERS, _description())
+
+
+TABLE = (*_ROWS, _row("GET", "(?:/v2)?/openapi\\.json", "metadata", openapi))
 
 
 def demanded(method: str, path: str) -> Demand | None:

@@ -11,13 +11,15 @@ class Port:
 
     methods              path → method
     compression_level    zlib's, for responses of methods that compress; 0 for none
-    most_message_bytes   largest message, each way, also when it is unpacked
+    most_message_bytes   largest message, each way
+    most_request_bytes   largest message of a client, also when it is unpacked
     connections          those that are open
     """
 
     connections: set[Connection]
     compression_level: int
     most_message_bytes: int
+    most_request_bytes: int
 
     def __init__(
         self,

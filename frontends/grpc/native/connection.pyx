@@ -19,7 +19,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from frontends.grpc.call cimport Call, made_call
 from frontends.grpc.native.exchange cimport (
-    first_byte, flat, metadata_of, now_ns, peer_of, set_times, wire_pieces,
+    first_byte, flat, metadata_of, now_ns, peer_of, set_bounds, wire_pieces,
 )
 from frontends.grpc.native.session cimport (
     DEFLATE, GZIP, IDENTITY, NEVER, OK, RESOURCE_EXHAUSTED, UNAVAILABLE,
@@ -65,7 +65,7 @@ cdef class Port:
     cdef int64_t age_ms
     cdef readonly set connections
     cdef readonly int compression_level
-    cdef readonly int64_t most_message_bytes
+    cdef readonly int64_t most_message_bytes, most_request_bytes
 
     def __init__(self, methods, options, loop, int compression_level, int64_t most_message_bytes):
         self.loop = loop
@@ -79,8 +79,8 @@ cdef class Port:
         self.bytes = self.buffer
         self.view = memoryview(self.buffer)
         self.most_message_bytes = most_message_bytes
-        self.settings.most_message_bytes = most_message_bytes
-        set_times(self.settings.times, options)
+        self.most_request_bytes = min(most_message_bytes, options.grpc_max_message_size)
+        set_bounds(self.settings, options, self.most_request_bytes)
         self.age_ms = options.grpc_max_connection_age
 
     cdef Session* session(self) except NULL:

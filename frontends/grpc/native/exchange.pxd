@@ -5,7 +5,7 @@ from cpython.memoryview cimport PyMemoryView_GET_BUFFER
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 
-from frontends.grpc.native.session cimport NEVER, External, RequestHead, Times, Wire
+from frontends.grpc.native.session cimport NEVER, External, RequestHead, Settings, Times, Wire
 
 cdef extern from "<time.h>" nogil:
     ctypedef long time_t
@@ -27,8 +27,11 @@ cdef inline int64_t from_ms(value):
     return <int64_t>value * 1000000
 
 
-cdef inline set_times(Times& times, options):
-    """The times of connections as the options have them; their age is each connection's own."""
+cdef inline set_bounds(Settings& settings, options, int64_t most_request_bytes):
+    """The bounds and times of connections as the options have them; their age is each one's own."""
+    cdef Times* times = &settings.times
+    settings.most_message_bytes = most_request_bytes
+    settings.most_streams = options.grpc_max_concurrent_streams
     times.keepalive_ns = from_ms(options.grpc_keepalive_time)
     times.keepalive_timeout_ns = from_ms(options.grpc_keepalive_timeout)
     times.keepalive_without_calls = options.grpc_keepalive_permit_without_calls

@@ -23,7 +23,7 @@ async def run_unary(
     """Answer `handle` with what the method makes of `request`."""
     try:
         if compressed:
-            request = await unpack(request, handle.request_encoding, handle.port.most_message_bytes)
+            request = await unpack(request, handle.request_encoding, handle.port.most_request_bytes)
         if method.begin is not None:
             method.begin(request, call, handle)
         else:
@@ -94,7 +94,7 @@ class StreamRun:
             handle = self._handle
             try:
                 message = await unpack(
-                    message, handle.request_encoding, handle.port.most_message_bytes
+                    message, handle.request_encoding, handle.port.most_request_bytes
                 )
             except Unreadable as error:
                 handle.finish(error.code, str(error))

@@ -39,6 +39,7 @@ cdef extern from "session.hpp" namespace "core_grpc" nogil:
     cdef cppclass Settings:
         Times times
         size_t most_message_bytes
+        uint32_t most_streams
 
     cdef cppclass Methods:
         void add(const string& path, bool streams) except +

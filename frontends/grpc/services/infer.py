@@ -8,6 +8,7 @@ import time
 from core.errors import CoreError, cancelled, internal, unsupported
 from core.response import InferenceResponse, Listener, Reply
 from core.server import Server
+from core.telemetry.log import failed
 from core.telemetry.tracing import Trace
 from frontends.grpc.call import Call
 from frontends.grpc.intake import Intake
@@ -52,7 +53,9 @@ class InferService:
             answer = self._ask(data, call, done)
         except Exception as error:
             self._intake.leave()
-            done(_told(error))
+            refusal = _told(error)
+            failed("", refusal)
+            done(refusal)
             return
         if call.cancelled:
             answer.cancel()
@@ -129,6 +132,7 @@ class Answer(Listener):
         if final and self._earlier is None and isinstance(item, InferenceResponse):
             self._pass(self._rendered(item))
         elif isinstance(item, CoreError):
+            failed(self.reply.request.id, item)
             self._pass(item)
         else:
             if self._earlier is None:
@@ -157,7 +161,7 @@ class Answer(Listener):
                 return message
             return render.response_by_protobuf(response, self.reply.request)
         except Exception as error:
-            return _told(error)
+            return _told(error, self.reply.request.id)
 
     def _pass(self, outcome: Message | CoreError) -> None:
         # The reply of a cancelled request may have told its end already.
@@ -203,5 +207,5 @@ class TracedAnswer(Answer):
             self._trace.release()
 
 
-def _told(error: Exception) -> CoreError:
-    return error if isinstance(error, CoreError) else unforeseen(PATH, error)
+def _told(error: Exception, id: str = "") -> CoreError:
+    return error if isinstance(error, CoreError) else unforeseen(PATH, error, id)

@@ -14,6 +14,9 @@ from core.errors import CoreError, cancelled, internal
 from core.request import NEWEST, InferenceRequest
 from core.response import InferenceResponse, Reply
 from core.server import Server
+from core.telemetry.access_log import Entry
+from core.telemetry.log import failed
+from frontends.grpc.access_log import code_of, entry_for
 from frontends.grpc.call import Call
 from frontends.grpc.intake import Intake
 from frontends.grpc.protocol import render
@@ -22,6 +25,8 @@ from frontends.grpc.services.inbound import Asked, Inbound
 from frontends.grpc.services.traced import Sending, bring_context, received
 
 logger = logging.getLogger("core")
+
+PATH = "/inference.GRPCInferenceService/ModelStreamInfer"
 
 # A client that sends and does not read is read no more when so many bytes wait for it.
 MOST_UNSENT_BYTES = 64 * 2**20
@@ -76,6 +81,8 @@ class InferStream:
         self._reader: asyncio.Future[None]
         self._stirred = asyncio.Event()  # there is something to send, or nothing more will come
         self._room = asyncio.Event()  # enough was sent for reading to go on
+        self._log = service.server.access_log
+        self._lines: dict[Reply, Entry] = {}  # of accepted requests, where there is a log
 
     async def responses(self, requests: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """Read requests, and give the bytes of each response. Raises CoreError as the status."""
@@ -106,6 +113,7 @@ class InferStream:
         self._backlog.close()
         abandoned, self._open = self._open, set()
         for reply in abandoned:
+            self._write_line(reply, cancelled())
             self._service.intake.leave()
             reply.cancel()
 
@@ -129,6 +137,7 @@ class InferStream:
 
     def _accept(self, data: bytes) -> None:
         service, decoupled = self._service, False
+        line = None if self._log is None else entry_for(self._call, PATH, data)
         tracing = service.server.tracing
         start_ns = time.monotonic_ns() if tracing.on else 0
         asked = service.inbound.read(data)
@@ -150,15 +159,20 @@ class InferStream:
                 service.intake.leave()
                 raise
         except CoreError as error:
+            if self._log is not None and line is not None:
+                self._log.write(line, code_of(error), 0)
             turn = None if decoupled else self._next_turn()
             self._emit(turn, self._refusal(error, asked.id), True)
             return
         self._open.add(reply)
+        if line is not None:
+            self._lines[reply] = line
         if decoupled:
             self._backlog.enter(request)
         self._listen(reply, asked, None if decoupled else self._next_turn())
 
     def _refusal(self, error: CoreError, id: str) -> Item:
+        failed(id, error)
         return error if self._errors_end_it else render.stream_refusal(error, id)
 
     # responses -----------------------------------------------------------------
@@ -178,10 +192,30 @@ class InferStream:
                 item = self._rendered(answer, reply.request, named, final)
             elif tell_end:
                 item = render.stream_end(*named)
+            if self._lines:
+                self._write_line(reply, answer, item, final)
             self._emit(turn, item, final)
 
         trace = reply.request.trace
         reply.listen(arrive if trace is None else Sending(trace, arrive))
+
+    def _write_line(
+        self,
+        reply: Reply,
+        answer: InferenceResponse | CoreError | None,
+        item: Item | None = None,
+        final: bool = True,
+    ) -> None:
+        """Count an answer, and write the request's line with the last one."""
+        if self._log is None or (line := self._lines.get(reply)) is None:
+            return
+        if isinstance(item, bytes):
+            line.bytes_out += len(item)
+        if isinstance(answer, CoreError):
+            line.status = code_of(answer)
+        if final:
+            line.come_from(self._call.caller)
+            self._log.write(self._lines.pop(reply), line.status, line.bytes_out)
 
     def _rendered(
         self,
@@ -196,8 +230,13 @@ class InferStream:
             except CoreError as error:
                 answer = error
             except Exception:
-                logger.exception("a response of model '%s' cannot be sent", answer.model_name)
+                logger.exception(
+                    "[request id: %s] a response of model '%s' cannot be sent",
+                    request.id or "<id_unknown>",
+                    answer.model_name,
+                )
                 answer = internal(f"a response of model '{answer.model_name}' cannot be sent")
+        failed(request.id, answer)
         return answer if self._errors_end_it else render.stream_error(answer, *named, final)
 
     def _next_turn(self) -> Turn:

@@ -44,9 +44,18 @@ def decompressor(encoding: str | None, size: int, most: int) -> Callable[[Buffer
 
 def _decompress(data: Buffer, encoding: str, most: int) -> Buffer:
     """Any thread. What follows the end of the packed data is ignored, as Triton does."""
+    plain = bytearray()
+    try:
+        _unpack(data, encoding, most, plain)
+    except BaseException:
+        plain.clear()  # the exception holds this frame, and may itself be held for a while
+        raise
+    return plain
+
+
+def _unpack(data: Buffer, encoding: str, most: int, plain: bytearray) -> None:
     unpack = zlib.decompressobj(_EITHER)
     packed = memoryview(data)
-    plain = bytearray()
     at = 0
     rest: Buffer = b""
     try:
@@ -68,7 +77,6 @@ def _decompress(data: Buffer, encoding: str, most: int) -> Buffer:
                 raise invalid(f"failed to decompress the {encoding} request body: it ends early")
     except zlib.error as error:
         raise invalid(f"failed to decompress the {encoding} request body: {error}") from None
-    return plain
 
 
 def accepted(header: str | None) -> str:

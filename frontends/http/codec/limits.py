@@ -19,25 +19,28 @@ MOST_DIMENSIONS = 100
 _LARGEST_INT32 = 2**31 - 1
 
 
-def largest_body(headers: Mapping[str, str], most_bytes: int) -> int:
+def largest_body(headers: Mapping[str, str], most_bytes: int, most_body: int) -> int:
     """Bytes that a body with these headers may have as it comes.
 
     most_bytes   --http-max-input-size
+    most_body    --http-max-body-size
     """
     if headers.get("Content-Encoding", "identity") != "identity":
         # zlib adds a few bytes per block to what it cannot make smaller.
         return most_bytes + most_bytes // 256 + 1024
     if headers.get(JSON_SIZE, "0") == "0":
         return most_bytes
-    return _LARGEST_INT32
+    return most_body
+
+
+def body_too_large(size: int, most: int) -> CoreError:
+    """The refusal of a whole body that may hold binary tensors."""
+    advice = "" if most >= _LARGEST_INT32 else "; --http-max-body-size has set it"
+    return invalid(f"request body of {size} bytes exceeds the maximum of {most} bytes{advice}")
 
 
 def too_large(size: int, most: int) -> CoreError:
-    """The refusal of JSON, or of a whole body."""
-    if most >= _LARGEST_INT32:
-        return invalid(
-            f"request body of {size} bytes exceeds the maximum of {_LARGEST_INT32} bytes"
-        )
+    """The refusal of JSON, or of a body that is nothing else."""
     return invalid(
         f"request JSON size of {size} bytes exceeds the maximum allowed input size of {most} bytes. "
         "Use --http-max-input-size to increase the limit."

@@ -20,6 +20,7 @@ from http import HTTPStatus
 from core.errors import CoreError
 from core.response import not_single
 from frontends.http.codec.limits import JSON_SIZE
+from core.telemetry.log import failed
 from frontends.http.errors import error_answer, unexpected
 
 cdef extern from "answer.hpp" namespace "answer" nogil:
@@ -91,7 +92,12 @@ cdef class Flight(Listener):
 
     cdef fail(self, error):
         """End with a CoreError; None for the exception that is being handled, which is nobody's fault."""
-        self._refuse(error_answer(error) if error is not None else unexpected("an inference"))
+        cdef str id = "" if self.reply is None else self.reply.request.id
+        if error is None:
+            self._refuse(unexpected("an inference", id))
+        else:
+            failed(id, error)
+            self._refuse(error_answer(error))
 
     cdef _refuse(self, refusal):
         fields = "".join(f"\r\n{name}: {value}" for name, value in refusal.headers.items())

@@ -6,6 +6,7 @@ Loop thread only.
 import asyncio
 
 from frontends.http.native.port import Port
+from frontends.http.patience import Unfinished
 
 class Lane(asyncio.Protocol):
     """One connection, between its transport, the server and a guest.
@@ -22,6 +23,16 @@ class Lane(asyncio.Protocol):
     """
 
     def __init__(self, port: Port) -> None: ...
+    @property
+    def transport(self) -> asyncio.Transport | None:
+        """None after the end."""
+
+    def unfinished(self) -> Unfinished | None:
+        """The request that the client has begun, and the server waits for; None for none."""
+
+    def give_up(self) -> None:
+        """Tell the client that it was too slow, where an answer can be told, and close."""
+
     def finish(self) -> None:
         """Close when the last request that has begun is answered; now, if there is none."""
 

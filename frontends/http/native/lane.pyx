@@ -7,7 +7,6 @@ No task, coroutine or future is made for a request. `Lane._process` is the one p
 came are given on; all else asks it to go on.
 """
 
-cimport cython
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t
@@ -19,12 +18,15 @@ from core.response cimport Reply
 from frontends.http.native.flight cimport Crew, Flight
 from frontends.http.native.now cimport now_s
 from frontends.http.native.port cimport Head, Infer, More, Port, Regular, read
+from frontends.http.native.recorder cimport Recorder, recorder_of
 from frontends.http.native.told cimport Told, parsed, told_by
 
 import sys
 
 from core.errors import CoreError
+from frontends.http.access_log import client_of
 from frontends.http.native.reception import Reception
+from frontends.http.patience import TOO_SLOW, Unfinished
 from frontends.http.services.infer import refuse_decoupled
 
 cdef enum:
@@ -41,42 +43,8 @@ cdef bint _CAN_GATHER = not (
 )
 
 
-@cython.final
 cdef class Lane(Crew):
-    """One connection; see lane.pyi.
-
-    Bytes are in one place at a time: `_pending` (not looked at, or the beginning of a head), `_body`
-    (of the request that is being received), with the guest, or in a flight.
-    """
-
-    cdef Port _port
-    cdef object _transport
-    cdef bint _is_encrypted
-    cdef object _timer
-    cdef double _used  # when the last answer was given
-
-    # in
-    cdef bytes _pending
-    cdef bytearray _body  # with room for what may come; None between requests
-    cdef Py_ssize_t _body_size, _received
-    cdef Told _told  # of the last head for inference
-    cdef bint _working  # within _process
-    cdef int _going_on  # _pending waits until there are no more flights than this; UNKNOWN: it does not
-    cdef bint _reading_paused
-
-    # the other lane
-    cdef object _guest
-    cdef bint _with_guest
-    cdef int64_t _owed  # bytes of the request that the guest is being given; UNKNOWN: it alone knows
-    cdef bint _at_blank_line  # the last bytes that the guest was given end with one
-
-    # out
-    cdef Flight _first, _last
-    cdef int _flights
-    cdef list _ready  # buffers to be written
-    cdef bint _turn_is_planned
-    cdef bint _writing_paused
-    cdef bint _finishing
+    """One connection; see lane.pxd."""
 
     def __init__(self, Port port):
         self._port = port
@@ -89,6 +57,8 @@ cdef class Lane(Crew):
         self._transport = transport
         self._is_encrypted = transport.get_extra_info("ssl_object") is not None
         self._used = now_s()
+        if self._port.access_log is not None:
+            self._client = client_of(transport)
         self._watch(self._port.keep_alive_s)
         self._port.opened(self, transport)
 
@@ -102,6 +72,8 @@ cdef class Lane(Crew):
         if self._told is not None:
             self._told.leave()
         while flight is not None:
+            if self._port.access_log is not None and flight.answer is None:
+                (<Recorder>flight.crew).gone()
             after, flight.next, flight.crew = flight.next, None, None
             flight.leave()
             if flight.reply is not None:
@@ -192,7 +164,10 @@ cdef class Lane(Crew):
             and not self._is_encrypted  # what is decrypted is copied anyhow
             and self._transport is not None
         ):
-            Reception(self, self._transport, self._body, self._received, self._body_size).begin()
+            self._reception = Reception(
+                self, self._transport, self._body, self._received, self._body_size
+            )
+            self._reception.begin()
 
     cdef bint _takes_told(self, const char* data, Py_ssize_t size) except -1:
         """Whether the next head is, byte for byte, the last one, and its request this lane's."""
@@ -239,6 +214,7 @@ cdef class Lane(Crew):
 
     def received(self):
         """The body is there: a Reception has got the rest of it."""
+        self._reception = None
         if self._transport is None:
             return
         body, self._body = self._body, None
@@ -257,7 +233,10 @@ cdef class Lane(Crew):
         cdef Door door
         cdef InferenceRequest request
         cdef Told told = self._told
+        cdef Recorder recorder = None
         flight.crew = self
+        if port.access_log is not None:
+            flight.crew = recorder = recorder_of(self, port.access_log, self._client, told, body)
         flight.told = told
         if told.visit is not None:
             flight.visit, told.visit = told.visit, None
@@ -273,6 +252,8 @@ cdef class Lane(Crew):
                 refuse_decoupled()
             request = parsed(port, told, door, body)
             flight.form = told.form
+            if recorder is not None:
+                recorder.asked(request)
             reply = door.ask(request)
             flight.reply = reply
             # The flight lets it go when it has the answer, which may be within this call.
@@ -403,6 +384,29 @@ cdef class Lane(Crew):
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
+
+    # a client that is slow --------------------------------------------------------------
+
+    @property
+    def transport(self):
+        return self._transport
+
+    def unfinished(self):
+        if self._with_guest:
+            return self._guest.unfinished()
+        if self._body is not None and not self._reading_paused:
+            received = self._received if self._reception is None else self._reception.there
+            return Unfinished(True, self._used, received)
+        if self._pending is not None and self._going_on == UNKNOWN and not self._flights:
+            return Unfinished(False, self._used, PyBytes_GET_SIZE(self._pending))
+
+    def give_up(self):
+        if self._with_guest:
+            self._guest.give_up()
+        elif self._transport is not None:
+            if not self._flights:
+                self._transport.write(TOO_SLOW)
+            self._transport.close()
 
     # the end --------------------------------------------------------------------------
 

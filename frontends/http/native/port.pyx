@@ -12,7 +12,9 @@ cdef class Port:
         self.doors = server.doors
         self.regions = server.shared_memory
         self.tracing = server.tracing
+        self.access_log = server.access_log
         self.most_bytes = self.most = server.options.http_max_input_size
+        self.most_body = server.options.http_max_body_size
         self.loop = loop
         self.guard = guard
         self.guest = guest
@@ -25,5 +27,7 @@ cdef class Port:
         if head.body_size > self.most and (
             not head.has_json_size or head.json_size.size == 1 and head.json_size.data[0] == c"0"
         ):
+            return False
+        if head.body_size > self.most_body:
             return False
         return not self.tracing.on

@@ -6,6 +6,7 @@ from cpython.bytearray cimport PyByteArray_GET_SIZE, PyByteArray_Resize
 import asyncio
 
 cdef enum:
+    LEAST_ROOM = 64 * 1024
     MOST_ROOM = 4 * 1024 * 1024  # that is taken at once before anything has come for it
 
 
@@ -23,6 +24,11 @@ cdef class Rest:
         self._there = there
         self._size = size
 
+    @property
+    def there(self):
+        """Bytes of the body that have come."""
+        return self._there
+
     def begin(self):
         self._change(self)
 
@@ -35,9 +41,11 @@ cdef class Rest:
     # what the transport calls ------------------------------------------------
 
     def get_buffer(self, sizehint):
-        cdef Py_ssize_t room = PyByteArray_GET_SIZE(self._body)
+        cdef Py_ssize_t room = PyByteArray_GET_SIZE(self._body), more
         if room == self._there:
-            room = min(self._size, room + min(max(room, <Py_ssize_t>sizehint), <Py_ssize_t>MOST_ROOM))
+            # A loop's hint may be -1, and nothing of the body may have come yet.
+            more = max(room, <Py_ssize_t>sizehint, <Py_ssize_t>LEAST_ROOM)
+            room = min(self._size, room + min(more, <Py_ssize_t>MOST_ROOM))
             PyByteArray_Resize(self._body, room)
         return memoryview(self._body)[self._there :]
 

@@ -135,7 +135,7 @@ def _asked(server: Server, call: Call) -> Reply:
     if call.headers.get("Content-Encoding", "identity") != "identity":
         raise invalid("Unsupported content-encoding, only 'identity' is supported.")
     most_bytes = server.options.http_max_input_size
-    request = codec.read(model, version, signature, call.body, most_bytes)
+    request = call.asked = codec.read(model, version, signature, call.body, most_bytes)
     request.deadline_ns = call.deadline_ns
     bring_context(server, call, request)
     try:

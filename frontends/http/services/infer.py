@@ -43,6 +43,7 @@ async def infer(server: Server, call: Call) -> Answer:
     request, form = parse(
         model, version, signature, call.headers, body, most_bytes, server.shared_memory
     )
+    call.asked = request
     if pattern := server.options.http_header_forward_pattern:
         forwarded = _compiled(pattern)
         add_headers((item for item in call.headers.items() if forwarded(item[0])), request)

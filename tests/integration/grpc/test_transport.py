@@ -273,6 +273,7 @@ class TestConnections:
         assert dict(transport.channel_arguments(options)) == {
             "grpc.max_receive_message_length": 2**31 - 1,
             "grpc.max_send_message_length": 2**31 - 1,
+            "grpc.max_concurrent_streams": 4096,
             "grpc.so_reuseport": 1,
             "grpc.keepalive_time_ms": 1,
             "grpc.keepalive_timeout_ms": 2,

@@ -30,6 +30,7 @@ class DescribedServer:
     def __init__(self):
         self.options = Options.defaults()
         self.tracing = Tracer(self.options)
+        self.access_log = None
         self.management = Management(self)
         self.shared_memory = SharedMemoryRegions(allowed=True)
         self.cuda_shared_memory = CudaRegions(self.shared_memory)

@@ -42,7 +42,8 @@ class Connection:
             doors=Doors(lambda name, version: Door(Intake(None), admission, self.infer)),
             shared_memory=SharedMemoryRegions(False),
             tracing=SimpleNamespace(on=False),
-            options=SimpleNamespace(http_max_input_size=1 << 20),
+            access_log=None,
+            options=SimpleNamespace(http_max_input_size=1 << 20, http_max_body_size=1 << 31),
         )
         loop = SimpleNamespace(call_later=lambda seconds, call: None)
         port = Port(server, loop, guest=None, opened=_nobody, lost=_nobody, keep_alive_s=10.0)

@@ -37,6 +37,7 @@ PATHS = [
     ("GET", "/v2/systemsharedmemory/status", "shared-memory"),
     ("POST", "/v2/cudasharedmemory/region/r/register", "shared-memory"),
     ("POST", "/v2/systemsharedmemory/unregister", "shared-memory"),
+    ("GET", "/openapi.json", "metadata"),
 ]
 MORE_PATHS = [
     ("POST", "/v2/models/m/versions/1/infer", "inference"),
@@ -51,6 +52,7 @@ MORE_PATHS = [
     ("POST", "/v2/logging", "logging"),
     ("GET", "/v2/cudasharedmemory/region/r/status", "shared-memory"),
     ("POST", "/v2/systemsharedmemory/region/r/unregister", "shared-memory"),
+    ("GET", "/v2/openapi.json", "metadata"),
 ]
 
 

@@ -55,9 +55,9 @@ def test_the_beginning_of_a_name_is_enough_when_only_one_begins_so():
 
 
 def test_an_ambiguous_beginning_is_refused_with_what_it_may_mean():
-    text = refused("--http-p=1", "--http=2")
-    assert "option '--http=2' is ambiguous" in text
-    assert "'--http-address' '--http-header-forward-pattern'" in text
+    text = refused("--http-p=1", "--http-m=2")
+    assert "option '--http-m=2' is ambiguous" in text
+    assert "'--http-max-body-size' '--http-max-connections'" in text
 
 
 def test_an_unknown_flag_is_refused_with_the_nearest_one():

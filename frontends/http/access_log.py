@@ -1,0 +1,96 @@
+"""Lines of the access log for what aiohttp answers (--access-log); the fast lane has its own
+(native/recorder.pyx)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from core.telemetry.access_log import GONE, AccessLog, Entry
+from core.telemetry.tracing import Trace
+from frontends.aiohttp_web import web
+from frontends.http.message import Call
+
+CALLER = "core.caller"  # and who sent it, where a gate has asked
+CALL = "core.call"  # where a request of aiohttp keeps the Call that was made of it
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+def recorded(handler: Handler, access: AccessLog) -> Handler:
+    """`handler`, each request of which has a line."""
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        entry = Entry(
+            "http", client_of(request.transport), plain_path(request.raw_path), request.method
+        )
+        entry.belong(request.headers.get("traceparent", ""))
+        try:
+            response = await handler(request)
+        except asyncio.CancelledError:
+            _write(access, entry, request, GONE, 0)
+            raise
+        except web.HTTPException as error:
+            _write(access, entry, request, error.status, 0)
+            raise
+        except ConnectionError:
+            _write(access, entry, request, GONE, 0)
+            raise
+        _write(access, entry, request, response.status, _size(response))
+        return response
+
+    return handle
+
+
+def write_malformed(
+    access: AccessLog, request: web.BaseRequest, status: int, response: web.StreamResponse
+) -> None:
+    """The line of what is no HTTP, or of a handler that failed."""
+    entry = Entry(
+        "http", client_of(request.transport), plain_path(request.raw_path), request.method
+    )
+    access.write(entry, status, _size(response))
+
+
+def client_of(transport: Any) -> str:
+    """Address and port behind a transport, "" for none and for a Unix domain socket's."""
+    peer = transport.get_extra_info("peername") if transport is not None else None
+    return address_text(peer)
+
+
+def address_text(peer: Any) -> str:
+    """`127.0.0.1:50000`, `[::1]:50000`; "" for what is no address."""
+    if not isinstance(peer, tuple | list) or len(peer) < 2:
+        return ""
+    host, port = peer[:2]
+    return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
+
+
+def plain_path(target: str) -> str:
+    """The target of a request line without its query, which may hold a secret."""
+    return target.partition("?")[0].partition("#")[0]
+
+
+def _write(
+    access: AccessLog, entry: Entry, request: web.BaseRequest, status: int, bytes_out: int
+) -> None:
+    entry.come_from(request.get(CALLER))
+    call: Call | None = request.get(CALL)
+    if call is not None:
+        entry.model = call.captures.get("model") or ""
+        entry.version = call.captures.get("version") or ""
+        entry.bytes_in = len(call.body)
+        if (asked := call.asked) is not None:
+            entry.id = asked.id
+            if isinstance(asked.trace, Trace) and asked.trace.root is not None:
+                entry.trace = f"{asked.trace.root.trace_id:032x}"
+    access.write(entry, status, bytes_out)
+
+
+def _size(response: web.StreamResponse) -> int:
+    """Bytes of the body; of one that was sent in pieces, what was sent."""
+    if isinstance(response, web.Response):
+        body = response.body
+        return len(body) if isinstance(body, bytes | bytearray) else 0
+    return response.body_length

@@ -1,0 +1,52 @@
+"""`python -m tests.fuzz.hostile --requests 200000 --seed 1`: every lane and engine, one table."""
+
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # where the package `conformance` is
+
+from conformance.launcher import Launcher
+
+from .campaign import over_grpc, over_http, table
+
+MODELS = ["plain", "add_sub", "faulty", "params_echo"]
+PAIRS = [("auto", "auto"), ("aiohttp", "grpcio")]
+
+
+class _Settings:
+    """What a Launcher asks pytest for."""
+
+    def __init__(self, lane, engine):
+        self._values = {"--server": "core", "--http-lane": lane, "--grpc-engine": engine}
+
+    def getoption(self, name):
+        return self._values.get(name)
+
+
+def main() -> int:
+    """A quarter of the requests for each lane and for each engine; 1 for findings."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.hostile", description=__doc__)
+    parser.add_argument("--requests", type=int, default=200_000, help="of all campaigns together")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same requests")
+    wanted = parser.parse_args()
+    found = []
+    for lane, engine in PAIRS:
+        launcher = Launcher(_Settings(lane, engine))
+        try:
+            server = launcher.start(MODELS, "--model-control-mode=explicit", "--load-model=*")
+            share = wanted.requests // (2 * len(PAIRS))
+            found.append(over_http(server, share, wanted.seed, f"HTTP, {lane}"))
+            restarts = engine == "grpcio"
+            found.append(over_grpc(server, share, wanted.seed, f"gRPC, {engine}", restarts))
+        finally:
+            launcher.stop_all(wait=True)
+    print(table(found))
+    for each in found:
+        for text in each.bad:
+            print(f"{each.name}: {text}")
+    return int(any(each.bad for each in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""Both protocols, with each lane and engine, write the same lines."""
+
+import json
+
+import grpc
+import pytest
+import tritonclient.grpc.service_pb2 as pb
+from weaknesses.conftest import LANES, Served, document, message
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
+
+
+@pytest.fixture(params=LANES)
+def served(request, tmp_path):
+    found = Served(tmp_path, request.param, {"access_log": str(tmp_path / "access.log")})
+    found.lanes = request.param
+    found.path = tmp_path / "access.log"
+    yield found
+    found.close()
+
+
+def lines(served):
+    """All lines so far, without times and ports."""
+    served.call(served.server.access_log.close)
+    found = [json.loads(line) for line in served.path.read_text().splitlines()]
+    for line in found:
+        assert line.pop("time") and line.pop("duration_us") >= 0
+        host, _, port = line.pop("client").rpartition(":")
+        assert host == "127.0.0.1" and port.isdigit()
+    return found
+
+
+def test_requests_over_http(served):
+    body = document(1.0, id="mine")
+    served.infer(body, headers={"traceparent": PARENT})
+    served.ask("POST", "/v2/models/echo/versions/1/infer", body)
+    served.infer(body, "absent")
+    served.infer(b"{")
+    served.ask("GET", "/v2/health/live?token=secret")
+    served.ask("POST", "/v2/models/echo/generate", {"x": [1.0], "id": "theirs"})
+
+    size = len(json.dumps(body))
+    path = "/v2/models/echo/infer"
+    shared = {"protocol": "http", "method": "POST"}
+    found = lines(served)
+    answers = [line.pop("bytes_out") for line in found]
+    assert found == [
+        {
+            **shared,
+            "path": path,
+            "model": "echo",
+            "id": "mine",
+            "trace_id": TRACE,
+            "status": 200,
+            "bytes_in": size,
+        },
+        {
+            **shared,
+            "path": "/v2/models/echo/versions/1/infer",
+            "model": "echo",
+            "version": "1",
+            "id": "mine",
+            "status": 200,
+            "bytes_in": size,
+        },
+        {
+            **shared,
+            "path": "/v2/models/absent/infer",
+            "model": "absent",
+            "status": 404,
+            "bytes_in": size,
+        },
+        {**shared, "path": path, "model": "echo", "status": 400, "bytes_in": 1},
+        {**shared, "method": "GET", "path": "/v2/health/live", "status": 200, "bytes_in": 0},
+        {
+            **shared,
+            "path": "/v2/models/echo/generate",
+            "model": "echo",
+            "id": "theirs",
+            "status": 200,
+            "bytes_in": 28,
+        },
+    ]
+    assert answers[0] == len(
+        '{"id":"mine","model_name":"echo","model_version":"1","outputs":[{"name":"y","datatype":"FP32",'
+        '"shape":[1],"data":[1.0]}]}'
+    )
+    assert answers[4] == 0
+
+
+def test_what_is_no_http_and_who_leaves(served):
+    served.send(b"NONSENSE\r\n\r\n")
+    text = json.dumps(document(1.0)).encode()
+    own = served.open(
+        b"POST /v2/models/gated/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(text)
+        + text
+    )
+    served.backend.running.wait(20)
+    own.close()
+    while len(served.server.access_log._waiting) + len(served.path.read_text().splitlines()) < 2:
+        pass
+
+    assert [line["status"] for line in lines(served)] == [400, 499]
+
+
+def test_an_answer_in_pieces_is_counted(served):
+    answer = served.ask("POST", "/v2/models/many/generate_stream", {"x": [1.0, 2.0, 3.0]})
+
+    (line,) = lines(served)
+
+    assert (line["status"], line["model"]) == (200, "many")
+    assert line["bytes_out"] >= len(answer.body) > 0
+
+
+def test_calls_over_grpc(served):
+    wanted = message(1.0, id="mine")
+    served.stub.ModelInfer(wanted, metadata=[("traceparent", PARENT)], timeout=30)
+    served.refused("ModelInfer", message(1.0, model="absent", id="theirs"))
+    served.stub.ServerLive(pb.ServerLiveRequest(), timeout=30)
+    served.stub.ModelReady(pb.ModelReadyRequest(name="echo", version="1"), timeout=30)
+
+    prefix = "/inference.GRPCInferenceService/"
+    found = lines(served)
+    assert found[0].pop("bytes_out") > 0
+    assert [line.pop("bytes_out") for line in found[2:]] == [2, 2]
+    assert found == [
+        {
+            "protocol": "grpc",
+            "path": prefix + "ModelInfer",
+            "model": "echo",
+            "id": "mine",
+            "trace_id": TRACE,
+            "status": 0,
+            "bytes_in": wanted.ByteSize(),
+        },
+        {
+            "protocol": "grpc",
+            "path": prefix + "ModelInfer",
+            "model": "absent",
+            "id": "theirs",
+            "status": grpc.StatusCode.NOT_FOUND.value[0],
+            "bytes_in": message(1.0, model="absent", id="theirs").ByteSize(),
+            "bytes_out": 0,
+        },
+        {"protocol": "grpc", "path": prefix + "ServerLive", "status": 0, "bytes_in": 0},
+        {
+            "protocol": "grpc",
+            "path": prefix + "ModelReady",
+            "model": "echo",
+            "version": "1",
+            "status": 0,
+            "bytes_in": pb.ModelReadyRequest(name="echo", version="1").ByteSize(),
+        },
+    ]
+
+
+def test_a_stream_has_a_line_for_each_request_and_one_for_itself(served):
+    requests = [message(1.0, 2.0, model="many", id="a"), message(1.0, model="absent", id="b")]
+
+    answers = list(served.stub.ModelStreamInfer(iter(requests), timeout=30))
+
+    found = {line.get("id", ""): line for line in lines(served)}
+    assert set(found) == {"a", "b", ""}
+    assert (found["a"]["status"], found["b"]["status"], found[""]["status"]) == (0, 5, 0)
+    assert found["a"]["bytes_in"] == requests[0].ByteSize()
+    assert found[""]["bytes_in"] == sum(each.ByteSize() for each in requests)
+    assert found[""]["bytes_out"] == sum(each.ByteSize() for each in answers)
+    assert 0 < found["a"]["bytes_out"] < found[""]["bytes_out"]
+
+
+def test_the_fast_lane_is_taken_all_the_same(served, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        type(served.http), "_answer", lambda self, request: asked.append(request) or 1 / 0
+    )
+
+    if served.lanes == "fast":
+        assert served.infer(document(1.0)).status == 200
+    assert not asked

@@ -1,0 +1,91 @@
+"""docs/limits.md says the numbers that are in effect."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from core.options import FLAGS
+from core.repository.names import LONGEST_NAME
+from core.telemetry import access_log, log
+from frontends.grpc import status
+from frontends.grpc.protocol import parse as grpc_parse
+from frontends.grpc.services import stream
+from frontends.http import connections, errors, patience, sockets
+from frontends.http.codec import json_tensor, limits
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "limits.md").read_text()
+DEFAULTS = {flag.name: flag.default for flag in FLAGS}
+
+
+def row(what):
+    """The cells of a row of the table."""
+    (line,) = [line for line in PAGE.splitlines() if line.startswith(f"| {what}")]
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def header_constant(path, name):
+    """A number in a C++ header."""
+    found = re.search(rf"{name} = ([\d* ]+);", (ROOT / path).read_text())
+    return eval(found[1])
+
+
+@pytest.mark.parametrize(("flag", "number"), re.findall(r"`--([a-z0-9-]+)` (\d+)", PAGE))
+def test_a_default_is_that_of_its_flag(flag, number):
+    assert DEFAULTS[flag] == int(number)
+
+
+def test_every_flag_that_is_named_is_there():
+    named = set(re.findall(r"--([a-z][a-z0-9-]+)", PAGE))
+
+    assert named <= set(DEFAULTS)
+
+
+def test_every_flag_that_bounds_clients_is_on_the_page():
+    bounds = {
+        name for name in DEFAULTS if re.match(r"(http|grpc)-max-|http-\w+-timeout-secs", name)
+    }
+
+    # Triton's pool of responses is no bound of a client, and pings are of the transport's options.
+    named = bounds - {"grpc-max-response-pool-size", "grpc-max-connection-age"}
+    assert [name for name in named if f"--{name}" not in PAGE and "age-grace" not in name] == []
+
+
+@pytest.mark.parametrize(
+    ("what", "column", "number"),
+    [
+        ("chunks of a body", 1, limits.MOST_CHUNKS),
+        ("depth of `data`", 1, json_tensor._MOST_DEPTH),
+        ("inputs, outputs, parameters", 1, limits.MOST_ENTRIES),
+        ("inputs, outputs, parameters", 2, grpc_parse.MOST_ENTRIES),
+        ("dimensions of a shape", 1, limits.MOST_DIMENSIONS),
+        ("dimensions of a shape", 2, grpc_parse.MOST_DIMENSIONS),
+        ("name of a model to load", 1, LONGEST_NAME),
+        ("text of an error", 1, errors.LONGEST_TEXT),
+        ("text of an error", 2, status.LONGEST_DETAILS),
+        ("requests of a connection", 1, sockets.MOST_REQUESTS),
+        ("a body that does not come", 0, patience.PROGRESS // 1024),
+        ("silence before a request", 1, int(connections.KEEP_ALIVE_S)),
+        ("answers that a client does not read", 2, stream.MOST_UNSENT_BYTES >> 20),
+        ("a message in the log", 1, log.LONGEST_MESSAGE),
+        ("a name in the access log", 1, access_log.LONGEST_TEXT),
+        (
+            "a line of the headers",
+            2,
+            header_constant("frontends/grpc/native/stream.hpp", "MOST_HEADER_BYTES"),
+        ),
+        (
+            "dimensions of a shape",
+            1,
+            header_constant("frontends/http/native/infer_request.hpp", "kMostDimensions"),
+        ),
+        (
+            "depth of `data`",
+            1,
+            header_constant("frontends/http/native/json_cursor.hpp", "kMostDepth"),
+        ),
+    ],
+)
+def test_a_number_is_the_one_in_the_code(what, column, number):
+    assert re.search(rf"\b{number}\b", row(what)[column])
