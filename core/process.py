@@ -217,8 +217,8 @@ def _read_again_on_signal(server: Server, member: Member | None) -> None:
 def _read_again(server: Server, member: Member | None) -> None:
     with contextlib.nullcontext() if member else service_manager.reloading():
         server.files.look(True)
-    if server.access_log is not None:
-        server.access_log.reopen()
+        if server.access_log is not None:
+            server.access_log.reopen()
 
 
 def _leave_at_once(text: str) -> NoReturn:
