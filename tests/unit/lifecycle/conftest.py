@@ -120,9 +120,6 @@ class Managed(ModelManager):
     cache = None
     limiter = None
 
-    cache = None
-    limiter = None
-
     def content(self, name, version=-1):
         return self.resolve(name, version).content
 

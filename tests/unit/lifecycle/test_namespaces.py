@@ -200,6 +200,7 @@ async def test_an_ensemble_follows_its_step_to_another_repository_and_back(
 
     shutil.move(folder.path / "m", folder.path.parent / "away")
     await ticker.tick()
+    await manager.settled()
     assert await manager.factor("calls_m") == 3
     assert await manager.factor("m") == 3
     shutil.move(folder.path.parent / "away", folder.path / "m")
