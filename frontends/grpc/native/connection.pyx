@@ -121,8 +121,9 @@ cdef class Connection:
     cdef Session* session
     cdef object transport, timer
     cdef int64_t timer_ns
-    # busy: events are being handled or bytes written, and whoever does it writes the rest, too
-    cdef bint busy, scheduled, paused, closing
+    # busy: events are being handled or bytes written, and whoever does it writes the rest, too;
+    # more: and there is more of it since it looked
+    cdef bint busy, more, scheduled, paused, closing
 
     def __init__(self, Port port):
         self.port = port
@@ -189,11 +190,11 @@ cdef class Connection:
         try:
             self.handle_events()
             while not self.paused and self.session != NULL:
-                more = self.session.send(self.port.wire, WRITE_BYTES)
+                self.more = self.session.send(self.port.wire, WRITE_BYTES)
                 if not self.port.wire.empty():
                     self.write()
                 self.handle_events()
-                if not more:
+                if not self.more:
                     break
         finally:
             self.busy = False
@@ -217,7 +218,9 @@ cdef class Connection:
 
     cdef soon(self):
         """Send within this turn of the loop, together with what else comes until then."""
-        if not (self.busy or self.scheduled or self.paused):
+        if self.busy:
+            self.more = True
+        elif not (self.scheduled or self.paused):
             self.scheduled = True
             self.port.loop.call_soon(self._now)
 

@@ -14,6 +14,7 @@ from core.options import Options
 from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
+from core.watched import WatchedFiles
 from frontends.http import HttpFrontend
 from frontends.http.codec import generate as codec
 from frontends.http.services import generate as service
@@ -29,6 +30,9 @@ class ScriptedServer:
         self.shared_memory = SharedMemoryRegions(False)
         self.doors = None  # only streams are asked for here
         self.tracing = Tracer(self.options)
+        self.access = None  # anybody may do anything
+        self.access_log = None
+        self.files = WatchedFiles(0)
         self.replies = asyncio.Queue()
 
     def signature(self, name, version=-1):

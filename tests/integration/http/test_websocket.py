@@ -36,6 +36,7 @@ class ScriptedServer:
             **options,
         )
         self.access = None  # anybody may do anything
+        self.access_log = None
         self.files = WatchedFiles(0)
         self.shared_memory = SharedMemoryRegions(False)
         self.doors = None  # only streams are asked for here
