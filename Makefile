@@ -16,7 +16,7 @@ serve: .venv/.models  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
 
 test: .venv/.test .venv/.models  ## run every test
-	$(BIN)/python -m pytest $(ARGS)
+	.ci/test $(BIN) $(ARGS)
 
 lint: .venv/.test  ## style, then types
 	$(BIN)/ruff check .
