@@ -27,17 +27,16 @@ from pathlib import Path
 
 from core.repository.cloud.failure import Abandoned
 from core.repository.cloud.files import RemoteFile
+from core.repository.private import PrivateDirectory
 
 try:
     import fcntl
-except ImportError:  # Windows: nobody is kept out, and what others left is not removed
+except ImportError:  # Windows: nobody is kept out
     fcntl = None  # type: ignore[assignment]
 
 logger = logging.getLogger("core")
 
 THREADS = 8  # transfers at a time, of all models together
-_PREFIX = "core-cloud-"
-_LOCK = "lock"
 _YEAR_2000_S = 946_684_800
 
 Fetch = Callable[[RemoteFile, Path], None]
@@ -53,8 +52,9 @@ class Cache:
     def __init__(self, folder: str = ""):
         self.ended = threading.Event()
         self._folder = Path(folder).absolute() if folder else None
-        self._run: Path | None = None
-        self._run_lock: int | None = None
+        self._run: PrivateDirectory | None = (
+            None  # of this process; the next one finds it if we are killed
+        )
         self._objects = Path()
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()  # of the attributes above, and between links and removals
@@ -141,10 +141,7 @@ class Cache:
         if threads is not None:
             threads.shutdown(wait=False, cancel_futures=True)
         if run is not None:
-            shutil.rmtree(run, ignore_errors=True)
-            if self._run_lock is not None:
-                os.close(self._run_lock)
-                self._run_lock = None
+            run.remove()
 
     # inside ---------------------------------------------------------------------------
 
@@ -160,16 +157,14 @@ class Cache:
             try:
                 if self._folder is not None:
                     above.mkdir(parents=True, exist_ok=True)
-                _sweep(above)
-                self._run = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=above))
-                self._run_lock = _locked(self._run / _LOCK)
+                self._run = PrivateDirectory(above)
             except OSError as error:
                 flag = "--cloud-cache-directory" if self._folder else "the temporary folder"
                 raise OSError(
                     f"cannot keep files of cloud storage in '{above}' ({flag}): {error}"
                 ) from error
-            self._objects = (self._folder or self._run) / "objects"
-        return self._run
+            self._objects = (self._folder or self._run.path) / "objects"
+        return self._run.path
 
     def _pool(self) -> ThreadPoolExecutor:
         self._check_open()
@@ -266,32 +261,3 @@ def _is_same(opened: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(opened), path.stat())
     except OSError:
         return False
-
-
-def _locked(path: Path) -> int | None:
-    """A lock that shows others that this process lives."""
-    lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-    if fcntl is not None:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            pass
-    return lock
-
-
-def _sweep(above: Path) -> None:
-    """Remove the folders of processes that ended without doing so themselves."""
-    if fcntl is None:
-        return
-    for lock in above.glob(f"{_PREFIX}*/{_LOCK}"):
-        try:
-            opened = os.open(lock, os.O_RDWR)
-        except OSError:  # another user's, or gone
-            continue
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(lock.parent, ignore_errors=True)
-        except OSError:  # its process lives
-            pass
-        finally:
-            os.close(opened)

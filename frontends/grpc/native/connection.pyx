@@ -121,8 +121,7 @@ cdef class Connection:
     cdef Session* session
     cdef object transport, timer
     cdef int64_t timer_ns
-    # busy: events are being handled or bytes written, and whoever does it writes the rest, too;
-    # more: and there is more of it since it looked
+    # busy: events are handled or bytes written, and who does it writes the rest too, if there is `more`
     cdef bint busy, more, scheduled, paused, closing
 
     def __init__(self, Port port):

@@ -119,8 +119,9 @@ def backend():
 
 
 @pytest.fixture
-async def serve(shelf, backend):
-    """Start a Server over the shelf; it stops at the end."""
+async def serve(shelf, backend, monkeypatch):
+    """Start a Server over the shelf; it stops at the end. A look that finds something looks again at once."""
+    monkeypatch.setattr("core.lifecycle.manager.REST_S", 0.0)
     servers = []
 
     async def start(**options):
