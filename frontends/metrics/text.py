@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from core.telemetry.families import Family
 
@@ -44,13 +45,22 @@ def render(families: Iterable[Family]) -> str:
 def _labels(labels: Mapping[str, str]) -> str:
     if not labels:
         return ""
-    names = sorted(labels)
-    for name in _APART:
-        if name in labels:
-            names.remove(name)
-            names.append(name)
-    quoted = (f'{name}="{_escaped(labels[name], quote=True)}"' for name in names)
-    return "{" + ",".join(quoted) + "}"
+    return "{" + ",".join([_pair(name, labels[name]) for name in _order(tuple(labels))]) + "}"
+
+
+@lru_cache(256)
+def _order(names: tuple[str, ...]) -> tuple[str, ...]:
+    """As names are written. There are few sets of them."""
+    return (
+        *sorted(name for name in names if name not in _APART),
+        *(name for name in _APART if name in names),
+    )
+
+
+@lru_cache(8192)
+def _pair(name: str, value: str) -> str:
+    """One label. That of a model comes with each of its samples."""
+    return f'{name}="{_escaped(value, quote=True)}"'
 
 
 def _escaped(text: str, *, quote: bool = False) -> str:
