@@ -128,6 +128,9 @@ class Stream:
             self.broken = reason(error)
         except asyncio.CancelledError:
             self.broken = "closed: by the client"
+        except Exception as error:  # nobody would read this stream any more, and others wait at it
+            self.broken = f"the reader of a stream has ended: {error!r}"
+            raise
         finally:
             for waiting in self._waiting.values():
                 waiting.put_nowait(Refused(self.broken))
