@@ -95,9 +95,8 @@ class BySocket:
         """The server forgets all segments."""
         self._socket.close()
 
-    forget = (
-        close  # in a process that was forked: the connection must not live longer than its owner
-    )
+    # In a process that was forked: the connection must not live longer than its owner.
+    forget = close
 
     def _ask(self, question: dict[str, Any], *files: int) -> dict[str, Any]:
         with self._lock:

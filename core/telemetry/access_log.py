@@ -126,9 +126,8 @@ class AccessLog:
         self._most = most
         self._passed = 0  # since the last that was written
         self._waiting: deque[Entry] = deque()
-        self._asleep = (
-            True  # written by the loop and by the writer; what is missed waits a pause more
-        )
+        # Written by the loop and by the writer; what is missed waits a pause more.
+        self._asleep = True
         self._stir = threading.Event()
         self._end = False
         self._reopen = False

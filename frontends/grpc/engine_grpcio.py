@@ -43,6 +43,7 @@ class GrpcioEngine:
         self._files = files
         self._methods = methods
         self._server: grpc.aio.Server | None = None
+        self._certificates: NewCertificates | None = None  # those of a server with TLS
         self._file: unix_sockets.SocketFile | None = None  # of a Unix domain socket
         self._watching: asyncio.Task[None] | None = None
         self._stopping = False
@@ -54,6 +55,7 @@ class GrpcioEngine:
         the address is taken.
         """
         address = transport.address(self._options)
+        self._certificates = _certificates(self._options, self._files)
         port = await self._serve(address)
         # Where it begins again, should it have to: the system must not choose another port then.
         bound = address
@@ -65,7 +67,7 @@ class GrpcioEngine:
     async def _serve(self, address: str) -> int:
         """A new server of grpcio; its port. Raises as `start`."""
         options = self._options
-        certificates = _credentials(options, self._files)
+        certificates = None if self._certificates is None else self._certificates.credentials()
         logging.getLogger("grpc._cython.cygrpc").addFilter(_worth_logging)
         server = grpc.aio.server(options=transport.channel_arguments(options))
         compresses = transport.compresses(options)
@@ -152,17 +154,24 @@ def _bind_at(
 class NewCertificates:
     """What grpcio asks before each handshake: certificates that are newer than those it has.
 
-    Written on the loop's thread, asked on grpcio's.
+    Written on the loop's thread, asked on grpcio's. One server of grpcio after the other may ask, not two.
     """
 
     def __init__(self, files: Certificates):
         """Raises as Certificates.context."""
         self._files = files
         self._newer: grpc.ServerCertificateConfiguration | None = None
-        self.first = self._read()
+        self._latest = self._read()
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """For a new server of grpcio: it begins with the latest, and asks then."""
+        fetch: Any = self  # its stubs do not know that there may be nothing newer
+        return grpc.dynamic_ssl_server_credentials(
+            self._latest, fetch, require_client_authentication=self._files.mutual
+        )
 
     def renew(self) -> None:
-        self._newer = self._read()
+        self._latest = self._newer = self._read()
 
     def __call__(self) -> grpc.ServerCertificateConfiguration | None:
         newer, self._newer = self._newer, None
@@ -176,17 +185,14 @@ class NewCertificates:
         return grpc.ssl_server_certificate_configuration(chain, root)
 
 
-def _credentials(options: Options, watched: WatchedFiles) -> grpc.ServerCredentials | None:
-    """The certificates of a TLS server, None for one without TLS; raises as Certificates.context."""
+def _certificates(options: Options, watched: WatchedFiles) -> NewCertificates | None:
+    """Those of a TLS server, None for one without TLS; raises as Certificates.context."""
     files = transport.certificates(options)
     if files is None:
         return None
     newer = NewCertificates(files)
     watched.add(files.what, files.paths, newer.renew)
-    fetch: Any = newer  # its stubs do not know that there may be nothing newer
-    return grpc.dynamic_ssl_server_credentials(
-        newer.first, fetch, require_client_authentication=files.mutual
-    )
+    return newer
 
 
 def _worth_logging(record: logging.LogRecord) -> bool:

@@ -42,14 +42,12 @@ WARM_UP = 0.2  # of the seconds of the plan, before it
 END_S = 1.0  # of load before SIGTERM, and after it
 QUIET_S = 20.0  # until everybody who has gone is forgotten
 MOST_THREADS = 12  # more than before: pools start theirs when they are needed
-MOST_GROWTH_MIB = (
-    64  # of the server's process after the warm-up: what a crowd of large requests leaves
-)
+# Of the server's process after the warm-up: what a crowd of large requests leaves.
+MOST_GROWTH_MIB = 64
 MOST_SLOPE_MIB = 3  # a minute, where there are minutes to see it
 SLOPE_FROM_S = 600
-MOST_IN_FLIGHT = (
-    300  # a machine that is too slow for the rate gets less, so that answers come in time
-)
+# A machine that is too slow for the rate gets less, so that answers come in time.
+MOST_IN_FLIGHT = 300
 TIMERS = "anon_inode:[timerfd]"  # one for each model, made when it first waits for a time
 
 

@@ -52,9 +52,8 @@ class Cache:
     def __init__(self, folder: str = ""):
         self.ended = threading.Event()
         self._folder = Path(folder).absolute() if folder else None
-        self._run: PrivateDirectory | None = (
-            None  # of this process; the next one finds it if we are killed
-        )
+        # Of this process; the next one finds it if we are killed.
+        self._run: PrivateDirectory | None = None
         self._objects = Path()
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()  # of the attributes above, and between links and removals

@@ -90,9 +90,8 @@ def _gcs(place: Place, credentials: Credentials) -> Any:
     # Not gcsfs.GCSFileSystem, which asks over gRPC what kind of bucket it is, before anything else.
     core = importlib.import_module("gcsfs.core")
     aiohttp = importlib.import_module("aiohttp")
-    token: Any = (
-        None  # gcsfs looks where Google's libraries do, and shows nothing if there is nothing
-    )
+    # None: gcsfs looks where Google's libraries do, and shows nothing if there is nothing.
+    token: Any = None
     if path := credentials.get("path"):
         token = _google_credentials(place, path)
     elif os.environ.get("STORAGE_EMULATOR_HOST"):

@@ -1,6 +1,8 @@
 """Who calls, over gRPC: every method, in every engine, for callers with and without tokens; and certificates
 that change."""
 
+import asyncio
+import logging
 import shutil
 import ssl
 import threading
@@ -14,6 +16,7 @@ from core.access import CATEGORIES
 from core.access.limits import Limits
 from core.access.tokens import line_of
 from core.options.values import RESTRICTED_CATEGORIES
+from frontends.grpc.engine_grpcio import GrpcioEngine
 from frontends.grpc.intake import Intake
 from frontends.grpc.method import Stream
 from frontends.grpc.table import methods
@@ -322,3 +325,30 @@ class TestCertificatesThatChange:
         self.look(served)
 
         assert (answers("client"), answers("stranger")) == (False, True)
+
+    def test_a_server_of_grpcio_that_had_to_begin_again_reads_them_once(
+        self, serve, files, certificates, caplog
+    ):
+        """It does not when it is asked for the path of a call that is no text, however often."""
+        served = serve(grpc_use_ssl=True, **files.options)
+        engine = served.frontend._engine
+        if not isinstance(engine, GrpcioEngine):
+            pytest.skip("only the library grpcio gives up")
+        for _ in range(2):
+            served.loop_thread.run(give_up(engine))
+        assert self.shown(served) in certificates.server_crt.read_text()
+        caplog.set_level(logging.INFO, "core")
+
+        files("stranger")
+        self.look(served)
+
+        assert self.shown(served) in certificates.stranger_crt.read_text()
+        assert caplog.text.count("certificates of grpc: read again") == 1
+
+
+async def give_up(engine):
+    """Let the library end its server as it does by itself; until the next one is there."""
+    before = engine._server
+    await before.stop(0)
+    while engine._server is before:
+        await asyncio.sleep(0.001)
