@@ -6,19 +6,23 @@ import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from benchmarks.models.repository import batched, tensors
-from benchmarks.models.sample import Arrays, Sample
+from benchmarks.models.sample import Arrays, Sample, numbers
 
-BACKENDS = ("onnx", "pytorch")  # modules of this package
+BACKENDS = ("onnx", "pytorch", "openvino", "fil")  # modules of this package
 
 
 class Case(ABC):
-    """FP32 rows in, FP32 rows out: INPUT0[n, width] → OUTPUT0[n, results].
+    """FP32 rows in, FP32 rows out: inputs[n, width] → outputs[n, results].
 
     name      of the model, in tables and in the repository
     backend   as config.pbtxt says it
     package   what must be installed
+    inputs, outputs    names of the two tensors
     more      further lines of config.pbtxt; both sides run with one thread
     """
 
@@ -28,6 +32,8 @@ class Case(ABC):
     width: int
     results: int
     most: int = 64
+    inputs: str = "INPUT0"
+    outputs: str = "OUTPUT0"
     more: str = ""
 
     @abstractmethod
@@ -44,18 +50,20 @@ class Case(ABC):
         return (
             f'backend: "{self.backend}"\n'
             + rows
-            + tensors("input", ["INPUT0"], self.width)
-            + tensors("output", ["OUTPUT0"], self.results)
+            + tensors("input", [self.inputs], self.width)
+            + tensors("output", [self.outputs], self.results)
             + "instance_group [ { kind: KIND_CPU count: 1 } ]\n"
             + self.more
         )
 
     def sample(self, run: Callable[[Arrays], Arrays], rows: int) -> Sample:
         """A request of so many rows, with the framework's answer."""
-        from benchmarks.models.sample import numbers
-
-        inputs = {"INPUT0": numbers(rows, self.width)}
+        inputs = {self.inputs: self.rows(rows)}
         return Sample(inputs, run(inputs))
+
+    def rows(self, count: int) -> np.ndarray[Any, Any]:
+        """FP32[count, width], the same in every run."""
+        return numbers(count, self.width)
 
 
 def cases(backends: Sequence[str] = BACKENDS) -> list[Case]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.backends.case import Case, cases
-from benchmarks.models.sample import Arrays, numbers
+from benchmarks.models.sample import Arrays
 
 
 def rates(case: Case, run: Callable[[Arrays], Arrays], seconds: float) -> dict[int, float]:
@@ -23,7 +23,7 @@ def rates(case: Case, run: Callable[[Arrays], Arrays], seconds: float) -> dict[i
 
 
 def _rate(case: Case, run: Callable[[Arrays], Arrays], rows: int, seconds: float) -> float:
-    inputs = {"INPUT0": numbers(rows, case.width)}
+    inputs = {case.inputs: case.rows(rows)}
     for _ in range(3):  # TorchScript compiles in its first runs
         run(inputs)
     runs, start = 0, time.perf_counter()
