@@ -1,4 +1,4 @@
-"""One small convolutional network, saved in three ways: python examples/make_convolution.py [FOLDER]
+"""One small convolutional network, saved in four ways: python examples/make_convolution.py [FOLDER]
 
 Digits of 8 x 8 grey values from 0 to 16 → the probability of each digit. FOLDER, by default
 examples/convolution/models, becomes a repository with
@@ -6,8 +6,9 @@ examples/convolution/models, becomes a repository with
     convolution_torchscript   model.pt, with a configuration: TorchScript knows neither datatypes nor shapes
     convolution_exported      model.pt2 of torch.export, without any configuration
     convolution_onnx          model.onnx, without any configuration
+    convolution_openvino      model.xml and model.bin of OpenVINO (IR), without any configuration
 
-Trained on what scikit-learn carries, with a fixed seed, in a few seconds. Needs torch and onnx.
+Trained on what scikit-learn carries, with a fixed seed, in a few seconds. Needs torch, onnx and openvino.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import openvino
 import torch
 from sklearn import datasets
 from torch import nn
@@ -97,6 +99,9 @@ def main(folder: Path = FOLDER) -> None:
             dynamic_axes={"pixels": {0: "n"}, "probabilities": {0: "n"}},
             opset_version=17,
         )
+    converted = openvino.convert_model(onnx / "model.onnx")
+    ir = version(folder / "convolution_openvino")
+    openvino.save_model(converted, ir / "model.xml", compress_to_fp16=False)
     rows = torch.export.Dim("rows", max=64)
     program = torch.export.export(network, (example,), dynamic_shapes=({0: rows},))
     torch.export.save(program, exported / "model.pt2")

@@ -1,4 +1,4 @@
-"""One network of PyTorch, saved in three ways, is served with one answer."""
+"""One network of PyTorch, saved in four ways, is served with one answer."""
 
 import importlib.util
 from pathlib import Path
@@ -16,6 +16,7 @@ MODELS = {
     "convolution_torchscript": "probabilities__0",
     "convolution_exported": "OUTPUT__0",
     "convolution_onnx": "probabilities",
+    "convolution_openvino": "probabilities",
 }
 
 
@@ -46,7 +47,9 @@ def test_digits_are_told_apart(answers):
     assert (found == DATA.target[1500:]).mean() > 0.87
 
 
-@pytest.mark.parametrize("model", ["convolution_exported", "convolution_onnx"])
+@pytest.mark.parametrize(
+    "model", ["convolution_exported", "convolution_onnx", "convolution_openvino"]
+)
 def test_every_way_gives_the_same_answer(answers, model):
     np.testing.assert_allclose(
         answers[model], answers["convolution_torchscript"], rtol=1e-3, atol=1e-5
