@@ -1,8 +1,9 @@
 """What a server costs beside its framework: python -m benchmarks.backends [--backend NAME …]
 
 For each model, on one core: the framework's own loop at its best batch, and the server asked for such
-batches; then clients that send single rows, without and with dynamic batching. Rows a second, and the
-server's share of the loop. Rounds alternate between loop and server, and the median of the shares counts.
+batches; then clients that send single rows, without and with dynamic batching. Rows a second. Loop and server
+take turns of a second, since the machine may be twice as fast a minute later: each turn of the server is
+compared with the loop just before and just after it, and the medians of these quotients count.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -21,8 +20,9 @@ from statistics import median
 
 from benchmarks import machine
 from benchmarks.backends.case import BACKENDS, Case, cases
-from benchmarks.backends.serving import ROOT, serving
-from benchmarks.exchange import exchange
+from benchmarks.backends.loop import Loop, best, sizes
+from benchmarks.backends.serving import serving
+from benchmarks.exchange import Exchange, exchange
 from benchmarks.load.generator import Target
 from benchmarks.load.wrk import Wrk
 from benchmarks.missing import Missing
@@ -38,6 +38,7 @@ class Finding:
     share     of the loop that the server reaches with such batches
     single    clients that send single rows, without dynamic batching
     dynamic   the same with it
+    gain      dynamic over single
     """
 
     name: str
@@ -47,12 +48,13 @@ class Finding:
     share: float
     single: float
     dynamic: float
+    gain: float
 
 
 class Bench:
     """Measures cases on two cores.
 
-    seconds   of each measurement
+    seconds   of each turn of the server, whole ones
     """
 
     def __init__(self, load: Wrk, server_core: int, seconds: float, clients: int, rounds: int):
@@ -64,69 +66,72 @@ class Bench:
 
     def measure(self, case: Case) -> Finding:
         with tempfile.TemporaryDirectory(prefix="backends-") as name:
-            models = Path(name) / "models"
-            for model, dynamic in ((case.name, False), (f"{case.name}_dynamic", True)):
-                case.write(models / model / "1")
-                (models / model / "config.pbtxt").write_text(case.config(dynamic=dynamic))
-            version = models / case.name / "1"
-            loops = [self._loop(case, version)]
-            best = max(loops[0], key=lambda rows: loops[0][rows])
-            run = case.load(version)
-            found = []
-            with serving(models, self._core) as port:
-                for number in range(self._rounds):
-                    if number:
-                        loops.append(self._loop(case, version))
-                    found.append(
-                        [
-                            self._ask(port, model, case, run, rows, clients, Path(name))
-                            for model, rows, clients in (
-                                (case.name, best, BATCHERS),
-                                (case.name, 1, self._clients),
-                                (f"{case.name}_dynamic", 1, self._clients),
-                            )
-                        ]
-                    )
-            own = [each[best] for each in loops]
-            served, single, dynamic_rate = (median(each) for each in zip(*found, strict=True))
-            shares = [each[0] / loop for each, loop in zip(found, own, strict=True)]
-            return Finding(
-                case.name, best, median(own), served, median(shares), single, dynamic_rate
-            )
-
-    def _loop(self, case: Case, version: Path) -> dict[int, float]:
-        command = [sys.executable, "-m", "benchmarks.backends.loop", case.name, str(version)]
-        done = subprocess.run(
-            [*command, str(self._seconds)],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-            preexec_fn=lambda: os.sched_setaffinity(0, {self._core}),
+            folder = Path(name)
+            plain, dynamic = case.name, f"{case.name}_dynamic"
+            for model in (plain, dynamic):
+                case.write(folder / "models" / model / "1")
+                config = case.config(dynamic=model == dynamic)
+                (folder / "models" / model / "config.pbtxt").write_text(config)
+            version = folder / "models" / plain / "1"
+            loop = Loop(case, version, self._core)
+            try:
+                rows = best({each: loop.rate(each, self._seconds / 2) for each in sizes(case)})
+                run = case.load(version)
+                batch = exchange("http-binary", [plain], case.sample(run, rows))
+                single = exchange("http-binary", [plain], case.sample(run, 1))
+                gathered = exchange("http-binary", [dynamic], case.sample(run, 1))
+                with serving(folder / "models", self._core) as port:
+                    for asked in (batch, single, gathered):  # placements and caches find themselves
+                        self._ask(port, asked, self._clients, folder)
+                    found = [
+                        self._round(loop, rows, port, (batch, single, gathered), folder)
+                        for _ in range(self._rounds)
+                    ]
+            finally:
+                loop.close()
+        before, after, served, alone, together = zip(*found, strict=True)
+        bare = [(a + b) / 2 for a, b in zip(before, after, strict=True)]
+        batches = [each * rows for each in served]
+        return Finding(
+            case.name,
+            rows,
+            median(bare),
+            median(batches),
+            median(a / b for a, b in zip(batches, bare, strict=True)),
+            median(alone),
+            median(together),
+            median(a / b for a, b in zip(together, alone, strict=True)),
         )
-        return {int(rows): rate for rows, rate in json.loads(done.stdout).items()}
 
-    def _ask(
-        self, port: int, model: str, case: Case, run: object, rows: int, clients: int, folder: Path
-    ) -> float:
-        asked = exchange("http-binary", [model], case.sample(run, rows))  # type: ignore[arg-type]
+    def _round(
+        self, loop: Loop, rows: int, port: int, asked: Sequence[Exchange], folder: Path
+    ) -> tuple[float, float, float, float, float]:
+        """The loop's rows a second before and after, and requests a second of the three."""
+        batch, single, gathered = asked
+        before = loop.rate(rows, self._seconds / 2)
+        served = self._ask(port, batch, BATCHERS, folder)
+        after = loop.rate(rows, self._seconds / 2)
+        alone = self._ask(port, single, self._clients, folder)
+        return before, after, served, alone, self._ask(port, gathered, self._clients, folder)
+
+    def _ask(self, port: int, asked: Exchange, clients: int, folder: Path) -> float:
         target = Target(port, 0, asked.check(port, 0))
         found = self._load.run(target, asked, clients, self._seconds, folder)
         if found.errors:
-            raise RuntimeError(f"{found.errors} requests to '{model}' failed")
-        return rows * found.requests / found.seconds
+            raise RuntimeError(f"{found.errors} requests failed: {asked.requests[0].path}")
+        return found.requests / found.seconds
 
 
 HEAD = (
     f"{'model':>20} {'best batch':>10} {'loop rows/s':>12} {'served':>12} {'of it':>6}   "
-    f"{'single rows: plain':>18} {'dynamic':>12}"
+    f"{'single rows: plain':>18} {'dynamic':>12} {'gain':>6}"
 )
 
 
 def line(found: Finding) -> str:
     return (
         f"{found.name:>20} {found.best:10} {found.loop:12,.0f} {found.served:12,.0f} {found.share:6.0%}   "
-        f"{found.single:18,.0f} {found.dynamic:12,.0f}"
+        f"{found.single:18,.0f} {found.dynamic:12,.0f} {found.gain:5.1f}x"
     )
 
 
@@ -144,9 +149,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.backends")
     parser.add_argument("--backend", nargs="+", choices=BACKENDS, default=BACKENDS)
     parser.add_argument(
-        "--seconds", type=float, default=5.0, help="of each measurement (%(default)s)"
+        "--seconds", type=float, default=1.0, help="of each turn, whole ones (%(default)s)"
     )
-    parser.add_argument("--rounds", type=int, default=3, help="(%(default)s)")
+    parser.add_argument("--rounds", type=int, default=9, help="(%(default)s)")
     parser.add_argument(
         "--clients", type=int, default=64, help="that send single rows (%(default)s)"
     )

@@ -1,28 +1,75 @@
-"""The framework's own loop: python -m benchmarks.backends.loop CASE FOLDER SECONDS
+"""The framework's own loop: python -m benchmarks.backends.loop CASE FOLDER
 
-In a process of its own, on the core that the server has too. For each batch size it runs the model as
-often as it can, and prints what it found as JSON: rows → rows a second.
+In a process of its own, on the core that the server has too. Each line of the standard input, ROWS SECONDS,
+is answered with the rows a second of a loop over batches of so many rows. Between two lines it rests.
 """
 
 from __future__ import annotations
 
-import json
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 from benchmarks.backends.case import Case, cases
+from benchmarks.backends.serving import ROOT, STOP_S
 from benchmarks.models.sample import Arrays
 
 
-def rates(case: Case, run: Callable[[Arrays], Arrays], seconds: float) -> dict[int, float]:
-    """Rows a second for batches of 1, 2, 4, … rows up to the case's largest."""
-    sizes = [1 << power for power in range(case.most.bit_length())]
-    return {rows: _rate(case, run, rows, seconds / len(sizes)) for rows in sizes}
+class Loop:
+    """The process. To be closed.
+
+    folder   a version's, with the model's file
+    core     the number of its only core
+    """
+
+    def __init__(self, case: Case, folder: Path, core: int):
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.backends.loop", case.name, str(folder)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+        )
+
+    def rate(self, rows: int, seconds: float) -> float:
+        """Rows a second. Raises RuntimeError when the process has ended; its error stands above."""
+        to, back = _pipe(self._process.stdin), _pipe(self._process.stdout)
+        try:
+            print(rows, seconds, file=to, flush=True)
+        except BrokenPipeError:
+            pass  # and so there is no answer
+        if not (answer := back.readline()):
+            raise RuntimeError(f"the framework's loop has ended with {self._process.wait(STOP_S)}")
+        return float(answer)
+
+    def close(self) -> None:
+        _pipe(self._process.stdin).close()
+        self._process.wait(STOP_S)
+        _pipe(self._process.stdout).close()
 
 
-def _rate(case: Case, run: Callable[[Arrays], Arrays], rows: int, seconds: float) -> float:
+def _pipe(found: IO[str] | None) -> IO[str]:
+    assert found is not None
+    return found
+
+
+def best(rates: dict[int, float]) -> int:
+    """The largest batch among those that are as good as the fastest, but for noise."""
+    return max(rows for rows, rate in rates.items() if rate > 0.97 * max(rates.values()))
+
+
+def sizes(case: Case) -> list[int]:
+    """Batches of 1, 2, 4, … rows up to the case's largest."""
+    return [1 << power for power in range(case.most.bit_length())]
+
+
+def rate(case: Case, run: Callable[[Arrays], Arrays], rows: int, seconds: float) -> float:
+    """Rows a second of runs with so many, one after the other."""
     inputs = {case.inputs: case.rows(rows)}
     for _ in range(3):  # TorchScript compiles in its first runs
         run(inputs)
@@ -34,9 +81,12 @@ def _rate(case: Case, run: Callable[[Arrays], Arrays], rows: int, seconds: float
             return runs * rows / passed
 
 
-def main(name: str, folder: str, seconds: str) -> None:
+def main(name: str, folder: str) -> None:
     case = next(each for each in cases() if each.name == name)
-    print(json.dumps(rates(case, case.load(Path(folder)), float(seconds))))
+    run = case.load(Path(folder))
+    for line in sys.stdin:
+        rows, seconds = line.split()
+        print(rate(case, run, int(rows), float(seconds)), flush=True)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ class OnnxMlp(Case):
     backend = "onnxruntime"
     package = "onnxruntime"
     width, results = mlp.SIZES[0], mlp.SIZES[-1]
+    most = 1024
     more = 'parameters { key: "intra_op_thread_count" value: { string_value: "1" } }\n'
 
     def write(self, folder: Path) -> None:

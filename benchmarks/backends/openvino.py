@@ -52,6 +52,7 @@ class OpenVinoCase(Case):
 class OpenVinoMlp(OpenVinoCase):
     name = "openvino_mlp"
     width, results = mlp.SIZES[0], mlp.SIZES[-1]
+    most = 1024
 
     def graph(self, openvino: Any, ops: Any, rows: Any) -> Any:
         *hidden, last = mlp.layers()

@@ -52,6 +52,7 @@ class TorchCase(Case):
 class TorchMlp(TorchCase):
     name = "torch_mlp"
     width, results = mlp.SIZES[0], mlp.SIZES[-1]
+    most = 1024
 
     def module(self) -> Any:
         import torch

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.backends.__main__ import HEAD, Finding, line
 from benchmarks.backends.case import BACKENDS, Case, cases
-from benchmarks.backends.loop import rates
+from benchmarks.backends.loop import best, rate, sizes
 from core.config import parse_text
 
 
@@ -27,14 +27,18 @@ class Doubling(Case):
         return run
 
 
-def test_the_loop_is_measured_for_every_batch_up_to_the_largest():
+def test_the_loop_runs_batches_of_every_size_up_to_the_largest():
     case = Doubling()
+    run = case.load(None)
 
-    found = rates(case, case.load(None), 0)
+    found = [rate(case, run, rows, 0) for rows in sizes(case)]
 
-    assert list(found) == [1, 2, 4]
     assert set(case.runs) == {1, 2, 4}
-    assert all(rate > 0 for rate in found.values())
+    assert all(each > 0 for each in found)
+
+
+def test_the_best_batch_is_the_largest_of_those_that_are_as_good():
+    assert best({1: 10.0, 2: 99.0, 4: 100.0, 8: 98.0, 16: 90.0}) == 8
 
 
 @pytest.mark.parametrize("case", cases(BACKENDS), ids=lambda case: case.name)
@@ -57,7 +61,7 @@ def test_a_request_has_the_answer_of_the_framework():
 
 
 def test_a_line_stands_below_its_head():
-    found = line(Finding("doubling", 4, 1000, 900, 0.9, 100, 800))
+    found = line(Finding("doubling", 4, 1000, 900, 0.9, 100, 800, 8.0))
 
     assert len(found) == len(HEAD)
     assert "90%" in found
