@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from core.native.distribution import middle_of
+from core.telemetry.labels import plus
 
 KindOfMetric = Literal["counter", "gauge", "histogram", "summary"]
 Together = Literal["sum", "first", "largest", "smallest"]
@@ -66,7 +67,9 @@ class Summary:
             Sample(self.labels, self.count, "_count"),
             Sample(self.labels, self.total_us, "_sum"),
             *(
-                Sample({**self.labels, "quantile": as_label(quantile)}, self._quantile_us(quantile))
+                Sample(
+                    plus(self.labels, "quantile", as_label(quantile)), self._quantile_us(quantile)
+                )
                 for quantile in self.quantiles
             ),
         ]
@@ -118,7 +121,7 @@ def histogram_samples(
     samples, below = [], 0
     for bound, count in zip((*bounds, math.inf), counts, strict=True):
         below += count
-        samples.append(Sample({**labels, "le": as_label(bound)}, below, "_bucket"))
+        samples.append(Sample(plus(labels, "le", as_label(bound)), below, "_bucket"))
     return [*samples, Sample(labels, total, "_sum"), Sample(labels, below, "_count")]
 
 

@@ -14,7 +14,7 @@ from core.errors import CoreError, Kind, forbidden, unavailable
 from core.server import Server
 from frontends.access import address_of, answer_headers, shown
 from frontends.aiohttp_web import web
-from frontends.metrics.text import CONTENT_TYPE, render
+from frontends.metrics.text import CONTENT_TYPE, Writer
 from frontends.tls import certificates_of_http, listening
 
 logger = logging.getLogger("core")
@@ -31,6 +31,7 @@ class MetricsFrontend:
 
     def __init__(self, server: Server):
         self._server = server
+        self._writer = Writer()
         self._required = server.options.http_restricted_api.get("metrics")
         self._runner: web.ServerRunner | None = None  # while it listens
         self._listener: asyncio.Server | None = None  # at a Unix domain socket
@@ -113,7 +114,9 @@ class MetricsFrontend:
             try:
                 families = await self._server.management.metrics()
                 # On another thread: the text of a thousand models takes a while.
-                text = await asyncio.get_running_loop().run_in_executor(None, render, families)
+                text = await asyncio.get_running_loop().run_in_executor(
+                    None, self._writer.write, families
+                )
             except CoreError as error:  # a worker does not answer: sums would fall
                 return web.Response(status=503, text=error.message)
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})

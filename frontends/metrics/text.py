@@ -11,32 +11,54 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from core.telemetry.families import Family
+from core.telemetry.labels import Labels
 
 CONTENT_TYPE = "text/plain; charset=utf-8"
+
+Written = tuple[Mapping[str, str], str]
+"""(labels, which stay and so keep their identity, their text)"""
 
 _APART = ("le", "quantile")  # tell samples of one metric apart: after all other labels
 
 
+class Writer:
+    """Writes families, one scrape after the other. May be used by several threads.
+
+    A model has the same labels in every family, and in every scrape: with a thousand models writing
+    them is what a scrape costs.
+    """
+
+    def __init__(self) -> None:
+        self._written: dict[int, Written] = {}  # by identity, of the last scrape
+
+    def write(self, families: Iterable[Family]) -> str:
+        """The text of families; those without samples are left out. Ends with a newline."""
+        before = self._written
+        now: dict[int, Written] = {}
+        lines = []
+        for family in families:
+            if not family.samples:
+                continue
+            name = family.name
+            lines.append(f"# HELP {name} {_escaped(family.help)}")
+            lines.append(f"# TYPE {name} {family.kind}")
+            for labels, value, suffix in family.samples:  # no call that is not needed
+                number = value if type(value) is int else _number(value)
+                known = now.get(id(labels))
+                if known is None:
+                    known = before.get(id(labels)) if type(labels) is Labels else None
+                    if known is None or known[0] is not labels:
+                        known = labels, _labels(labels)
+                    now[id(labels)] = known
+                lines.append(f"{name}{suffix}{known[1]} {number}")
+        self._written = now
+        lines.append("")
+        return "\n".join(lines)
+
+
 def render(families: Iterable[Family]) -> str:
-    """The text of families; those without samples are left out. Ends with a newline."""
-    families = list(families)  # which keeps their labels alive, and so apart by identity
-    written: dict[int, str] = {}  # a model has the same labels in every family
-    lines = []
-    for family in families:
-        if not family.samples:
-            continue
-        name = family.name
-        lines.append(f"# HELP {name} {_escaped(family.help)}")
-        lines.append(f"# TYPE {name} {family.kind}")
-        # With a thousand models these lines are what a scrape costs: no call that is not needed.
-        for labels, value, suffix in family.samples:
-            text = written.get(id(labels))
-            if text is None:
-                text = written[id(labels)] = _labels(labels)
-            number = value if type(value) is int else _number(value)
-            lines.append(f"{name}{suffix}{text} {number}")
-    lines.append("")
-    return "\n".join(lines)
+    """As a Writer's first scrape."""
+    return Writer().write(families)
 
 
 def _labels(labels: Mapping[str, str]) -> str:

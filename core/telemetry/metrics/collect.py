@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 from core.telemetry.families import Family, Sample
+from core.telemetry.labels import Labels, plus
 from core.telemetry.metrics import latencies
 from core.telemetry.metrics.catalog import family
 from core.telemetry.metrics.latencies import Labelled
@@ -19,6 +21,7 @@ from core.telemetry.registry import registry
 
 if TYPE_CHECKING:
     from core.caches import Cache
+    from core.config.messages import ModelConfig
     from core.lifecycle import ModelVersion
     from core.server import Server
 
@@ -42,9 +45,9 @@ def _collected(server: Server) -> list[Family]:
     settings = MetricSettings.of(server.options.metrics_config)
     every = list(server.versions())
     ready = [version for version in every if version.state == "READY"]
-    plain = [(_labels(version), version) for version in ready]
-    # What instances count is theirs, also by the GPU that they are on.
-    counted = [(_with_gpu(labels, version, server), version) for labels, version in plain]
+    known = [(_known_labels(version, server), version) for version in ready]
+    plain = [(labels.plain, version) for labels, version in known]
+    counted = [(labels.counted, version) for labels, version in known]
     cached = [
         each
         for each in counted
@@ -74,7 +77,7 @@ def _counters(counted: Labelled, settings: MetricSettings) -> list[Family]:
         family(
             "nv_inference_request_failure",
             [
-                Sample({**labels, "reason": reason}, count)
+                Sample(plus(labels, "reason", reason), count)
                 for labels, version in counted
                 for reason, count in version.statistics.failures.items()
             ],
@@ -134,7 +137,7 @@ def _own(plain: Labelled, counted: Labelled) -> list[Family]:
         family(
             "core_inference_pending_by_priority",
             [
-                Sample({**labels, "priority": str(level)}, count)
+                Sample(plus(labels, "priority", str(level)), count)
                 for labels, version in plain
                 for level, count in version.chain.pending_by_priority.items()
             ],
@@ -176,6 +179,29 @@ def _durations(labelled: Labelled, name: str) -> list[Sample]:
     ]
 
 
+class _Known(NamedTuple):
+    """Labels of a version that is READY.
+
+    config    that they were made for; other instances are another one
+    counted   for what instances count, which is theirs: also by the GPU that they are on
+    """
+
+    config: ModelConfig
+    plain: Labels
+    counted: Labels
+
+
+_known: WeakKeyDictionary[ModelVersion, _Known] = WeakKeyDictionary()
+
+
+def _known_labels(version: ModelVersion, server: Server) -> _Known:
+    found = _known.get(version)
+    if found is None or found.config is not version.config:
+        plain = Labels(_labels(version))
+        found = _known[version] = _Known(version.config, plain, _with_gpu(plain, version, server))
+    return found
+
+
 def _labels(version: ModelVersion) -> dict[str, str]:
     """Labels of a version's samples; tags of its configuration start with an underscore."""
     tags: Mapping[str, str] = {}
@@ -188,9 +214,7 @@ def _named(namespace: str | None, model: str) -> dict[str, str]:
     return {"model": model} if namespace is None else {"namespace": namespace, "model": model}
 
 
-def _with_gpu(
-    labels: Mapping[str, str], version: ModelVersion, server: Server
-) -> Mapping[str, str]:
+def _with_gpu(labels: Labels, version: ModelVersion, server: Server) -> Labels:
     """The labels, with gpu_uuid if all instances are on one GPU: counters are of all of them.
 
     Otherwise the same object: who writes them looks at each once.
@@ -201,7 +225,7 @@ def _with_gpu(
             return labels
         numbers.update(group.gpus)
     uuid = server.watch.gpus.uuid(*numbers) if len(numbers) == 1 else None
-    return labels if uuid is None else {**labels, "gpu_uuid": uuid}
+    return labels if uuid is None else labels.plus("gpu_uuid", uuid)
 
 
 def _cache_families(cache: Cache | None) -> list[Family]:

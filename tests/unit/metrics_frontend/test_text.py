@@ -1,13 +1,15 @@
 """The text of metrics, read back with prometheus_client."""
 
 import math
+import pickle
 
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from core.telemetry.families import Family, Sample
-from frontends.metrics.text import render
+from core.telemetry.labels import Labels
+from frontends.metrics.text import Writer, render
 
 
 def test_a_counter_keeps_its_name_and_integers_have_no_point():
@@ -68,3 +70,38 @@ def test_a_histogram_is_read_as_one():
         ("h_sum", 5.5),
         ("h_count", 2),
     ]
+
+
+def test_labels_that_come_again_are_written_the_same():
+    writer, labels = Writer(), Labels({"model": "m"})
+    bucket = labels.plus("le", "1")
+    families = [Family("a", "histogram", "", [Sample(bucket, 1, "_bucket"), Sample(labels, 1)])]
+
+    first = writer.write(families)
+
+    assert labels.plus("le", "1") is bucket
+    assert 'a_bucket{model="m",le="1"} 1\na{model="m"} 1\n' in first
+    assert writer.write(families) == first
+
+
+def test_labels_that_may_be_changed_are_read_each_time():
+    writer, labels = Writer(), {"model": "m"}
+    family = Family("a", "gauge", "", [Sample(labels, 1)])
+    writer.write([family])
+
+    labels["model"] = "n"
+
+    assert 'a{model="n"} 1' in writer.write([family])
+
+
+def test_labels_of_those_that_are_gone_are_forgotten():
+    writer = Writer()
+    for number in range(3):
+        labels = Labels({"model": str(number)})
+        writer.write([Family("a", "gauge", "", [Sample(labels, 1)])])
+
+    assert len(writer._written) == 1
+
+
+def test_labels_reach_other_processes_as_a_plain_dict():
+    assert type(pickle.loads(pickle.dumps(Labels({"a": "b"})))) is dict
