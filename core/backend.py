@@ -217,8 +217,12 @@ class Backend:
     config      what --backend-config gave: key → value (written by core before open)
     folder      the folder below --backend-directory that brings it, None for a package
     runtime     the file in that folder that runs its models, "" for a package
-    based_on    the name of the backend that made it of that folder, whose settings it has too
+    based_on    the name of the backend that made it, of that folder or of `apart`, whose settings it has too
+    apart       the Backend whose models it runs in processes of their own, None for its own models
+    processes   whether its own models run in processes where they ask for it: core leaves that to it
     """
+
+    processes: bool = False
 
     def __init__(
         self,
@@ -237,6 +241,7 @@ class Backend:
         self.folder: Path | None = None
         self.runtime = ""
         self.based_on = ""
+        self.apart: Backend | None = None
 
     def open(self) -> None:
         """Take shared runtime handles. On a worker thread, before the first model loads; never at import."""
@@ -251,3 +256,10 @@ class Backend:
         Any thread. Sets folder, runtime and based_on of what it returns.
         """
         raise NotImplementedError(f"backend '{self.name}' runs no folder such as '{folder}'")
+
+    def keep_apart(self, other: Backend) -> Backend:
+        """A backend for the models of `other` that are to run in processes of their own.
+
+        Any thread. Sets apart and based_on of what it returns; `other` is opened in those processes only.
+        """
+        raise NotImplementedError(f"backend '{self.name}' has no processes for '{other.name}'")

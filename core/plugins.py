@@ -45,6 +45,9 @@ _DISTRIBUTIONS = {
 # What a folder of --backend-directory may hold, and the backend that makes one of it.
 _RUNTIMES = {"model.py": "python"}
 
+# The backend that has processes for the models of others.
+_PROCESSES = "python"
+
 _imported: dict[str, tuple[Plugin, Backend]] = {}  # written by `backend`
 
 
@@ -131,6 +134,19 @@ def _of_folder(name: str, directory: str) -> Backend | None:
             _imported[name] = Plugin(name, BACKENDS, ()), found
             return found
     return None
+
+
+def apart(found: Backend) -> Backend:
+    """What runs the models of a backend in processes of their own. Any thread.
+
+    Raises CoreError(INVALID) when nothing is installed that can.
+    """
+    if _PROCESSES not in available_backends():
+        raise invalid(
+            f"EXECUTION_MODE 'process' of a model of backend '{found.name}' needs backend "
+            f"'{_PROCESSES}', which has the processes; try: pip install backend-{_PROCESSES}"
+        )
+    return backend(_PROCESSES).keep_apart(found)
 
 
 def imported() -> dict[str, tuple[Plugin, Backend]]:

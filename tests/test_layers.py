@@ -43,7 +43,7 @@ ROOMS = (
     ("core.caches",),
     ("core.fleet",),
     ("core.pipeline",),
-    ("core.lifecycle",),
+    ("core.alone", "core.lifecycle"),
     ("core.server",),
     ("core.frontend", "core.testing"),
     ("core.process", "core.embedded"),

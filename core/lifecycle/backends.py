@@ -43,19 +43,26 @@ class BackendPool:
         self._opened: dict[Backend, _Opened] = {}
         self._importing = asyncio.Lock()
         self._by_name: dict[str, Backend] = {}  # what `find` gave; it does not change any more
+        self._apart: dict[str, Backend] = {}  # by name too, for models in processes of their own
 
-    async def acquire(self, name: str) -> Backend:
+    async def acquire(self, name: str, apart: bool = False) -> Backend:
         """The opened backend of that name; `release` it once for each `acquire`.
+
+        apart   for a model that is to run in processes of its own
 
         Raises CoreError when no such backend is installed, and what its import or open() raises.
         """
         backend = await self._found(name)
+        if apart and not backend.processes:
+            backend = await self._kept_apart(name, backend)
         opened = self._opened.setdefault(backend, _Opened())
         opened.users += 1
         try:
             async with opened.turn:
                 if not opened.open:
                     backend.config = self._config(name, backend)
+                    if backend.apart is not None:
+                        backend.apart.config = self._config(name, backend.apart)
                     await self._run(backend.open)
                     opened.open = True
         except BaseException:
@@ -69,6 +76,12 @@ class BackendPool:
                 if name not in self._by_name:  # while this one waited for its turn
                     self._by_name[name] = await self._run(self._find, name)
         return self._by_name[name]
+
+    async def _kept_apart(self, name: str, backend: Backend) -> Backend:
+        if name not in self._apart:
+            found = await self._run(plugins.apart, backend)
+            self._apart.setdefault(name, found)
+        return self._apart[name]
 
     def _config(self, name: str, backend: Backend) -> dict[str, str]:
         found = dict(self._settings.get("", {}))

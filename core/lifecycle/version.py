@@ -33,6 +33,7 @@ logger = logging.getLogger("core")
 
 UNLOADED = "unloaded"
 
+_MODE = "EXECUTION_MODE"
 _ONE_CONNECTION = "sequences_keep_their_connection"
 
 
@@ -164,7 +165,8 @@ class ModelVersion:
                 self.chain = await open_ensemble(self.config, self.signature, host, self._digest())
                 self.signature = self.chain.signature
             else:
-                backend = await host.backends.acquire(self.source.config.backend)
+                apart = wants_process(self.source.config)
+                backend = await host.backends.acquire(self.source.config.backend, apart)
                 undo.push_async_callback(host.backends.release, backend)
                 self.config, self.signature = await host.run(settled, self, backend, host)
                 model = self._made(backend, host)
@@ -227,6 +229,12 @@ class ModelVersion:
             # What a model's own code raised is only understood with the place where it did.
             exc_info=None if isinstance(error, CoreError) else error,
         )
+
+
+def wants_process(config: ModelConfig) -> bool:
+    """Whether a model asks for processes of its own, so that what breaks it breaks nothing else."""
+    mode = config.parameters.get(_MODE)
+    return mode is not None and mode.string_value.lower() == "process"
 
 
 def settled(

@@ -13,6 +13,8 @@ from backend_python.server.template import template
 class PythonBackend(core.Backend):
     """Keeps the process that children are forked from as long as there may be more of them."""
 
+    processes = True
+
     def open(self) -> None:
         template.keep()
 
@@ -25,6 +27,17 @@ class PythonBackend(core.Backend):
         derived.name, derived.based_on = name, self.name
         derived.folder, derived.runtime = folder, runtime
         return derived
+
+    def keep_apart(self, other: core.Backend) -> core.Backend:
+        """The backend of models of another one, each instance of them in a process."""
+        made = PythonBackend(
+            model=PythonModel,
+            instance=PythonInstance,
+            complete=complete if other.complete is not None else None,
+            instances=other.instances,
+        )
+        made.name, made.based_on, made.apart = other.name, self.name, other
+        return made
 
     @core.hookimpl
     def core_server_stopping(self, server: object) -> None:

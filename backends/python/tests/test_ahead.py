@@ -107,7 +107,9 @@ async def test_a_death_fails_what_the_child_had_begun_and_the_next_child_does_th
     assert deaths <= failed
     assert all(answers[i] == [i + 1] for i in range(100) if i not in failed)
     executed = [abs(i) for i in notes(folder)]
-    lost = set(range(100)) - set(executed)  # one that goes on may be ended between its mark and its note
+    lost = set(range(100)) - set(
+        executed
+    )  # one that goes on may be ended between its mark and its note
     assert executed == [i for i in range(100) if i not in lost]  # each once; what failed, too
     assert lost <= failed
     assert len(lost) <= (len(deaths) if "shutdown" in how else 0)

@@ -27,6 +27,9 @@ class ChildHost:
 
     def __init__(self, connection: Connection):
         self.model_directory = ""
+        self.backend_settings: dict[
+            str, str
+        ] = {}  # of the backend that it runs in the place of a model.py
         self.serving = False
         self.calls_models = False  # there is a server whose models can be called
         self._connection = connection

@@ -85,6 +85,7 @@ class Child:
     def _initialize(self, what: dict[str, Any]) -> dict[str, Any]:
         self._decoupled = what["decoupled"]
         self._host.model_directory = what["directory"]
+        self._host.backend_settings = what["settings"]
         self.module = what["module"]
         self._decoder = messages.RequestDecoder(
             self._host, self._in, what["outputs"], self._decoupled
@@ -98,6 +99,7 @@ class Child:
 
     def _complete(self, what: dict[str, Any]) -> dict[str, Any]:
         self._host.model_directory = what["directory"]
+        self._host.backend_settings = what["settings"]
         config = runner.complete(
             what["file"], what["module"], what["directory"], what["model"], what["config"]
         )

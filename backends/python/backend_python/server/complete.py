@@ -12,7 +12,13 @@ from backend_python.environments.environment import environments
 from backend_python.runner import CLASS
 from backend_python.server import process
 from backend_python.server.errors import unhealthy
-from backend_python.server.model import check_file, file_of, module_of, open_environment
+from backend_python.server.model import (
+    check_file,
+    file_of,
+    module_of,
+    open_environment,
+    settings_apart,
+)
 from backend_python.server.process import Died, Settings
 from backend_python.server.template import SharedTemplate, template
 from core import config as configuration
@@ -56,6 +62,7 @@ def _complete(
         "directory": str(path),
         "model": config.name,
         "config": json.dumps(configuration.to_json(config)),
+        "settings": settings_apart(backend),
     }
     try:
         answer = child.ask(protocol.COMPLETE, question, protocol.COMPLETED, None)

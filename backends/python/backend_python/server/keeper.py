@@ -22,6 +22,7 @@ from backend_python.server.backoff import PATIENCE_S, Backoff
 from backend_python.server.connection import Connection
 from backend_python.server.errors import unhealthy
 from backend_python.server.health import Health
+from backend_python.server.model import settings_apart
 from backend_python.server.process import Died, Process
 from backend_python.server.watch import Watch
 from core.batch import Batch
@@ -106,6 +107,7 @@ class Keeper:
             "decoupled": model.decoupled,
             "calls_models": model.models is not None,
             "arguments": instance.arguments(),
+            "settings": settings_apart(model.backend),
         }
         try:
             self._begin_to_start(child)

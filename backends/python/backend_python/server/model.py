@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import core
+from backend_python import isolated
 from backend_python.environments.environment import Environment, environments
 from backend_python.server.control import ModelControl
 from backend_python.server.found import model_file
@@ -24,6 +25,7 @@ logger = logging.getLogger("core")
 EXECUTE_TIMEOUT = "EXECUTE_TIMEOUT_SECONDS"
 WORKER = "SHARED_WORKER"
 DEFAULT_WORKER = "shared"
+APART = Path(isolated.__file__).with_name("model.py")
 MODES = ("process", "shared", "thread", "inline")
 
 
@@ -144,7 +146,10 @@ class PythonModel(core.Model):
 
 
 def file_of(config: ModelConfig, version: Path, backend: Backend) -> Path:
-    """The model's file: of the version, or with the class in a folder of --backend-directory."""
+    """The model's file: of the version, or with the class in a folder of --backend-directory, or what
+    runs another backend."""
+    if backend.apart is not None:
+        return APART
     if backend.folder is not None:
         return backend.folder / (config.runtime or backend.runtime)
     return model_file(config, version)
@@ -158,8 +163,15 @@ def module_of(file: Path, version: Path) -> str:
 
 def open_environment(config: ModelConfig, version: Path, backend: Backend) -> Environment | None:
     """The environment of a model, to be released; None for the server's packages. CoreError(INVALID)."""
+    if backend.apart is not None:  # what else is beside its files is that backend's business
+        return None
     timeout_s = Settings(backend.config).timeout_s
     return environments.open(config, version, backend.config, timeout_s, backend.folder)
+
+
+def settings_apart(backend: Backend) -> dict[str, str]:
+    """What --backend-config says for the backend that runs in the child; nothing for Python models."""
+    return dict(backend.apart.config) if backend.apart is not None else {}
 
 
 def check_file(file: Path, backend: Backend) -> None:

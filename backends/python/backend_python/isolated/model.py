@@ -1,0 +1,34 @@
+"""A model of another backend, kept apart from the server: what its native code breaks is this process alone.
+
+server ─► requests ─► [TritonPythonModel] ─► the backend's execute ─► responses ─► server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import triton_python_backend_utils as pb_utils
+
+from backend_python.isolated import running
+
+
+class TritonPythonModel:
+    @staticmethod
+    def auto_complete_config(config: Any) -> Any:
+        """Let the backend write what the model's files know."""
+        completed = running.completed(config.as_dict(), pb_utils.get_model_dir())
+        return pb_utils.ModelConfig(json.dumps(completed))
+
+    def initialize(self, args: dict[str, str]) -> None:
+        self.running = running.Running(args, pb_utils.get_model_dir())
+
+    def execute(self, requests: Sequence[Any]) -> list[Any]:
+        return self.running.execute(requests)
+
+    def is_ready(self) -> bool:
+        return self.running.instance.ready()
+
+    def finalize(self) -> None:
+        self.running.close()

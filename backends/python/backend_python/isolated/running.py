@@ -1,0 +1,149 @@
+"""Running: a model of any backend behind the interface of a Python model. Needs core."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from backend_python.api.host import current
+from backend_python.api.request import InferenceRequest
+from backend_python.isolated.answers import Answers
+from core import config as configuration
+from core.alone import ModelAlone, complete_alone
+from core.backend import Device, ModelInstance
+from core.batch import Batch
+from core.errors import Fatal
+from core.request import InferenceRequest as CoreRequest
+from core.request import RequestedOutput
+from core.tensor import Tensor, array_tensor
+
+BROKEN = (
+    70  # exit status of a process whose instance cannot serve any more: EX_SOFTWARE of sysexits.h
+)
+_ORIGIN = "the configuration that the server has sent"
+
+
+def completed(config: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The configuration with what the backend knows of the files in the version's directory."""
+    message = configuration.parse_json(json.dumps(config), _ORIGIN)
+    complete_alone(message, Path(path), _settings())
+    return configuration.to_json(message)
+
+
+class Running:
+    """One instance. One thread.
+
+    arguments   as `initialize` of a Python model gets them
+    path        of the version's directory
+    """
+
+    def __init__(self, arguments: Mapping[str, str], path: str):
+        self._loop = asyncio.new_event_loop()
+        device = Device(
+            arguments["model_instance_kind"], int(arguments["model_instance_device_id"])
+        )
+        self._alone = ModelAlone(
+            configuration.parse_json(arguments["model_config"], _ORIGIN),
+            _settings(),
+            name=arguments["model_name"],
+            version=int(arguments["model_version"]),
+            path=Path(path),
+            directory=Path(arguments["model_repository"]),
+            seat=(arguments["model_instance_name"], device),
+            loop=self._loop,
+        )
+        self._name = arguments["model_name"]
+        self._signature = self._alone.signature
+        self.instance = self._alone.instance
+
+    def execute(self, requests: Sequence[InferenceRequest]) -> list[Any]:
+        """A response for each request, None for those that are answered by their senders.
+
+        An error that takes the instance out of service ends the process: the server starts another.
+        """
+        asked = [self._request(each) for each in requests]
+        answers = Answers(requests, asked, self._signature)
+        try:
+            self._execute(Batch(asked, self._signature, answers), answers)
+        except Fatal as error:
+            print(f"'{self.instance.name}' leaves service: {error.message}", file=sys.stderr)
+            sys.stderr.flush()
+            os._exit(BROKEN)
+        return answers.found
+
+    def _execute(self, batch: Batch, answers: Answers) -> None:
+        instance = self.instance
+        if hasattr(instance, "stream"):
+            for i, request in enumerate(batch.requests):
+                for outputs in instance.stream(request):
+                    batch.respond(i, outputs, final=False)
+                batch.finish(i)
+        elif instance.placement == "callback":
+            self._loop.run_until_complete(_begun(instance, batch))
+        elif inspect.iscoroutinefunction(instance.execute):
+            answers.take(self._loop.run_until_complete(instance.execute(batch)))
+        else:
+            answers.take(instance.execute(batch))
+
+    def _request(self, request: InferenceRequest) -> CoreRequest:
+        inputs = {each.name(): _tensor(each) for each in request.inputs()}
+        wanted = request.requested_output_names()
+        everything = wanted >= self._signature.outputs.keys()
+        made = CoreRequest(
+            self._name,
+            inputs,
+            id=request.request_id(),
+            outputs=() if everything else tuple(map(RequestedOutput, sorted(wanted))),
+            parameters=json.loads(request.parameters()),
+            correlation_id=request.correlation_id(),
+            flags=request.flags(),
+            timeout_us=request.timeout(),
+        )
+        if self._signature.max_batch_size:
+            made.rows = self._rows(inputs)
+        return made
+
+    def _rows(self, inputs: Mapping[str, Tensor]) -> int:
+        """The first dimension, which the server has found to be the same for all but shape tensors."""
+        for name, tensor in inputs.items():
+            spec = self._signature.inputs.get(name)
+            if (spec is None or not spec.shape_tensor) and tensor.shape:
+                return int(tensor.shape[0])
+        return 1
+
+    def close(self) -> None:
+        """The way back."""
+        try:
+            self._alone.close()
+        finally:
+            self._loop.close()
+
+
+def _settings() -> dict[str, str]:
+    """What --backend-config says for the backend; the server has sent it with the model."""
+    return dict(getattr(current(), "backend_settings", {}))
+
+
+def _tensor(tensor: Any) -> Tensor:
+    found: Tensor = array_tensor(tensor.name(), tensor.triton_dtype(), tensor._values())
+    return found
+
+
+async def _begun(instance: ModelInstance, batch: Batch) -> None:
+    """From `begin` to its `done`."""
+    ended = asyncio.get_running_loop().create_future()
+
+    def done(error: BaseException | None) -> None:
+        if error is None:
+            ended.set_result(None)
+        else:
+            ended.set_exception(error)
+
+    instance.begin(batch, done)
+    await ended
