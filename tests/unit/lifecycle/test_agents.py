@@ -3,12 +3,14 @@
 import asyncio
 import hashlib
 import shutil
+import threading
 
 import pytest
 
 import core
 from core import plugins
 from core.errors import Kind
+from core.lifecycle import shutdown
 from core.repository.agents import known
 from core.repository.agents.encrypt import encrypt_model
 from core.repository.agents.encryption import new_key
@@ -177,6 +179,24 @@ async def test_what_an_agent_raises_later_is_only_logged(written, notes, action,
 
     assert f"repository agent 'first' failed in {action} of model 'm'" in caplog.text
     assert len(notes) == 8
+
+
+async def test_an_agent_that_hangs_does_not_hold_up_the_end(
+    written, notes, plugin, ticker, monkeypatch
+):
+    go = threading.Event()
+    agent = plugin.agents["first"]
+    agent.unload = lambda model: go.wait(60) and notes.append("first unload")
+    monkeypatch.setattr(shutdown, "_REMOVE_S", 0.1)
+    manager = await written("first")
+    await manager.load("m", {})
+    ticker.flows = True
+
+    left = await asyncio.wait_for(manager.stop(1), 30)
+
+    assert left == 1 and "first unload" not in notes
+    go.set()
+    await manager.settled()
 
 
 async def test_a_new_location_is_what_is_loaded_until_the_model_goes(written, plugin):
