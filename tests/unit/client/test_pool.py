@@ -100,6 +100,19 @@ class TestReuse:
         gc.collect()
         assert pool.empty(100).offset == place
 
+    def test_an_array_that_only_its_tensor_has_is_not_given_to_the_next(self, pool):
+        class Tensor:
+            def set_shared_memory(self, region, byte_size, offset):
+                self.place = region, offset
+
+        first = pool.share(np.ones(4)).place(Tensor())
+        second = pool.share(np.zeros(4)).place(Tensor())
+
+        assert first.place != second.place
+        place = second.place
+        del second
+        assert pool.share(np.zeros(4)).place(Tensor()).place == place
+
     def test_garbage_gives_back_what_it_has_also_while_the_pool_is_busy(self, pool):
         shelf = Shelf(2**16)
 
