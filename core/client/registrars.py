@@ -100,8 +100,12 @@ class BySocket:
 
     def _ask(self, question: dict[str, Any], *files: int) -> dict[str, Any]:
         with self._lock:
-            socket.send_fds(self._socket, [json.dumps(question).encode()], files)
-            data = self._socket.recv(_LONGEST)
+            try:
+                socket.send_fds(self._socket, [json.dumps(question).encode()], files)
+                data = self._socket.recv(_LONGEST)
+            except BaseException:  # such as Ctrl-C: the next question would get this one's answer
+                self._socket.close()
+                raise
         if not data:
             raise ConnectionResetError("the server has closed the connection for shared memory")
         answer: dict[str, Any] = json.loads(data)

@@ -102,9 +102,13 @@ class SharedArray:
         return self._array
 
     def place(self, tensor: Any) -> Any:
-        """Tell tritonclient's InferInput or InferRequestedOutput to use these bytes; returns it."""
+        """Tell tritonclient's InferInput or InferRequestedOutput to use these bytes; returns it.
+
+        As long as it is there, the bytes are nobody else's, unless they are released.
+        """
         _ = self.array  # not after release
         tensor.set_shared_memory(self.region, self.byte_size, self.offset)
+        tensor.shared_array = self  # it says only where: `pool.share(x).input("x")` has nobody else
         return tensor
 
     def input(self, name: str, shape: Iterable[int] | None = None) -> Any:

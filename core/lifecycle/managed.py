@@ -121,7 +121,10 @@ class ManagedModel:
                 await self._apply(found)
                 return
             self.error = refusal
+            self._count("loads", False)
             logger.error("failed to load '%s': %s", self.name, refusal)
+            # An agent, or a network, may refuse one worker what the others have.
+            await self._host.agree(str(self.name), refusal)
             raise internal(
                 f"failed to load '{self.name}', failed to poll from model repository: {refusal}\n"
             )

@@ -314,12 +314,12 @@ class ModelManager:
             await self._roster.take_out(key, with_steps)
         await self._forget()
 
-    async def _forget(self) -> None:
+    async def _forget(self, keep: Iterable[str] = ()) -> None:
         try:
             names = await self._host.run(self._catalog.names)
         except OSError:  # what the repositories hold is not known now: the next operation will see
             return
-        self._roster.forget({*names, *self._options.load_model})
+        self._roster.forget({*names, *self._options.load_model, *keep})
 
     async def _forget_after(self, model: ManagedModel | None) -> None:
         """Forget a model when its last requests have finished."""
@@ -363,6 +363,7 @@ class ModelManager:
                 await self._roster.take_out(name)
         await self._roster.bring(found.changed)
         await self._wake(found.changed)
+        await self._forget(keep=[name for name, model in self._models.items() if model.wanted])
 
     # operations ------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from core.repository import ModelDirectory
 logger = logging.getLogger("core")
 
 _LOOK_S = 0.02  # between two looks at what is in flight
+_REMOVE_S = 2.0  # for the directories of what is left, after the time has passed
 
 
 class Deadline:
@@ -91,14 +92,23 @@ async def shut_down(
             model.unload()
         await deadline.wait(lambda: not roster.alive(), say_alive)
     left = roster.alive()
-    for found in {version.source.directory for version in left}:
-        directory: ModelDirectory | None = found
-        while directory is not None:
-            await host.run(directory.remove)
-            directory = directory.origin
+    if removing := [
+        asyncio.ensure_future(_remove(directory, host))
+        for directory in {version.source.directory for version in left}
+    ]:
+        # What hangs may hold a directory, or every thread; then the end of the process removes it.
+        await asyncio.wait(removing, timeout=_REMOVE_S)
     if not left and not operations:
         host.close()
     return len(left) + len(operations)
+
+
+async def _remove(found: ModelDirectory, host: Host) -> None:
+    """Remove a directory, and those that it was made of, from under a version that is left."""
+    directory: ModelDirectory | None = found
+    while directory is not None:
+        await host.run(directory.remove)
+        directory = directory.origin
 
 
 def _let_wait_no_longer(roster: Roster) -> None:

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from core.lifecycle.host import Host, overrides
-from core.repository import ModelDirectory, ModelSource
+from core.lifecycle.host import Host
+from core.repository import ModelSource
 from core.repository.agents import Treated
 from core.repository.agents.known import find_agent
 
@@ -22,14 +22,11 @@ async def treated(source: ModelSource, host: Host) -> AsyncIterator[tuple[ModelS
 
     The block loads it: agents are told of its success when it ends, of a failure when it raises.
     """
-    if overrides(source.directory, ModelDirectory, "fetch"):
-        # All of them: agents see the model's folder as it is, and may make other versions of these.
-        await host.run(source.directory.fetch, list(source.versions))
     directory = Treated(source, partial(find_agent, directory=host.options.repoagent_directory))
     source.directory.hold()  # let go when `directory` is
     directory.hold()
     try:
-        found, refusal = await host.run(_treat, directory)
+        found, refusal = await host.run(_treat, directory, source)
         try:
             yield found, refusal
         except BaseException:
@@ -40,8 +37,10 @@ async def treated(source: ModelSource, host: Host) -> AsyncIterator[tuple[ModelS
         await host.let_go(directory)
 
 
-def _treat(directory: Treated) -> tuple[ModelSource | None, str]:
+def _treat(directory: Treated, source: ModelSource) -> tuple[ModelSource | None, str]:
     try:
+        # All versions: agents see the model's folder as it is, and may make others of these.
+        source.directory.fetch(list(source.versions))
         return directory.treat(), ""
     except Exception as error:
         return None, getattr(error, "message", "") or f"{type(error).__name__}: {error}"

@@ -141,7 +141,7 @@ class Catalog:
             raise internal(DUPLICATE)
         repository, listing = holders[0]
         if override is not None:
-            directory = repository.directory(name)
+            directory = _directory(repository, name)
             config = _parse_override(name, override)
             found = self._source(name, listing, directory, config, "", True)
         else:
@@ -220,7 +220,7 @@ class Catalog:
         if last is not None and last[0] == (repository.location, listing):
             return last[1]
         path = self._config_path(listing)
-        directory = repository.directory(name)
+        directory = _directory(repository, name)
         config = self._read_config(name, repository, path) if path in listing else ModelConfig()
         if path not in listing and self._needs_config:
             raise internal(
@@ -239,7 +239,7 @@ class Catalog:
         return path if self._config_name and path in listing else "config.pbtxt"
 
     def _read_config(self, name: str, repository: Repository, path: str) -> ModelConfig:
-        origin = f"{repository.directory(name).address}/{path}"
+        origin = f"{_directory(repository, name).address}/{path}"
         try:
             return configuration.parse_text(repository.read_text(name, path), origin)
         except CoreError as error:
@@ -287,6 +287,13 @@ def _listing(repository: Repository, name: str) -> Listing | None:
         return repository.listing(name)
     except (OSError, ValueError) as error:
         raise internal(f"failed to read '{name}' in '{repository.location}': {error}") from error
+
+
+def _directory(repository: Repository, name: str) -> ModelDirectory:
+    try:
+        return repository.directory(name)
+    except OSError as error:  # no room for it on this machine
+        raise internal(str(error)) from error
 
 
 def _parse_override(name: str, override: Override) -> ModelConfig:

@@ -90,17 +90,29 @@ def _locked_folder(where: Path) -> tuple[Path, int]:
             descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:  # another process took it for one that was left behind
             continue
-        if _is_ours(root, descriptor):
+        try:
+            if _is_ours(root, descriptor):
+                return root, descriptor
+        except (
+            OSError
+        ) as error:  # nobody else can lock it either, so nobody takes it for a left one
+            logger.debug("folders in '%s' cannot be locked: %s", where, error)
             return root, descriptor
         os.close(descriptor)
 
 
 def _is_ours(root: Path, descriptor: int) -> bool:
-    """Lock the folder; whether it is still there then."""
+    """Lock the folder; whether nobody else has and it is still there then.
+
+    Raises OSError on a file system without locks for folders (NFS has none).
+    """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    try:
         return os.path.samestat(os.stat(root, follow_symlinks=False), os.fstat(descriptor))
-    except OSError:
+    except FileNotFoundError:
         return False
 
 
@@ -115,8 +127,11 @@ def _sweep(where: Path) -> None:
             descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:  # gone meanwhile, no folder, or of another user
             continue
-        if os.fstat(descriptor).st_uid == os.getuid() and _is_ours(root, descriptor):
-            shutil.rmtree(root, ignore_errors=True)
+        try:
+            if os.fstat(descriptor).st_uid == os.getuid() and _is_ours(root, descriptor):
+                shutil.rmtree(root, ignore_errors=True)
+        except OSError:  # without locks nobody knows whether it is in use: it stays
+            pass
         os.close(descriptor)
 
 

@@ -121,7 +121,9 @@ def histogram_samples(
     samples, below = [], 0
     for bound, count in zip((*bounds, math.inf), counts, strict=True):
         below += count
-        samples.append(Sample(plus(labels, "le", as_label(bound)), below, "_bucket"))
+        if bound != math.inf:  # a configuration may name it, and all have it
+            samples.append(Sample(plus(labels, "le", as_label(bound)), below, "_bucket"))
+    samples.append(Sample(plus(labels, "le", "+Inf"), below, "_bucket"))
     return [*samples, Sample(labels, total, "_sum"), Sample(labels, below, "_count")]
 
 

@@ -49,6 +49,8 @@ class Connection:
                 self._client.send(json.dumps(answer).encode())
             except BlockingIOError:
                 return
+            # One that asks as fast as it is answered would else keep the loop for itself.
+            await asyncio.sleep(0)
 
     async def end(self) -> None:
         """The client has gone: forget what it has lent."""

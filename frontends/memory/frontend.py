@@ -23,6 +23,7 @@ from frontends.memory.connection import Connection
 logger = logging.getLogger("core")
 
 MOST_CONNECTIONS = 1024
+PAUSE_S = 1.0  # when a connection cannot be taken
 
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: process, user, group
 
@@ -72,8 +73,13 @@ class MemoryFrontend:
                 client, _ = self._listener.socket.accept()
             except BlockingIOError:
                 return
-            except OSError as error:  # too many files are open: the rest waits
+            except (
+                OSError
+            ) as error:  # too many files are open: the rest waits, and the loop goes on
                 logger.error("cannot take a connection for shared memory: %s", error)
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(self._listener.socket)
+                loop.call_later(PAUSE_S, self._accept_again)
                 return
             if (reason := self._objection(client)) != "":
                 logger.warning("a connection for shared memory is refused: %s", reason)
@@ -83,6 +89,10 @@ class MemoryFrontend:
             task = asyncio.get_running_loop().create_task(self._serve(client))
             self._connections[task] = client
             task.add_done_callback(self._gone)
+
+    def _accept_again(self) -> None:
+        if self._listener is not None:
+            asyncio.get_running_loop().add_reader(self._listener.socket, self._accept)
 
     def _objection(self, client: socket.socket) -> str:
         """Why a client may not share memory, "" if it may."""

@@ -10,6 +10,8 @@ user may enter, in memory where there is room for it.
 
 from __future__ import annotations
 
+import errno
+import logging
 import shutil
 from pathlib import Path
 
@@ -17,6 +19,9 @@ from core.errors import CoreError, invalid
 from core.repository.agents.agent import AgentModel, RepositoryAgent
 from core.repository.agents.checksum import files_of, is_configuration, is_true
 from core.repository.agents.encryption import KEY_ENVIRONMENT, SUFFIX, decrypt, keys_of
+from core.repository.source import version_number
+
+logger = logging.getLogger("core")
 
 _PARAMETERS = ("key_env", "key_file", "require_all")
 
@@ -29,8 +34,20 @@ class DecryptAgent(RepositoryAgent):
         _refuse_files(files, is_true(model.parameters, "require_all"))
         size = sum((model.location / file).stat().st_size for file in files)
         folder = model.acquire(memory_bytes=size)
-        for file in files:
-            _bring(model.location / file, folder / file, keys, file)
+        try:
+            _bring_all(model.location, folder, files, keys)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            # There was room, but not for all models that are decrypted at this moment.
+            model.release()
+            folder = model.acquire()
+            logger.warning(
+                "files of model '%s' are decrypted to '%s', which may be a disk: memory has become full",
+                model.name,
+                folder,
+            )
+            _bring_all(model.location, folder, files, keys)
         model.update(folder)
 
 
@@ -52,6 +69,14 @@ def _refuse_files(files: list[str], require_all: bool) -> None:
             raise invalid(f"there are both {file} and {file.removesuffix(SUFFIX)}")
         if require_all and not file.endswith(SUFFIX) and not is_configuration(file):
             raise invalid(f"file {file} is not encrypted, and 'require_all' is true")
+
+
+def _bring_all(source: Path, target: Path, files: list[str], keys: list[bytes]) -> None:
+    for folder in source.iterdir():  # that of a version may be empty, as an ensemble has one
+        if folder.is_dir() and version_number(folder.name) is not None:
+            (target / folder.name).mkdir(mode=0o700, exist_ok=True)
+    for file in files:
+        _bring(source / file, target / file, keys, file)
 
 
 def _bring(source: Path, target: Path, keys: list[bytes], name: str) -> None:

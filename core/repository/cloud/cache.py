@@ -21,7 +21,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -79,16 +79,20 @@ class Cache:
         """
         with self._lock:
             threads = self._pool()
-        bringing = [
-            threads.submit(self.bring_one, fetch, f"{address}/{path}", file, folder / path)
-            for path, file in files.items()
-        ]
+            bringing = [
+                threads.submit(self.bring_one, fetch, f"{address}/{path}", file, folder / path)
+                for path, file in files.items()
+            ]
         try:
             fetched = [each.result() for each in bringing]
-        except BaseException:
+        except BaseException as error:
+            # Nobody may write there any more when the caller removes it. One that `cancel` stops never runs,
+            # and `wait` would wait for it for ever after `close`.
             for each in bringing:
-                each.cancel()
-            wait(bringing)  # nobody may write there any more when the caller removes it
+                if not each.cancel():
+                    each.exception()
+            if isinstance(error, CancelledError):
+                raise Abandoned("the server ends") from error
             raise
         return [file for file, new in zip(files.values(), fetched, strict=True) if new]
 
@@ -105,7 +109,7 @@ class Cache:
             with _alone(place.parent, f"{place.name}.part") as part:
                 if not _is_whole(place, file):  # another process may have been faster
                     fetch(file, part)
-                    os.utime(part, ns=(_time_of(place), _time_of(place)))
+                    _set_time(part, _time_of(place))
                     self._check_open()
                     os.replace(part, place)
                     self._drop_older(place)
@@ -196,7 +200,9 @@ class Cache:
         """Remove what the same file was before, where nothing uses it."""
         path = place.name.partition("-")[0]
         for each in place.parent.glob(f"{path}-*"):
-            if each != place and each.suffix != ".part":
+            if each.suffix == ".part":
+                _remove_left(each)
+            elif each != place:
                 with self._lock:
                     _remove_unused(each)
 
@@ -208,6 +214,16 @@ def _digest(text: str) -> str:
 def _time_of(place: Path) -> int:
     """The time of change that an object has, in ns: another one for another content."""
     return (_YEAR_2000_S + int(_digest(place.name)[:7], 16)) * 1_000_000_000
+
+
+def _set_time(part: Path, time_ns: int) -> None:
+    """Raises OSError on a file system that keeps no times: its objects would be fetched for ever."""
+    os.utime(part, ns=(time_ns, time_ns))
+    if part.stat().st_mtime_ns != time_ns:
+        raise OSError(
+            f"the file system of '{part.parent}' does not keep the time of change of a file, by which what "
+            "was fetched is known; give another folder"
+        )
 
 
 def _is_whole(place: Path, file: RemoteFile) -> bool:
@@ -224,6 +240,24 @@ def _remove_unused(place: Path) -> None:
             place.unlink()
     except OSError:  # another process was faster
         pass
+
+
+def _remove_left(part: Path) -> None:
+    """Remove what a process that was killed has fetched of a content that nobody wants any more."""
+    if fcntl is None:
+        return
+    try:
+        lock = os.open(part, os.O_RDWR)
+    except OSError:  # gone meanwhile
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_same(lock, part):
+            part.unlink(missing_ok=True)
+    except OSError:  # somebody fetches it, or there are no locks
+        pass
+    finally:
+        os.close(lock)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ _TIMES = ("LastModified", "last_modified", "updated", "mtime", "modified", "crea
 _OF_CONTENT = ("ETag", "md5Hash", "crc32c")
 # New with every upload.
 _OF_UPLOAD = ("generation", "etag", "version_id")
+_TAGS = (*_OF_CONTENT, *_OF_UPLOAD)
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class RemoteFile:
     crc32c    the same in base64
     sure      whether `md5` is one: of S3, it only is for objects that are not encrypted with a key of
               one's own, and for no other there is a way to tell
+    marks     by which another look sees that it is another object now
     """
 
     key: str
@@ -41,6 +43,12 @@ class RemoteFile:
     md5: str = ""
     crc32c: str = ""
     sure: bool = True
+    marks: tuple[tuple[str, str], ...] = ()
+
+    def changed(self, entry: Mapping[str, Any]) -> bool:
+        """Whether what the store says of the object now is of another one."""
+        now = dict(_marks(entry))
+        return any(now.get(name, text) != text for name, text in self.marks)
 
 
 @dataclass(frozen=True)
@@ -163,7 +171,13 @@ def file_of(key: str, entry: Mapping[str, Any]) -> RemoteFile:
         md5=md5,
         crc32c=str(entry.get("crc32c") or ""),
         sure=sure,
+        marks=_marks(entry),
     )
+
+
+def _marks(entry: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Tags, and no times: a listing and an answer about one object have those in other forms."""
+    return tuple((name, str(entry[name]).strip('"')) for name in _TAGS if entry.get(name))
 
 
 def _first(entry: Mapping[str, Any], names: Iterable[str], as_text: Callable[[Any], str]) -> str:

@@ -147,10 +147,19 @@ class Store:
                 f"{size} bytes came, and the listing says {file.size}: the object has changed meanwhile, or "
                 "the transfer was cut"
             )
-        if file.md5 and _md5(target) != file.md5 and (file.sure or self._is_md5(files, file)):
-            raise Incomplete(f"its MD5 is not {file.md5}, as the listing says")
-        if file.crc32c and not file.md5 and (found := _crc32c(target)) not in (None, file.crc32c):
-            raise Incomplete(f"its CRC32C is {found}, and the listing says {file.crc32c}")
+        if file.md5:
+            if _md5(target) == file.md5:
+                return
+            if file.sure or self._is_md5(files, file):
+                raise Incomplete(f"its MD5 is not {file.md5}, as the listing says")
+        elif file.crc32c and (found := _crc32c(target)) is not None:
+            if found != file.crc32c:
+                raise Incomplete(f"its CRC32C is {found}, and the listing says {file.crc32c}")
+            return
+        # Nothing tells what came, as for what was uploaded to S3 in parts: it is what was listed if that
+        # is still there.
+        if file.changed(self._ask(files, "info", file.key)):
+            raise Incomplete("the object has changed since it was listed")
 
     def _is_md5(self, files: Any, file: RemoteFile) -> bool:
         """Whether the ETag of an object of S3 is its MD5, asked when it is not that of what came.

@@ -54,6 +54,9 @@ class Shelf:
     def put(self, path, content):
         self.emulator.put(f"{self.path}/{path}", content.encode())
 
+    def put_in_parts(self, path, content):
+        self.emulator.put_in_parts(f"{self.path}/{path}", content.encode())
+
     def delete(self, path):
         self.emulator.delete(f"{self.path}/{path}")
 

@@ -155,6 +155,25 @@ async def test_content_that_is_not_what_was_listed_is_never_loaded(shelf, serve,
 
 
 @pytest.mark.parametrize("emulator", [S3], ids=["s3"], indirect=True)
+def test_what_was_uploaded_in_parts_and_changes_before_it_is_fetched_is_not_taken(shelf, no_pause):
+    """Its ETag is no MD5, and the new weights of a model are often as large as the old ones."""
+    shelf.put_in_parts("m/1/weights", "one")
+    repository = open_cloud(shelf.url, Cache())
+    repository.listing("m")
+    directory = repository.directory("m")
+    shelf.put_in_parts("m/1/weights", "two")
+
+    with pytest.raises(CoreError, match="the object has changed since it was listed"):
+        directory.fetch([1])
+
+    repository.listing("m")
+    directory = repository.directory("m")
+    directory.fetch([1])
+    assert (directory.path / "1" / "weights").read_text() == "two"
+    repository.close()
+
+
+@pytest.mark.parametrize("emulator", [S3], ids=["s3"], indirect=True)
 async def test_a_reload_that_cannot_fetch_leaves_what_serves(shelf, serve, factor, no_pause):
     shelf.model("m", "3")
     server = await serve(model_control_mode="poll")

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.client import SharedMemoryPool
+from core.client.registrars import BySocket
 from core.client.shared_array import decode, encode
 from core.client.shelf import SMALLEST, Shelf, size_class
 from core.native import strings
@@ -100,6 +102,19 @@ class TestReuse:
         gc.collect()
         assert pool.empty(100).offset == place
 
+    def test_an_array_that_only_its_tensor_has_is_not_given_to_the_next(self, pool):
+        class Tensor:
+            def set_shared_memory(self, region, byte_size, offset):
+                self.place = region, offset
+
+        first = pool.share(np.ones(4)).place(Tensor())
+        second = pool.share(np.zeros(4)).place(Tensor())
+
+        assert first.place != second.place
+        place = second.place
+        del second
+        assert pool.share(np.zeros(4)).place(Tensor()).place == place
+
     def test_garbage_gives_back_what_it_has_also_while_the_pool_is_busy(self, pool):
         shelf = Shelf(2**16)
 
@@ -137,6 +152,36 @@ class TestBounds:
 
         client.refuses = False
         pool.empty(4)
+
+
+class TestASocket:
+    def test_an_answer_that_nobody_has_waited_for_is_not_that_of_the_next_question(
+        self, tmp_path, monkeypatch
+    ):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+            listening.bind(f"{tmp_path}/m")
+            listening.listen()
+            asking = BySocket(f"{tmp_path}/m")
+            server, _ = listening.accept()
+        segments = [asking.make(SMALLEST), asking.make(SMALLEST)]
+        with server, monkeypatch.context() as context:
+            server.send(b'{"name": "of the first"}')
+            context.setattr(socket, "send_fds", interrupted(socket.send_fds))
+            with pytest.raises(KeyboardInterrupt):
+                asking.register(segments[0])
+            context.undo()
+            with pytest.raises(OSError):
+                asking.register(segments[1])
+        for each in segments:
+            each.close()
+
+
+def interrupted(send):
+    def sent(*question):
+        send(*question)
+        raise KeyboardInterrupt
+
+    return sent
 
 
 class TestTheEnd:

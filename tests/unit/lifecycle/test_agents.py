@@ -3,15 +3,19 @@
 import asyncio
 import hashlib
 import shutil
+import threading
 
 import pytest
 
 import core
 from core import plugins
-from core.errors import Kind
+from core.errors import Kind, internal
+from core.lifecycle import shutdown
 from core.repository.agents import known
 from core.repository.agents.encrypt import encrypt_model
 from core.repository.agents.encryption import new_key
+from core.repository.folder import FolderRepository
+from core.repository.source import ModelDirectory
 
 from .test_override import as_json
 
@@ -157,6 +161,47 @@ async def test_an_agent_that_raises_fails_the_load_by_words(written, notes, refu
     assert manager.table()[0][2].startswith("Not loaded: repository agent 'second' refuses")
 
 
+async def test_what_an_agent_refuses_is_a_load_that_has_failed(written, refusal):
+    manager = await written(("first", {"raise": "load"}))
+
+    await refusal(manager.load("m", {}))
+
+    [(_, _, results)] = manager.results()
+    assert results["loads", "failure"] == 1 and results["loads", "success"] == 0
+
+
+async def test_what_an_agent_refuses_here_no_other_worker_serves(written, refusal):
+    manager = await written(("first", {"raise": "load"}))
+    said = []
+
+    async def agree(model, objection):
+        said.append((model, objection))
+        return objection
+
+    manager._host._agree = agree
+    await refusal(manager.load("m", {}))
+
+    [(model, objection)] = said
+    assert model == "m" and "repository agent 'first' refuses" in objection
+
+
+async def test_files_that_cannot_be_fetched_for_agents_are_the_reason_of_the_index(
+    written, notes, monkeypatch, refusal
+):
+    class Away(ModelDirectory):
+        def fetch(self, versions):
+            raise internal("the store is away")
+
+    monkeypatch.setattr(FolderRepository, "directory", lambda self, name: Away(self._path / name))
+    manager = await written("first")
+
+    assert "the store is away" in (await refusal(manager.load("m", {}))).message
+
+    [entry] = manager.index(False)
+    assert entry["state"] == "UNAVAILABLE" and entry["reason"] == "the store is away"
+    assert notes == []
+
+
 async def test_a_model_that_cannot_load_is_told_to_agents(written, notes, refusal):
     manager = await written("first", "second", text="fail: broken")
 
@@ -177,6 +222,24 @@ async def test_what_an_agent_raises_later_is_only_logged(written, notes, action,
 
     assert f"repository agent 'first' failed in {action} of model 'm'" in caplog.text
     assert len(notes) == 8
+
+
+async def test_an_agent_that_hangs_does_not_hold_up_the_end(
+    written, notes, plugin, ticker, monkeypatch
+):
+    go = threading.Event()
+    agent = plugin.agents["first"]
+    agent.unload = lambda model: go.wait(60) and notes.append("first unload")
+    monkeypatch.setattr(shutdown, "_REMOVE_S", 0.1)
+    manager = await written("first")
+    await manager.load("m", {})
+    ticker.flows = True
+
+    left = await asyncio.wait_for(manager.stop(1), 30)
+
+    assert left == 1 and "first unload" not in notes
+    go.set()
+    await manager.settled()
 
 
 async def test_a_new_location_is_what_is_loaded_until_the_model_goes(written, plugin):

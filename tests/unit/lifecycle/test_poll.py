@@ -68,6 +68,29 @@ async def test_a_removed_model_is_unloaded(polled, folder, ticker):
     assert polled.all_ready()
 
 
+async def test_of_removed_models_nothing_is_kept(polled, folder, ticker, config):
+    """Their names may be new ones every day, and each is a series of metrics."""
+    for number in range(3):
+        folder.model(f"n{number}", config=config, text="3")
+        await ticker.tick()
+        shutil.rmtree(folder.path / f"n{number}")
+        await ticker.tick()
+        await polled.settled()
+    folder.model("last", config=config, text="3")
+    await ticker.tick()
+
+    assert {name for _, name, _ in polled.results()} == {"m", "last"}
+
+
+async def test_a_step_that_nobody_has_is_missed_once(polled, folder, ticker, caplog):
+    folder.model("e", config=ensemble("nowhere"))
+
+    for _ in range(3):
+        await ticker.tick()
+
+    assert len([each for each in caplog.messages if "poll model 'nowhere'" in each]) == 1
+
+
 async def test_a_model_that_comes_back_unchanged_is_loaded_again(polled, folder, ticker):
     (folder.path / "m").rename(folder.path.parent / "away")
     await ticker.tick()

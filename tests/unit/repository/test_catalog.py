@@ -6,6 +6,7 @@ import pytest
 
 from core.errors import CoreError, Kind
 from core.repository import Catalog, Override, open_repositories
+from core.repository.folder import FolderRepository
 from core.repository.names import checked_name
 
 ENSEMBLE = 'platform: "ensemble" ensemble_scheduling { %s }'
@@ -182,6 +183,18 @@ def test_a_step_cannot_name_a_path_outside_of_the_repository(folder, other, cata
     found = catalog.survey_names(["m"])
 
     assert found["../other/secret"].kind is Kind.INVALID
+
+
+@pytest.mark.parametrize("override", [None, Override("{}", {})])
+def test_a_machine_without_room_for_a_model_is_an_error_in_words(folder, override):
+    class Full(FolderRepository):
+        def directory(self, name):
+            raise OSError("cannot keep files in '/full'")
+
+    folder.model("a")
+    error = refusal(Catalog([Full(str(folder.path))]).survey, "a", override)
+
+    assert (error.kind, error.message) == (Kind.INTERNAL, "cannot keep files in '/full'")
 
 
 def test_one_broken_model_does_not_hide_the_others(folder, catalog):

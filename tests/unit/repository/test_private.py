@@ -1,5 +1,6 @@
 """Folders of core's own: who may enter them, and that none is left behind."""
 
+import errno
 import multiprocessing
 import os
 import stat
@@ -86,6 +87,23 @@ def test_that_of_a_killed_process_is_removed_by_the_next(tmp_path):
 
     assert folders(tmp_path) == [made.path.parent]
     made.remove()
+
+
+def test_a_file_system_without_locks_gets_one_folder_and_loses_none(tmp_path, monkeypatch):
+    """NFS locks what is open for writing, which a folder never is."""
+
+    def refuse(*_):
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    left = tmp_path / f"{PREFIX}of-another-process"
+    left.mkdir()
+    monkeypatch.setattr(private.fcntl, "flock", refuse)
+
+    made = PrivateDirectory(tmp_path)
+
+    assert folders(tmp_path) == sorted([left, made.path.parent])
+    made.remove()
+    assert folders(tmp_path) == [left]
 
 
 def test_what_has_the_name_and_is_no_folder_is_left_alone(tmp_path):

@@ -1,7 +1,10 @@
 """The agent "decrypt", and python -m core encrypt, which makes models for it."""
 
+import errno
+import os
 import stat
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +12,7 @@ from core import __main__ as command
 from core.config import parse_text
 from core.errors import CoreError, Kind
 from core.repository import private
+from core.repository.agents import decrypt
 from core.repository.agents.decrypt import DecryptAgent
 from core.repository.agents.encrypt import encrypt_model
 from core.repository.agents.encryption import new_key
@@ -84,6 +88,41 @@ def test_without_room_in_memory_it_lies_on_disk_and_the_log_says_so(
 
     assert (found.location / "1" / "model.txt").read_text() == "weights"
     assert "which may be a disk" in caplog.text
+
+
+def test_memory_that_others_have_filled_meanwhile_is_no_failure(
+    treated, monkeypatch, tmp_path, caplog
+):
+    """Each of several models has seen room for itself."""
+    (tmp_path / "memory").mkdir()
+    monkeypatch.setattr(private, "_MEMORY", tmp_path / "memory")
+    real = decrypt.decrypt
+
+    def full(source, target, keys):
+        if Path(target.name).is_relative_to(tmp_path / "memory"):
+            target.write(b"half")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(source, target, keys)
+
+    monkeypatch.setattr(decrypt, "decrypt", full)
+    found = treated()
+
+    assert (found.location / "1" / "model.txt").read_text() == "weights"
+    assert list((tmp_path / "memory").iterdir()) == []
+    assert "memory has become full" in caplog.text
+
+
+def test_the_folder_of_a_version_stays_if_it_is_empty(folder, tmp_path, key, seen):
+    """As that of an ensemble."""
+    model = folder.model("n")
+    (model / "2").mkdir()
+    encrypt_model(model, tmp_path / "copy")
+    found = seen()
+    found.update(tmp_path / "copy")
+
+    DecryptAgent().load(found)
+
+    assert (found.location / "2").is_dir()
 
 
 def test_another_key_is_refused_by_words(treated, monkeypatch):

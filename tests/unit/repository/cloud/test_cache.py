@@ -171,6 +171,45 @@ def test_after_the_end_nothing_is_fetched(store):
     assert not folder.parent.parent.exists()
 
 
+def test_the_end_lets_go_of_who_waits_for_many_files(cache):
+    """Who comes to an end in time is not waited for, so `close` finds fetches that run and that wait."""
+    begun, go = threading.Semaphore(0), threading.Event()
+    raised = []
+
+    def fetch(file, target):
+        begun.release()
+        assert go.wait(20)
+        raise Abandoned("the server ends")
+
+    def bring():
+        files = {str(number): remote(f"content {number}") for number in range(3 * THREADS)}
+        with pytest.raises(Abandoned) as error:
+            cache.bring(fetch, "s3://b/m", files, folder)
+        raised.append(error.value)
+
+    folder = cache.place_for("m")
+    bringing = threading.Thread(target=bring, daemon=True)
+    bringing.start()
+    for _ in range(THREADS):
+        assert begun.acquire(timeout=20)
+    cache.close()
+    go.set()
+    bringing.join(20)
+
+    assert not bringing.is_alive() and len(raised) == 1
+
+
+def test_a_file_system_that_keeps_no_times_is_told_and_not_filled_again_and_again(
+    cache, store, monkeypatch
+):
+    monkeypatch.setattr(os, "utime", lambda *_, **__: None)
+
+    with pytest.raises(OSError, match="does not keep the time of change"):
+        cache.bring(store.fetch, "s3://b/m", {"x": remote("one")}, cache.place_for("m"))
+
+    assert store.fetched == ["one"]
+
+
 # Temporary and kept ------------------------------------------------------------------------
 
 
@@ -198,6 +237,33 @@ def test_a_kept_cache_keeps_the_newest_of_each_file(tmp_path, temporary, store):
 
     left = [each.read_text() for each in (tmp_path / "kept").rglob("*") if each.is_file()]
     assert left == ["two"]
+
+
+KILLED_IN_A_FETCH = """
+import os, sys
+from core.repository.cloud.cache import Cache
+from core.repository.cloud.files import RemoteFile
+
+def fetch(file, target):
+    target.write_text("hal")
+    os._exit(9)
+
+cache = Cache(sys.argv[1])
+cache.bring(fetch, "s3://b/m", {"x": RemoteFile("k", 4, "half", "half")}, cache.place_for("m"))
+"""
+
+
+def test_what_a_killed_process_had_begun_to_fetch_goes_with_the_next_content(
+    tmp_path, temporary, store
+):
+    subprocess.run([sys.executable, "-c", KILLED_IN_A_FETCH, str(tmp_path / "kept")], check=False)
+    assert len(list((tmp_path / "kept").rglob("*.part"))) == 1
+    cache = Cache(str(tmp_path / "kept"))
+
+    cache.bring(store.fetch, "s3://b/m", {"x": remote("one")}, cache.place_for("m"))
+
+    assert list((tmp_path / "kept").rglob("*.part")) == []
+    cache.close()
 
 
 def test_two_processes_fetch_the_same_file_once(tmp_path, store):

@@ -11,7 +11,7 @@ from core.errors import CoreError, Kind
 from core.repository.cloud import Cache, open_cloud
 from core.repository.cloud.address import place_of
 from core.repository.cloud.failure import Failure, Incomplete, StoreError
-from core.repository.cloud.files import RemoteFile
+from core.repository.cloud.files import RemoteFile, file_of
 from core.repository.cloud.store import ATTEMPTS, Store
 
 
@@ -134,6 +134,23 @@ class Encrypting:
     def call_s3(self, method, **which):
         assert (method, which) == ("head_object", {"Bucket": "bucket", "Key": "m/x"})
         return self.head
+
+    def info(self, key):
+        return {"ETag": '"2-1"', "LastModified": "now"}
+
+
+@pytest.mark.parametrize(("tag", "is_there"), [('"2-1"', True), ('"1-1"', False)])
+def test_what_nothing_checks_must_still_be_what_was_listed(tmp_path, tag, is_there):
+    """Of what was uploaded to S3 in parts the ETag is no MD5, and another content may be as large."""
+    file = file_of("bucket/m/x", {"size": 3, "ETag": tag, "LastModified": "then"})
+    (tmp_path / "x").write_text("abc")
+    store = Store(place_of("s3://bucket"))
+
+    if is_there:
+        store._check(Encrypting(), file, tmp_path / "x")
+    else:
+        with pytest.raises(Incomplete, match="has changed since it was listed"):
+            store._check(Encrypting(), file, tmp_path / "x")
 
 
 @pytest.mark.parametrize(
