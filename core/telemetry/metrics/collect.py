@@ -7,9 +7,8 @@ from the statistics of the model versions. Loop thread only.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
 
 from core.telemetry.families import Family, Sample
 from core.telemetry.labels import Labels, plus
@@ -45,9 +44,9 @@ def _collected(server: Server) -> list[Family]:
     settings = MetricSettings.of(server.options.metrics_config)
     every = list(server.versions())
     ready = [version for version in every if version.state == "READY"]
-    known = [(_known_labels(version, server), version) for version in ready]
-    plain = [(labels.plain, version) for labels, version in known]
-    counted = [(labels.counted, version) for labels, version in known]
+    known = _known_labels(ready, server)
+    plain = [(labels.plain, version) for labels, version in zip(known, ready, strict=True)]
+    counted = [(labels.counted, version) for labels, version in zip(known, ready, strict=True)]
     cached = [
         each
         for each in counted
@@ -191,14 +190,21 @@ class _Known(NamedTuple):
     counted: Labels
 
 
-_known: WeakKeyDictionary[ModelVersion, _Known] = WeakKeyDictionary()
+_known: dict[int, _Known] = {}  # by identity of the version, of the last scrape
 
 
-def _known_labels(version: ModelVersion, server: Server) -> _Known:
-    found = _known.get(version)
-    if found is None or found.config is not version.config:
-        plain = Labels(_labels(version))
-        found = _known[version] = _Known(version.config, plain, _with_gpu(plain, version, server))
+def _known_labels(ready: Sequence[ModelVersion], server: Server) -> list[_Known]:
+    """Those of the last scrape, where nothing has changed. What is kept of a version that has gone is
+    not taken for that of another: each has a configuration of its own, which `_Known` keeps alive."""
+    found = []
+    for version in ready:
+        labels = _known.get(id(version))
+        if labels is None or labels.config is not version.config:
+            plain = Labels(_labels(version))
+            labels = _Known(version.config, plain, _with_gpu(plain, version, server))
+        found.append(labels)
+    _known.clear()
+    _known.update({id(version): labels for version, labels in zip(ready, found, strict=True)})
     return found
 
 
