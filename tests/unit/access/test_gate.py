@@ -156,6 +156,23 @@ async def test_a_broken_file_changes_nothing_and_the_log_says_so(gate, path, cap
     assert "what was read before stays in use" in caplog.text
 
 
+async def test_what_nobody_expected_of_a_file_keeps_no_other_from_being_looked_at(path, caplog):
+    files, renewed = WatchedFiles(0.01), asyncio.Event()
+
+    def fail():
+        raise KeyError("unexpected")
+
+    files.add("this", [str(path)], fail)
+    files.add("that", [str(path)], renewed.set)
+    for times in ((1, 1), (2, 2)):  # the second time shows that the timer goes on
+        os.utime(path, times)
+        await asyncio.wait_for(renewed.wait(), 10)
+        renewed.clear()
+    files.close()
+
+    assert "this cannot be read; what was read before stays in use" in caplog.text
+
+
 async def test_files_are_looked_at_as_time_goes_by(path):
     """The loop's own timer, with a short interval: an event says that it was heard."""
     files, renewed = WatchedFiles(0.01), asyncio.Event()
