@@ -144,6 +144,27 @@ async def test_a_changed_file_takes_tokens_away_and_brings_others(gate, path):
     assert may(gate, "another", "inference") is None
 
 
+async def test_a_request_within_a_call_is_of_a_caller_that_still_may(gate, path, clock):
+    """The call goes on, and what comes in it later has the roles of then."""
+    visits = []
+    for secret in ("infer", "manage"):
+        shown, wanted = Credentials(secret), demand("inference", changes=True)
+        visits.append(gate.identify(shown).enter())
+        visits[-1].expect(lambda shown=shown, wanted=wanted: gate.admit(shown, wanted))
+    files = WatchedFiles(0)
+    gate.watch(files)
+    for visit in visits:
+        visit.again()
+
+    path.write_text(line_of("now", ["infer"], "manage"))
+    files.look()
+
+    with pytest.raises(Unauthenticated):
+        visits[0].again(counts=False)
+    visits[1].again()
+    assert visits[1].caller.name == "caller 'now'"
+
+
 async def test_a_broken_file_changes_nothing_and_the_log_says_so(gate, path, caplog):
     files = WatchedFiles(0)
     gate.watch(files)
