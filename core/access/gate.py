@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from core.access.credentials import Credentials
+from core.access.credentials import Credentials, network_of
 from core.access.demands import CATEGORIES, Demand
 from core.access.limits import Allowance, Allowances, Clock, Limits
 from core.access.tokens import digest_of, token_file
@@ -147,7 +147,7 @@ class Gate:
     def identify(self, credentials: Credentials) -> Pass:
         """Who shows these. Raises Unauthenticated for a secret that is not good, or not any more."""
         if not self._knows_callers or not credentials.secret:
-            name = f"address '{credentials.address}'"
+            name = f"address '{network_of(credentials.address)}'"
             allowance = self._allowances.of(name, self._limits)
             return Pass(self, name, frozenset(), allowance, self._longest_s(), known=False)
         digest = digest_of(credentials.secret)

@@ -264,6 +264,32 @@ def test_without_tokens_callers_are_known_by_their_addresses(clock):
 
 
 @pytest.mark.parametrize(
+    "first,second,same",
+    [
+        ("10.0.0.1", "10.0.0.2", False),
+        ("2001:db8::1", "2001:db8::ffff:2", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("::ffff:10.0.0.1", "10.0.0.1", True),
+        ("::ffff:10.0.0.1", "::ffff:10.0.0.2", False),
+        ("fe80::1%eth0", "fe80::2%eth1", True),
+        ("::1", "::2", False),
+        ("unix", "", False),
+    ],
+)
+def test_an_address_of_ipv6_is_known_by_its_network(clock, first, second, same):
+    """Who has one has 2^64 of them."""
+    gate = Gate(Options.defaults(limit_concurrency=1), clock=clock, now=clock)
+    gate.identify(Credentials("", first)).enter()
+
+    try:
+        gate.identify(Credentials("", second)).enter()
+    except Exhausted:
+        assert same
+    else:
+        assert not same
+
+
+@pytest.mark.parametrize(
     "authorizations,keys,reason",
     [
         (["Basic dTpw"], [], "it is of another scheme"),
