@@ -60,6 +60,9 @@ class WatchedFiles:
                 each.renew()
             except CoreError as error:
                 logger.error("%s: %s; what was read before stays in use", each.what, error.message)
+            except Exception:
+                # Whatever it is: the others are still to be looked at, and this one the next time too.
+                logger.exception("%s cannot be read; what was read before stays in use", each.what)
             else:
                 logger.info("%s: read again", each.what)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Sequence
+from functools import lru_cache
 
 from core.errors import Unauthenticated
 
@@ -56,3 +58,25 @@ class Credentials:
                 shown=True,
             )
         return cls(secret, address)
+
+
+def network_of(address: str) -> str:
+    """By what a caller who shows nothing is known: an address of IPv4, or the network of one of IPv6.
+
+    A network of 64 bits is what one customer gets: who is known by one address of IPv6 has as many names
+    as it likes. What is no address stays as it is.
+    """
+    return _network_of(address) if ":" in address else address
+
+
+@lru_cache(1024)
+def _network_of(address: str) -> str:
+    try:
+        found = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    if found.is_loopback:
+        return str(found)
+    return str(ipaddress.IPv6Network((int(found) >> 64 << 64, 64)))

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from core.access.credentials import Credentials
+from core.access.credentials import Credentials, network_of
 from core.access.demands import CATEGORIES, Demand
 from core.access.limits import Allowance, Allowances, Clock, Limits
 from core.access.tokens import digest_of, token_file
@@ -68,20 +69,36 @@ class Pass:
 
 
 class Visit:
-    """One call that was let in, until `leave`. It goes on when the token of its caller expires.
+    """One call that was let in, until `leave`. It goes on when the token of its caller expires, but for
+    requests that are yet to come in it.
 
     caller   None for a call that is free
     """
 
-    __slots__ = ("_allowance", "caller")
+    __slots__ = ("_admit", "_allowance", "caller")
 
     def __init__(self, caller: Pass | None = None, allowance: Allowance | None = None):
         self.caller = caller
         self._allowance = allowance
+        self._admit: Callable[[], Pass] | None = None
 
-    def again(self) -> None:
-        """One more request within the call, as streams have them. Raises Exhausted."""
-        if self._allowance is not None:
+    def expect(self, admit: Callable[[], Pass]) -> None:
+        """More requests may come within the call, each with `again`.
+
+        admit   asks the gate anew for the same caller, when what is known of it does not hold any more
+        """
+        if self.caller is not None:
+            self._admit = admit
+
+    def again(self, *, counts: bool = True) -> None:
+        """One more request within the call, as streams have them.
+
+        counts   False for the first one, which was counted with the call
+        Raises Exhausted, and Unauthenticated or CoreError(FORBIDDEN) for a caller that may not any more.
+        """
+        if self._admit is not None and self.caller is not None and not self.caller.holds():
+            self.caller = self._admit()
+        if counts and self._allowance is not None:
             self._allowance.take()
 
     def leave(self) -> None:
@@ -130,7 +147,7 @@ class Gate:
     def identify(self, credentials: Credentials) -> Pass:
         """Who shows these. Raises Unauthenticated for a secret that is not good, or not any more."""
         if not self._knows_callers or not credentials.secret:
-            name = f"address '{credentials.address}'"
+            name = f"address '{network_of(credentials.address)}'"
             allowance = self._allowances.of(name, self._limits)
             return Pass(self, name, frozenset(), allowance, self._longest_s(), known=False)
         digest = digest_of(credentials.secret)

@@ -94,6 +94,9 @@ class Issuer:
             )
         except PyJWTError as error:
             raise _refused(_why(error)) from None
+        except (ValueError, RecursionError):
+            # What PyJWT lets through: a header may hold bytes that are no text, or brackets without end.
+            raise _refused("has no valid signature") from None
         return Holder(
             f"{rules.issuer}#{claims['sub']}",
             self._roles(claims),
@@ -150,7 +153,14 @@ def _keys(path: str) -> Sequence[jwt.PyJWK]:
         found = jwt.PyJWKSet.from_json(Path(path).read_text()).keys
     except OSError as error:
         raise invalid(f"--auth-jwks '{path}' cannot be read: {error.strerror}") from None
-    except (PyJWTError, ValueError, TypeError, AttributeError) as error:
+    except (
+        PyJWTError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         # PyJWT's errors of a set say what is missing, and nothing of what a key is.
         raise invalid(
             f"--auth-jwks '{path}' is no set of keys (a JSON object with 'keys'): "

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import mmap
 import os
 import secrets
 
 import numpy as np
+
+try:
+    import fcntl
+except ImportError:  # Windows: memory without a name is of Linux anyhow
+    fcntl = None  # type: ignore[assignment]
 
 _FOLDER = "/dev/shm"
 # Of <linux/fcntl.h>; Python 3.10 has no names for them.
@@ -68,7 +73,9 @@ def named_segment(byte_size: int, mode: int) -> Segment:
 
 
 def sealed_segment(byte_size: int) -> Segment:
-    """Memory without a name that keeps its size for good. Raises OSError."""
+    """Memory without a name that keeps its size for good. Raises OSError, with ENOSYS but on Linux."""
+    if fcntl is None or not hasattr(os, "memfd_create"):
+        raise OSError(errno.ENOSYS, "memory without a name is of Linux")
     file = os.memfd_create("core-pool", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.posix_fallocate(file, 0, byte_size)

@@ -6,7 +6,6 @@ when the region was dropped and the last view of it too.
 
 from __future__ import annotations
 
-import fcntl
 import mmap
 import os
 import stat
@@ -14,10 +13,15 @@ from typing import NamedTuple
 
 from core import dtypes
 from core.dtypes import DataType
-from core.errors import CoreError, internal, invalid
+from core.errors import CoreError, internal, invalid, unsupported
 from core.memory.bounds import check_place
 from core.native.mapping import Mapping
 from core.tensor import Buffer
+
+try:
+    import fcntl
+except ImportError:  # Windows: no client can lend memory
+    fcntl = None  # type: ignore[assignment]
 
 RESERVED_PREFIX = "triton_python_backend_shm_region_"
 SYSTEM, LENT = "system", "lent"  # kinds
@@ -130,9 +134,11 @@ def sealed_region(name: str, file: int, byte_size: int) -> Region:
     """Map memory whose descriptor a client has sent; the caller closes it. Never blocks.
 
     byte_size   from the first byte on
-    Raises CoreError(INVALID) for what is no memory, can become smaller or is smaller already, and
-    CoreError(INTERNAL) when the system refuses.
+    Raises CoreError(INVALID) for what is no memory, can become smaller or is smaller already,
+    CoreError(INTERNAL) when the system refuses and CoreError(UNSUPPORTED) where there is no such memory.
     """
+    if fcntl is None:
+        raise unsupported("memory of a descriptor can be registered on Linux only")
     try:
         seals = fcntl.fcntl(file, _GET_SEALS)
     except OSError:

@@ -8,7 +8,6 @@ by their locks that nobody has them any more.
 from __future__ import annotations
 
 import atexit
-import fcntl
 import logging
 import os
 import shutil
@@ -18,11 +17,17 @@ from pathlib import Path
 
 from core.repository.source import ModelDirectory
 
+try:
+    import fcntl
+except ImportError:  # Windows: folders have no locks, and those of processes that were killed stay
+    fcntl = None  # type: ignore[assignment]
+
 logger = logging.getLogger("core")
 
 PREFIX = "core-private-"
 
 _MEMORY = Path("/dev/shm")
+_NO_LOCK = -1
 
 _lock = threading.Lock()
 _kept: dict[Path, PrivateDirectory] = {}  # not yet removed, of this process; under _lock
@@ -52,7 +57,8 @@ class PrivateDirectory(ModelDirectory):
             if _kept.pop(self._root, None) is None:
                 return
         shutil.rmtree(self._root, ignore_errors=True)
-        os.close(self._descriptor)
+        if self._descriptor != _NO_LOCK:
+            os.close(self._descriptor)
 
     def leave(self) -> None:
         """The process ends: only the files matter, and who holds the lock may never run again."""
@@ -86,6 +92,8 @@ def in_memory(byte_size: int) -> PrivateDirectory:
 def _locked_folder(where: Path) -> tuple[Path, int]:
     while True:
         root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=where))
+        if fcntl is None:
+            return root, _NO_LOCK
         try:
             descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:  # another process took it for one that was left behind
@@ -122,6 +130,8 @@ def _sweep(where: Path) -> None:
         if where in _swept:
             return
         _swept.add(where)
+    if fcntl is None:  # nobody knows whose they are
+        return
     for root in where.glob(f"{PREFIX}*"):
         try:
             descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

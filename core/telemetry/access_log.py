@@ -166,6 +166,8 @@ class AccessLog:
         if len(self._waiting) >= self._most:
             self.dropped += 1
             return
+        if len(entry.id) > LONGEST_TEXT:  # alone of all that waits, it may be as long as a body
+            entry.id = entry.id[:LONGEST_TEXT]
         entry.ended_ns = time.monotonic_ns()
         entry.status = status
         entry.bytes_out = bytes_out

@@ -55,6 +55,12 @@ class Post:
         call.caller = visit.caller
         return visit
 
+    def enter_stream(self, call: Call) -> Visit:
+        """Let a call in within which requests come. Raises as `enter`."""
+        visit = self.enter(call)
+        visit.expect(lambda: self._gate.admit(shown(call), self._looks))
+        return visit
+
     def _wanted(self, request: bytes) -> Demand:
         if self._decides is not None and self._decides(request):
             return self._changes
@@ -111,7 +117,7 @@ def _begin(begin: BeginFunction, post: Post) -> BeginFunction:
 
 def _stream(function: StreamFunction, post: Post) -> StreamFunction:
     async def checked(requests: AsyncIterator[bytes], call: Call) -> AsyncGenerator[bytes, None]:
-        visit = post.enter(call)
+        visit = post.enter_stream(call)
         try:
             async with aclosing(function(_counted(requests, visit), call)) as responses:
                 async for response in responses:
@@ -123,11 +129,10 @@ def _stream(function: StreamFunction, post: Post) -> StreamFunction:
 
 
 async def _counted(requests: AsyncIterator[bytes], visit: Visit) -> AsyncIterator[bytes]:
-    """The requests of a stream, each of which counts. Raises Exhausted, which ends the stream."""
+    """The requests of a stream, each of which counts. Raises as Visit.again, which ends the stream."""
     first = True  # it has been counted with the call
     async for request in requests:
-        if not first:
-            visit.again()
+        visit.again(counts=not first)
         first = False
         yield request
 

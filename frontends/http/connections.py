@@ -3,7 +3,9 @@
 With a fast lane (native/lane.pyx) each connection is a Lane, and aiohttp is its guest for what the
 lane leaves to it; without one aiohttp has the connection for itself.
 
-Here and in frontend.py are the only imports of aiohttp.
+The port of metrics listens with it too, without a lane: it has the same bounds.
+
+Here, in frontend.py and in the frontend of metrics are the only imports of aiohttp.
 """
 
 from __future__ import annotations
@@ -158,6 +160,11 @@ class Connections(web.Server):
             return await conversation.run(call)
         finally:
             self._conversations.discard(conversation)
+
+    async def shutdown(self, timeout: float | None = None) -> None:
+        """For who ends it without `drain`."""
+        self.patience.end()
+        await super().shutdown(timeout)
 
     async def drain(self, timeout_s: float) -> None:
         """Close idle connections at once, the others after their answer, or when the time is over."""

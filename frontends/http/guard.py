@@ -41,10 +41,13 @@ class Guard:
 
         path   without its query; one that is no route's is let in, to be told that
         """
-        wanted = demanded(method, path)
-        if self._gate is None or wanted is None or self._gate.is_free(wanted):
+        gate, wanted = self._gate, demanded(method, path)
+        if gate is None or wanted is None or gate.is_free(wanted):
             return _FREE
-        return self._admitted(self._gate, headers, transport, wanted).enter()
+        visit = self._admitted(gate, headers, transport, wanted).enter()
+        # A WebSocket has more requests.
+        visit.expect(lambda: self._admitted(gate, headers, transport, wanted))
+        return visit
 
     def ticket(self, head: bytes, transport: BaseTransport) -> Ticket | None:
         """What the lane lets in requests for inference with, as long as it holds; None for none.

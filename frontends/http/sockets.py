@@ -107,8 +107,8 @@ class Conversation:
         if len(self._running) >= MOST_REQUESTS:
             return _TOO_MANY
         try:
-            if self._counted and self._visit is not None:
-                self._visit.again()
+            if self._visit is not None:
+                self._visit.again(counts=self._counted)
         except CoreError as error:
             return error
         self._counted = True

@@ -14,7 +14,6 @@ from core.fleet.management import Management
 from core.memory import new_name
 
 _LONGEST = 4096  # bytes of a message
-_ROOM = socket.CMSG_SPACE(array.array("i", [0]).itemsize)
 
 
 class Connection:
@@ -97,7 +96,7 @@ class Connection:
         while True:
             try:
                 data, about, flags, _ = self._client.recvmsg(
-                    _LONGEST, _ROOM, socket.MSG_CMSG_CLOEXEC
+                    _LONGEST, _room(), socket.MSG_CMSG_CLOEXEC
                 )
                 break
             except BlockingIOError:
@@ -110,6 +109,12 @@ class Connection:
             _close(list(files))
             raise ConnectionAbortedError("a message is longer than messages are")
         return data, list(files)
+
+
+def _room() -> int:
+    """Bytes that one descriptor takes beside a message. Asked where a socket is there: not every system
+    has such messages."""
+    return socket.CMSG_SPACE(array.array("i", [0]).itemsize)
 
 
 async def _readable(client: socket.socket) -> None:

@@ -14,6 +14,7 @@ from core.errors import CoreError, Kind, forbidden, unavailable
 from core.server import Server
 from frontends.access import address_of, answer_headers, shown
 from frontends.aiohttp_web import web
+from frontends.http.connections import Connections
 from frontends.metrics.text import CONTENT_TYPE, Writer
 from frontends.tls import certificates_of_http, listening
 
@@ -60,9 +61,9 @@ class MetricsFrontend:
         if options.metrics_use_ssl:
             found = listening(certificates_of_http(options), "http/1.1", self._server.files)
             secure = found["ssl"]
-        runner = web.ServerRunner(
-            web.Server(self._answer, access_log=None), shutdown_timeout=_SHUTDOWN_S
-        )
+        connections = Connections(self._answer, self._server, has_lane=False)
+        connections.access_log = None  # scrapes have no lines there
+        runner = web.ServerRunner(connections, shutdown_timeout=_SHUTDOWN_S)
         await runner.setup()
         if unix_sockets.is_unix(host):
             await self._start_at(host, runner, secure)
@@ -102,8 +103,15 @@ class MetricsFrontend:
             await runner.cleanup()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        if (refused := self._refusal(request)) is not None:
-            return refused
+        response = self._refusal(request)
+        if response is None:
+            response = await self._told(request)
+        response.headers["Server"] = "core"
+        if not request.content.is_eof():  # nobody reads a body here
+            response.force_close()
+        return response
+
+    async def _told(self, request: web.BaseRequest) -> web.Response:
         # Anything but GET is refused, and other paths are empty, as dashboards' probes expect.
         if request.method != "GET":
             return web.Response(

@@ -3,6 +3,7 @@ that change."""
 
 import asyncio
 import logging
+import queue
 import shutil
 import ssl
 import threading
@@ -211,6 +212,32 @@ def test_each_request_of_a_stream_counts(serve, tokens, infer_request):
             list(stream(iter(requests), metadata=bearer("slow"), timeout=PATIENCE_S))
 
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_a_stream_ends_with_the_first_request_after_its_token_was_taken_away(
+    serve, tokens, infer_request
+):
+    served = serve(auth_tokens=str(tokens))
+    requests = queue.Queue()
+    with grpc.insecure_channel(served.address) as channel:
+        stream = pb_grpc.GRPCInferenceServiceStub(channel).ModelStreamInfer
+        answers = stream(iter(requests.get, None), metadata=bearer("infer"), timeout=PATIENCE_S)
+        requests.put(infer_request())
+        assert next(answers).infer_response.outputs
+
+        tokens.write_text(line_of("read", ["read"], "read"))
+        served.loop_thread.run(look(served.server.files))
+        requests.put(infer_request())
+        with pytest.raises(grpc.RpcError) as refused:
+            next(answers)
+        requests.put(None)
+
+    assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert refused.value.details() == "the token is not known"
+
+
+async def look(files):
+    files.look()
 
 
 def test_so_many_calls_are_in_flight_and_a_cancelled_one_is_not(

@@ -372,6 +372,24 @@ async def test_each_message_of_a_websocket_counts(open_with, tokens):
     assert "more than its limit" in said[-1]["error"]
 
 
+async def test_a_websocket_has_no_answers_after_its_token_was_taken_away(open_with, tokens):
+    async with open_with(auth_tokens=str(tokens)) as site, aiohttp.ClientSession() as client:
+        url = f"http://127.0.0.1:{site.frontend.port}/v2/models/stream/generate_stream"
+        async with (
+            client.ws_connect(url, headers=bearer("infer")) as used,
+            client.ws_connect(url, headers=bearer("infer")) as unused,
+        ):
+            await used.send_str('{"x": [1.0]}')
+            while "final" not in (before := await used.receive_json(timeout=10)):
+                assert "error" not in before
+
+            tokens.write_text(line_of("read", ["read"], "read"))
+            site.server.files.look()
+            for socket in (used, unused):
+                await socket.send_str('{"x": [1.0]}')
+                assert await socket.receive_json(timeout=10) == {"error": "the token is not known"}
+
+
 async def test_settings_are_read_but_not_changed_where_that_is_turned_off(open_with):
     async with open_with(allow_remote_settings=False) as site:
         settings = {"/v2/logging": {"log_info": False}, "/v2/trace/setting": {"trace_rate": "1"}}

@@ -144,6 +144,27 @@ async def test_a_changed_file_takes_tokens_away_and_brings_others(gate, path):
     assert may(gate, "another", "inference") is None
 
 
+async def test_a_request_within_a_call_is_of_a_caller_that_still_may(gate, path, clock):
+    """The call goes on, and what comes in it later has the roles of then."""
+    visits = []
+    for secret in ("infer", "manage"):
+        shown, wanted = Credentials(secret), demand("inference", changes=True)
+        visits.append(gate.identify(shown).enter())
+        visits[-1].expect(lambda shown=shown, wanted=wanted: gate.admit(shown, wanted))
+    files = WatchedFiles(0)
+    gate.watch(files)
+    for visit in visits:
+        visit.again()
+
+    path.write_text(line_of("now", ["infer"], "manage"))
+    files.look()
+
+    with pytest.raises(Unauthenticated):
+        visits[0].again(counts=False)
+    visits[1].again()
+    assert visits[1].caller.name == "caller 'now'"
+
+
 async def test_a_broken_file_changes_nothing_and_the_log_says_so(gate, path, caplog):
     files = WatchedFiles(0)
     gate.watch(files)
@@ -154,6 +175,23 @@ async def test_a_broken_file_changes_nothing_and_the_log_says_so(gate, path, cap
     assert may(gate, "infer", "inference") is None
     assert f"--auth-tokens: {path}:1: expected <name>" in caplog.text
     assert "what was read before stays in use" in caplog.text
+
+
+async def test_what_nobody_expected_of_a_file_keeps_no_other_from_being_looked_at(path, caplog):
+    files, renewed = WatchedFiles(0.01), asyncio.Event()
+
+    def fail():
+        raise KeyError("unexpected")
+
+    files.add("this", [str(path)], fail)
+    files.add("that", [str(path)], renewed.set)
+    for times in ((1, 1), (2, 2)):  # the second time shows that the timer goes on
+        os.utime(path, times)
+        await asyncio.wait_for(renewed.wait(), 10)
+        renewed.clear()
+    files.close()
+
+    assert "this cannot be read; what was read before stays in use" in caplog.text
 
 
 async def test_files_are_looked_at_as_time_goes_by(path):
@@ -223,6 +261,32 @@ def test_without_tokens_callers_are_known_by_their_addresses(clock):
     visit.leave()
     visit.leave()
     gate.admit(Credentials("", "10.0.0.1"), wanted).enter()
+
+
+@pytest.mark.parametrize(
+    "first,second,same",
+    [
+        ("10.0.0.1", "10.0.0.2", False),
+        ("2001:db8::1", "2001:db8::ffff:2", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("::ffff:10.0.0.1", "10.0.0.1", True),
+        ("::ffff:10.0.0.1", "::ffff:10.0.0.2", False),
+        ("fe80::1%eth0", "fe80::2%eth1", True),
+        ("::1", "::2", False),
+        ("unix", "", False),
+    ],
+)
+def test_an_address_of_ipv6_is_known_by_its_network(clock, first, second, same):
+    """Who has one has 2^64 of them."""
+    gate = Gate(Options.defaults(limit_concurrency=1), clock=clock, now=clock)
+    gate.identify(Credentials("", first)).enter()
+
+    try:
+        gate.identify(Credentials("", second)).enter()
+    except Exhausted:
+        assert same
+    else:
+        assert not same
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,14 @@ def test_a_token_with_another_signature_is_refused(open_gate, key):
     assert refusal(open_gate(), "neither") == "the token is not known"
 
 
+@pytest.mark.parametrize(
+    "head", ["\udcff", "ÿ", base64.urlsafe_b64encode(b"[" * 9000).decode()], ids=ascii
+)
+def test_what_is_no_token_at_all_is_refused(open_gate, head):
+    """A header of HTTP may hold bytes that are no text: they come as lone surrogates."""
+    assert refusal(open_gate(), f"{head}.b.c") == "the token has no valid signature"
+
+
 def test_no_algorithm_and_the_public_key_as_a_secret_are_refused(open_gate, key):
     expected = "the token is signed with an algorithm that is not allowed for its key"
     none = jwt.encode(CLAIMS, None, "none", {"kid": "first"})
@@ -220,7 +228,20 @@ async def test_a_broken_set_of_keys_changes_nothing(open_gate, key, path, caplog
     assert "is no set of keys" in caplog.text
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"keys": []}', '{"keys": [{"kty": "RSA"}]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            "[]",
+            "{}",
+            '{"keys": []}',
+            '{"keys": [{"kty": "RSA"}]}',
+            '{"keys": [{"kty": "oct"}]}',
+        ),
+        pytest.param("[" * 100_000, id="deep"),
+    ],
+)
 def test_a_file_that_is_no_set_of_keys_is_refused(path, text):
     path.write_text(text)
     with pytest.raises(CoreError, match="is no set of keys") as caught:

@@ -1,5 +1,6 @@
 """The metrics frontend over a real socket."""
 
+import asyncio
 from types import SimpleNamespace
 
 import aiohttp
@@ -19,6 +20,7 @@ def server(**options):
     found = SimpleNamespace(
         options=Options.defaults(metrics_address="127.0.0.1", metrics_port=0, **options),
         access=None,
+        access_log=None,
         metrics=lambda: [Family("nv_x", "gauge", "Help", [Sample({}, 1)])],
     )
     found.management = Management(found)
@@ -58,6 +60,42 @@ async def test_other_methods_are_refused(frontend, method):
     status, _, text = await ask(frontend, method, "/metrics")
 
     assert (status, text) == (405, '{"error":"Method Not Allowed"}')
+
+
+async def told(frontend, *pieces):
+    """All that the server says, on a connection for each piece, to its end; the others stay open."""
+    streams = [await asyncio.open_connection("127.0.0.1", frontend.port) for _ in pieces]
+    try:
+        for (_, writer), piece in zip(streams, pieces, strict=True):
+            writer.write(piece)
+        return await asyncio.wait_for(streams[-1][0].read(), 10)
+    finally:
+        for _, writer in streams:
+            writer.close()
+
+
+@pytest.fixture
+async def bounded():
+    found = MetricsFrontend(server(http_header_timeout_secs=0.05, http_max_connections=1))
+    await found.start()
+    yield found
+    await found.stop(1.0)
+
+
+async def test_a_request_that_does_not_come_is_waited_for_as_over_http(bounded):
+    assert (await told(bounded, b"GET /metr")).startswith(b"HTTP/1.1 408 ")
+
+
+async def test_there_are_as_many_connections_as_over_http(bounded):
+    assert (await told(bounded, b"", b"")).startswith(b"HTTP/1.1 503 ")
+
+
+async def test_what_is_no_request_is_refused_and_no_news_for_the_log(frontend, caplog):
+    answer = await told(frontend, b"GET http://[ HTTP/1.1\r\nHost: x\r\n\r\n")
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"Server: core\r\n" in answer
+    assert caplog.text == ""
 
 
 async def test_a_port_in_use_is_named(frontend):

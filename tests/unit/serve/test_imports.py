@@ -12,10 +12,7 @@ LEFT_OUT = [
 ]
 
 
-@pytest.fixture(scope="module")
-def imported():
-    """What a fresh process has imported when its frontends are there, and no model."""
-    script = """
+START = """
 import sys
 from core import plugins, serve
 for plugin in plugins.frontends().values():
@@ -24,11 +21,20 @@ plugins.available_backends()
 plugins.load_hooks()
 print(*sys.modules)
 """
+
+
+def printed(script):
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
+
+
+@pytest.fixture(scope="module")
+def imported():
+    """What a fresh process has imported when its frontends are there, and no model."""
+    return printed(START)
 
 
 def test_a_plain_start_imports_the_frontends(imported):
@@ -38,3 +44,32 @@ def test_a_plain_start_imports_the_frontends(imported):
 @pytest.mark.parametrize("module", LEFT_OUT)
 def test_a_plain_start_leaves_out(imported, module):
     assert module not in imported
+
+
+def test_a_start_needs_nothing_that_only_unix_has():
+    """What Windows lacks is taken away before: files are not locked then, memory is not lent."""
+    script = """
+import sys, socket
+for name in ("fcntl", "resource", "pwd", "grp", "termios"):
+    sys.modules[name] = None
+del socket.CMSG_SPACE, socket.SCM_RIGHTS
+import core.client, core.repository.cloud, core.memory
+from core.repository.private import PrivateDirectory
+from frontends.crowd import most_connections
+folder = PrivateDirectory()
+assert folder.path.is_dir()
+folder.remove()
+assert not folder.path.exists()
+assert most_connections(0) > most_connections(7) == 7
+for refused, kind in (
+    (lambda: core.client.segment.sealed_segment(4096), OSError),
+    (lambda: core.memory.region.sealed_region("r", 0, 4096), core.CoreError),
+):
+    try:
+        refused()
+    except kind:
+        continue
+    raise AssertionError("memory without a name is of Linux")
+"""
+
+    assert "frontends.memory.frontend" in printed(script + START)

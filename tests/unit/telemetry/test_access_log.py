@@ -8,7 +8,7 @@ import pytest
 
 from core.errors import CoreError
 from core.options import Options
-from core.telemetry.access_log import AccessLog, Entry, iso8601
+from core.telemetry.access_log import LONGEST_TEXT, AccessLog, Entry, iso8601
 
 
 @pytest.fixture
@@ -100,6 +100,14 @@ def test_a_long_name_is_cut(opened, path):
     log.close()
 
     assert len(path.read_bytes()) < 2000
+
+
+def test_of_a_long_id_no_more_waits_than_is_written(opened):
+    """Of all that clients choose, an id alone may be as long as a body, and many may wait."""
+    log, found = opened(), entry(id="i" * 100_000)
+    log.write(found, 200, 0)
+
+    assert len(found.id) == LONGEST_TEXT
 
 
 def test_one_of_so_many_is_written_and_every_failure(opened, path):
