@@ -22,6 +22,7 @@ from core.tensor import Buffer
 RESERVED_PREFIX = "triton_python_backend_shm_region_"
 SYSTEM, LENT = "system", "lent"  # kinds
 
+_SEMAPHORE = "sem."  # how sem_open begins the names of its files, in the same folder
 _NO_FILE = -1
 _FOLDER = "/dev/shm/"  # where shm_open keeps its objects on Linux
 _LONGEST_KEY = 255  # bytes, of a file name
@@ -162,6 +163,7 @@ def _file_name(status: RegionStatus) -> str:
         )
     if (
         found in ("", ".", "..")
+        or found.startswith(_SEMAPHORE)
         or "/" in found
         or "\0" in found
         or len(os.fsencode(found)) > _LONGEST_KEY
