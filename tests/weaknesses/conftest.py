@@ -284,13 +284,7 @@ def raw_call():
             + payload
             for kind, flags, number, payload in frames
         )
-        while True:
-            try:
-                own = socket.create_connection(("127.0.0.1", port), timeout=30)
-                break
-            except ConnectionRefusedError:
-                pass  # it begins again
-        with own:
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as own:
             try:
                 own.sendall(data)
                 own.shutdown(socket.SHUT_WR)
