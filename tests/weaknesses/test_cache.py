@@ -2,6 +2,7 @@
 
 import gc
 import json
+import threading
 
 import grpc
 import pytest
@@ -47,24 +48,29 @@ def test_requests_that_fail_leave_nothing_in_the_cache(served, document, message
 
 def test_requests_that_are_refused_or_cancelled_leave_nothing_in_the_cache(served, message):
     before, waiting = fill(served), lookups()
+    refused = threading.Semaphore(0)
     calls = [
         served.stub.ModelInfer.future(message(float(i), model="narrow"), timeout=60)
         for i in range(10)
     ]
-    assert served.backend.running.wait(20)
+    for call in calls:
+        call.add_done_callback(lambda _: refused.release())
+    for _ in range(8):  # one runs, and one is in the queue
+        assert refused.acquire(timeout=60)
 
     for call in calls:
         call.cancel()
     served.backend.gate.set()
-    for call in calls:
-        with pytest.raises((grpc.RpcError, grpc.FutureCancelledError)):
-            raise call.exception(60)
-    # The one that ran and the one in the queue may have been answers before their clients left.
     served.stub.ModelInfer(message(99.0, model="kept"), timeout=60)
 
+    # The two may have been answered before the server heard that nobody wanted it.
+    assert {call.code() for call in calls} == {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.CANCELLED,
+    }
     found = fill(served)
-    assert found[0] <= before[0] + 3
-    assert found[1] <= before[1] + 3 * 1000
+    assert 1 <= found[0] - before[0] <= 3
+    assert found[1] - before[1] <= 3 * 1000
     assert lookups() == waiting
 
 

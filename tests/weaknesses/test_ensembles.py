@@ -69,7 +69,9 @@ def over_http(served, document, model, **parameters):
 def over_grpc(served, message, model, *values, **parameters):
     request = message(*values, model=model)
     for key, value in parameters.items():
-        setattr(request.parameters[key], f"{type(value).__name__}_param".replace("int", "int64"), value)
+        setattr(
+            request.parameters[key], f"{type(value).__name__}_param".replace("int", "int64"), value
+        )
 
     def ask():
         answers = list(served.stub.ModelStreamInfer(iter([request]), timeout=60))

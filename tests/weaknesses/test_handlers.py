@@ -61,7 +61,8 @@ def call(server, path, method, message):
 def settings(server):
     """The settings of the server are as they were once the test is over."""
     before = {
-        path: json.loads(server.ask("GET", path).body) for path in ("/v2/logging", "/v2/trace/setting")
+        path: json.loads(server.ask("GET", path).body)
+        for path in ("/v2/logging", "/v2/trace/setting")
     }
     yield
     for path, found in before.items():

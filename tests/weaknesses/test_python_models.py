@@ -45,7 +45,8 @@ INTERNAL = re.compile(
 TROUBLE = {
     "an answer larger than its arena": "y['y'] = b'x' * (3 << 20)",
     "an arena that cannot grow": (
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))\\n"
+        "most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]\\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, most))\\n"
         "y['y'] = b'x' * (30 << 20)"
     ),
     "memory that runs out": "y['y'] = bytes(1 << 45)",

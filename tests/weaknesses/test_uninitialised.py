@@ -115,7 +115,8 @@ def test_a_batch_has_the_rows_of_its_requests_and_nothing_between_them(server):
         over_http(server, poisoned(1000))
 
     found = [
-        json.loads(server.infer(document, "rows").body)["outputs"][0]["data"] for document, _ in requests
+        json.loads(server.infer(document, "rows").body)["outputs"][0]["data"]
+        for document, _ in requests
     ]
 
     assert found == [expected for _, expected in requests]
