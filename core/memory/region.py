@@ -26,6 +26,7 @@ except ImportError:  # Windows: no client can lend memory
 RESERVED_PREFIX = "triton_python_backend_shm_region_"
 SYSTEM, LENT = "system", "lent"  # kinds
 
+_SEMAPHORE = "sem."  # how sem_open begins the names of its files, in the same folder
 _NO_FILE = -1
 _FOLDER = "/dev/shm/"  # where shm_open keeps its objects on Linux
 _LONGEST_KEY = 255  # bytes, of a file name
@@ -168,6 +169,7 @@ def _file_name(status: RegionStatus) -> str:
         )
     if (
         found in ("", ".", "..")
+        or found.startswith(_SEMAPHORE)
         or "/" in found
         or "\0" in found
         or len(os.fsencode(found)) > _LONGEST_KEY

@@ -101,9 +101,8 @@ def _locked_folder(where: Path) -> tuple[Path, int]:
         try:
             if _is_ours(root, descriptor):
                 return root, descriptor
-        except (
-            OSError
-        ) as error:  # nobody else can lock it either, so nobody takes it for a left one
+        except OSError as error:
+            # Nobody else can lock it either, so nobody takes it for a left one.
             logger.debug("folders in '%s' cannot be locked: %s", where, error)
             return root, descriptor
         os.close(descriptor)

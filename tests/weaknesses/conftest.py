@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import tritonclient.grpc.service_pb2 as pb
 import tritonclient.grpc.service_pb2_grpc as pb_grpc
+from backend_python import backend as PYTHON
 
 import core
 from core.options import Options
@@ -41,16 +42,18 @@ LANES = {"fast": ("auto", "native"), "plain": ("aiohttp", "grpcio")}
 
 
 class Instance(core.ModelInstance):
-    """y = x; `gated` waits for the gate, `many` answers each element."""
+    """y = x; `gated` and `narrow` wait for the gate, `many` answers each element, below zero is an error."""
 
     def execute(self, batch):
+        if self.model.name == "kept" and (batch["x"] < 0).any():
+            raise ValueError("below zero")
         if self.model.name == "many":
             for i, request in enumerate(batch.requests):
                 for value in request.inputs["x"].array:
                     batch.respond(i, {"y": np.array([value])}, final=False)
                 batch.finish(i)
             return None
-        if self.model.name == "gated":
+        if self.model.name in ("gated", "narrow"):
             self.model.backend.running.set()
             self.model.backend.gate.wait(20)
         return {"y": batch["x"]}
@@ -67,9 +70,9 @@ class Reply(SimpleNamespace):
 class Served:
     """The server and what clients do."""
 
-    def __init__(self, folder, lanes, options):
+    def __init__(self, folder, lanes, options, models=None):
         self.repository = folder / "models"
-        for name, config in MODELS.items():
+        for name, config in {**MODELS, **(models or {})}.items():
             (self.repository / name / "1").mkdir(parents=True, exist_ok=True)
             (self.repository / name / "config.pbtxt").write_text(config)
         lane, engine = LANES[lanes]
@@ -98,7 +101,8 @@ class Served:
 
     async def _start(self):
         options = Options.defaults(**self._options)
-        self.server = Server(options, find_backend=lambda name: self.backend)
+        backends = {"test": self.backend, "python": PYTHON}
+        self.server = Server(options, find_backend=backends.__getitem__)
         self.http, self.grpc = HttpFrontend(self.server), GrpcFrontend(self.server)
         await self.http.start()
         await self.grpc.start()
@@ -216,13 +220,19 @@ def serve(lanes, tmp_path):
     """Serve with options of a test's own."""
     started = []
 
-    def start(**options):
-        started.append(Served(tmp_path, lanes, options))
+    def start(models=None, **options):
+        started.append(Served(tmp_path, lanes, options, models))
         return started[-1]
 
     yield start
     for each in started:
         each.close()
+
+
+@pytest.fixture(scope="session")
+def serve_in():
+    """The class of the server, for who serves once for a whole module."""
+    return Served
 
 
 def document(*values, **more):
@@ -274,13 +284,7 @@ def raw_call():
             + payload
             for kind, flags, number, payload in frames
         )
-        while True:
-            try:
-                own = socket.create_connection(("127.0.0.1", port), timeout=30)
-                break
-            except ConnectionRefusedError:
-                pass  # it begins again
-        with own:
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as own:
             try:
                 own.sendall(data)
                 own.shutdown(socket.SHUT_WR)

@@ -74,6 +74,21 @@ def test_there_are_so_many_inputs_and_outputs_at_the_most(server, document, mess
     assert server.refused("ModelInfer", wanted).code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
+def test_there_are_so_many_parameters_and_dimensions_at_the_most(server, document, message):
+    """CVE-2025-33211."""
+    many = {f"p{i}": 1 for i in range(10_001)}
+    wanted, deep = message(1.0), message(1.0)
+    for name in many:
+        wanted.parameters[name].int64_param = 1
+    deep.inputs[0].shape.extend([1] * 100_000)
+    tensor = document(1.0)["inputs"][0] | {"shape": [1] * 100_000}
+
+    assert server.infer(document(1.0, parameters=many)).status == 400
+    assert server.infer({"inputs": [tensor]}).status == 400
+    for each in (wanted, deep):
+        assert server.refused("ModelInfer", each).code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
 @pytest.mark.parametrize("count", [-1, 2**31, 2**63, 2**64, 10**30, 1.5, "1", None, True, [1]])
 def test_a_count_of_classes_is_a_number_that_there_can_be(server, document, count):
     answer = server.infer(

@@ -45,6 +45,28 @@ GARBAGE = {
         "connection.send(68, batch, struct.pack('<QQQQ', 0, 64, 0, 0) "
         '+ b\'[[[["y", 11, [3], 64]], null, ""]]\')'
     ),
+    "a region whose end overflows": (
+        "connection.send(68, batch, struct.pack('<QQQQ', 2**64 - 64, 128, 0, 0) + b'[null]')"
+    ),
+    "a region of all memory": (
+        "connection.send(68, batch, struct.pack('<QQQQ', 64, 2**64 - 1, 0, 0) + b'[null]')"
+    ),
+    "a tensor of a negative size": (
+        "connection.send(68, batch, struct.pack('<QQQQ', 0, 64, 0, 0) "
+        '+ b\'[[[["y", 11, [-1], -4]], null, ""]]\')'
+    ),
+    "a tensor whose shape overflows": (
+        "connection.send(68, batch, struct.pack('<QQQQ', 0, 64, 0, 0) "
+        '+ b\'[[[["y", 11, [4294967296, 4294967296], 0]], null, ""]]\')'
+    ),
+    "a tensor of no known datatype": (
+        "connection.send(68, batch, struct.pack('<QQQQ', 0, 64, 0, 0) "
+        '+ b\'[[[["y", 999, [1], 4]], null, ""]]\')'
+    ),
+    "more inline bytes than it sends": (
+        "connection.send(68, batch, struct.pack('<QQQQ', 2**64 - 1, 2**63, 0, 0) + b'[null]')"
+    ),
+    "a frame that never ends": "sock.sendall(struct.pack('<I', 2**32 - 1) * 9)",
     "inline tensors that are not there": (
         "connection.send(68, batch, struct.pack('<QQQQ', 2**64 - 1, 64, 0, 0) + b'[null]')"
     ),

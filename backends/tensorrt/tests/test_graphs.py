@@ -69,6 +69,15 @@ def test_specs_of_batch_size_and_dims(specs):
         (graph(4, (7,)).replace('"x"', '"z"'), "the engine has no input 'z'"),
         (graph(4, (7,), lower(5, (7,))), "graph_lower_bound must not be above"),
         (graph(4, (7,), lower(1, (8,))), "graph_lower_bound must not be above"),
+        # CVE-2025-23335: numbers of a configuration that ran below zero, or over the end.
+        (graph(-1, (7,)), "batch_size is -1, it must be between 1 and 8"),
+        (graph(2**31 - 1, (7,)), "batch_size is 2147483647, it must be between 1 and 8"),
+        (graph(4, (-1,)), "it must give every dimension of input 'x'"),
+        (graph(4, (-(2**63),)), "it must give every dimension of input 'x'"),
+        (graph(4, (7,), lower(0, (7,))), "batch_size is 0, it must be between 1 and 8"),
+        (graph(4, (7,), lower(-1, (7,))), "batch_size is -1, it must be between 1 and 8"),
+        (graph(4, (7,), lower(1, (-1,))), "it must give every dimension of input 'x'"),
+        (graph(4, (7, 7), lower(1, (7,))), "graph_lower_bound must not be above"),
     ],
 )
 def test_a_spec_that_cannot_be(specs, text, expected):
@@ -127,7 +136,30 @@ def test_a_batch_is_filled_up_to_the_graph(serve, summed, played, shape):
         found = served.ask({"x": x}, (), "m")["y"]
         assert found.shape == (shape[0], 7)  # open dimensions are the graph's, as in Triton
         assert found[:, : shape[1]].tolist() == expected(x)
+        # What fills a row up is zeros, and not what another request has left there.
+        filled = np.repeat(x.sum(1, keepdims=True), 7 - shape[1], 1)
+        assert found[:, shape[1] :].tolist() == filled.tolist()
     assert played.cuda.launched == 3
+
+
+@pytest.mark.parametrize("dims", [(0,), (17,), (2**31,), (2**62,), (2**63 - 1,), (7, 7), ()])
+def test_a_graph_of_shapes_that_the_engine_does_not_take_costs_no_memory(
+    serve, summed, played, monkeypatch, dims
+):
+    """CVE-2025-23335: a configuration of an engine whose numbers ran below zero."""
+    sizes, memory = [], played.cuda.memory
+    monkeypatch.setattr(
+        played.cuda, "memory", lambda size, stream: sizes.append(size) or memory(size, stream)
+    )
+
+    try:
+        served = serve(OPEN.replace('name: "m"', "") + graph(4, dims))
+    except CoreError as error:
+        assert error.message
+    else:
+        assert served.ask({"x": X}, (), "m")["y"].tolist() == expected(X)
+
+    assert all(0 < size < 2**20 for size in sizes)
 
 
 def test_a_buffer_that_grows_takes_its_graphs_with_it(serve, summed, played):

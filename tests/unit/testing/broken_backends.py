@@ -14,7 +14,7 @@ import pytest
 import core
 from core.lifecycle.backends import BackendPool
 from core.pipeline import Chain
-from core.testing import BackendConformance, Example
+from core.testing import BackendConformance, Example, leftovers, served
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 MISTAKES = {}
@@ -66,6 +66,13 @@ class Contract(BackendConformance):
         backend = core.Backend(instance=self.instance, model=self.model)
         found = {"inputs": self.inputs, "expected": self.expected, "config": self.text, **changes}
         return Example(backend, folder, **found)
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """What the kit waits for will not come: a good backend gets a minute for it, this one need not."""
+    monkeypatch.setattr(served, "PATIENCE_S", 3.0)
+    monkeypatch.setattr(leftovers, "_PATIENCE_S", 0.3)
 
 
 class TestWell(Contract):
@@ -501,6 +508,7 @@ class TestClosesWhatOthersUse(Contract):
 
 
 @caught_by("test_no_thread_or_process_stays_after_the_unload")
+@pytest.mark.usefixtures("impatient")
 class TestLeavesAThread(Contract):
     class instance(Well):
         def open(self):
@@ -521,6 +529,7 @@ class TestLeavesMemory(Contract):
 
 
 @caught_by("test_nothing_holds_a_model_or_instance_after_the_unload")
+@pytest.mark.usefixtures("impatient")
 class TestIsHeldForever(Contract):
     class instance(Well):
         def open(self):
@@ -528,6 +537,7 @@ class TestIsHeldForever(Contract):
 
 
 # More mistakes that one test finds; the first of a test is in the table.
+@pytest.mark.usefixtures("impatient")
 class TestLeavesAFile(Contract):
     class instance(Well):
         def open(self):
@@ -573,6 +583,7 @@ class TestTakesFewRequests(Contract):
 
 
 @caught_by("test_an_unload_waits_for_the_last_answer")
+@pytest.mark.usefixtures("impatient")
 class TestDoesNotWait(Contract):
     @pytest.fixture(autouse=True)
     def _broken_core(self, monkeypatch):

@@ -28,6 +28,15 @@ _OPENERS: dict[bytes, Callable[..., Any]] = {
     b"\xfd7zXZ": lzma.open,
     _ZSTANDARD: lambda path, mode: _zstandard().open(path, mode),
 }
+# Entries that only describe the next one. tarfile reads each whole, and a few packed bytes may be gigabytes.
+_DESCRIBING = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+_MOST_DESCRIBED = 1 << 20  # bytes
 _BROKEN = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -40,6 +49,20 @@ _BROKEN = (
     ValueError,  # a time that is none
     OverflowError,
 )
+
+
+class _Entry(tarfile.TarInfo):
+    """An entry whose description is not read before its size was looked at."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Any:
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _DESCRIBING and not 0 <= found.size <= _MOST_DESCRIBED:
+            raise Unusable(
+                f"entry '{found.name[:80]}' describes another with {found.size} bytes; it may have "
+                f"{_MOST_DESCRIBED}"
+            )
+        return found
 
 
 def is_archive(file: Path) -> bool:
@@ -63,7 +86,9 @@ def unpack(archive: Path, folder: Path, most_bytes: int) -> None:
                 _take_zip(file, unpacking)
         else:
             with _content(archive) as content:
-                with tarfile.open(fileobj=content, mode="r|", bufsize=1 << 16) as tar:
+                with tarfile.open(
+                    fileobj=content, mode="r|", bufsize=1 << 16, tarinfo=_Entry
+                ) as tar:
                     _take_tar(tar, unpacking)
                 _to_its_end(content, most_bytes)
         unpacking.finish()

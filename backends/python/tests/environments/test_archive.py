@@ -1,7 +1,9 @@
 """Archives of environments: what comes out of them, and what does not."""
 
+import gzip
 import io
 import os
+import resource
 import stat
 import tarfile
 
@@ -159,6 +161,24 @@ def test_an_archive_may_hold_so_many_bytes_and_no_more(pack, to, tmp_path):
         unpack(archive, tmp_path / "other", 999)
 
     assert not (tmp_path / "other/b").exists()
+
+
+@pytest.mark.parametrize(
+    "kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK]
+)
+def test_what_describes_an_entry_is_bounded(tmp_path, to, kind):
+    """A bomb of a few kilobytes: names and headers are held in memory, and no limit of files counts them."""
+    info = tarfile.TarInfo("large")
+    info.type, info.size = kind, 1 << 31
+    with gzip.open(tmp_path / "env.tar.gz", "wb") as file:
+        file.write(info.tobuf(tarfile.GNU_FORMAT))
+        file.write(bytes(4 << 20))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    with pytest.raises(Unusable, match="'large' describes another with 2147483648 bytes; it may"):
+        unpack(tmp_path / "env.tar.gz", to, PLENTY)
+
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2 << 10  # in KiB
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "no archive"])

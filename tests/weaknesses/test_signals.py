@@ -1,0 +1,50 @@
+"""Pipes that break: whoever reads the server's output may end before it, and SIGPIPE is no reason to."""
+
+import http.client
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def process(tmp_path):
+    """A server process that writes to a pipe, and the port of its HTTP."""
+    (tmp_path / "models").mkdir()
+    command = [sys.executable, "-m", "core.serve", f"--model-repository={tmp_path}/models"]
+    command += ["--http-address=127.0.0.1", "--http-port=0", "--log-verbose=1"]
+    command += ["--allow-grpc=false", "--allow-metrics=false"]
+    started = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+    )
+    for line in started.stdout:
+        if found := re.search(rb"Started HTTPService at \S+:(\d+)", line):
+            break
+    yield started, int(found[1])
+    started.kill()
+    started.wait()
+
+
+def ask(port):
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    client.request("POST", "/v2/models/none/infer", b"{}")
+    status = client.getresponse().status
+    client.close()
+    return status
+
+
+def test_a_server_whose_output_nobody_reads_any_more_goes_on(process):
+    """SIGPIPE ended servers; so would an error of the log that reaches a handler."""
+    started, port = process
+    started.stdout.close()
+    os.kill(started.pid, signal.SIGPIPE)
+
+    found = [ask(port) for _ in range(20)]  # each writes a line to the pipe that is broken
+
+    assert found == [404] * 20
+    assert started.poll() is None
+    started.terminate()
+    assert started.wait(30) == 0
