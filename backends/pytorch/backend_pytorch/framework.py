@@ -31,6 +31,14 @@ def import_torch() -> Any:
     return torch
 
 
+def has_gpus() -> bool:
+    """Whether there is a torch that can use a GPU. Any thread; may import torch."""
+    try:
+        return bool(import_torch().cuda.is_available())
+    except CoreError:
+        return False  # the load of a model says why
+
+
 def first_line(error: BaseException) -> str:
     """The text of an error of torch without the stack of C++ below it."""
     text = str(error).strip()

@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from backend_pytorch.framework import execute_failure, first_line, import_torch
+from backend_pytorch.framework import execute_failure, first_line, has_gpus, import_torch
 from backend_pytorch.naming import config_inputs, config_outputs, places
 from backend_pytorch.program import datatype_of
 from backend_pytorch.threads import settings
 from core import dtypes
-from core.backend import ModelInstance
+from core.backend import Device, ModelInstance
 from core.batch import Batch
 from core.errors import CoreError, Fatal, internal, invalid
 from core.ragged import batch_inputs, scattered
 
 if TYPE_CHECKING:
     from backend_pytorch.backend import TorchModel
+    from backend_pytorch.device_runs import DeviceRuns
+
+AHEAD = 2  # batches on GPUs: one computes while the inputs of the next one are copied
 
 
 class TorchInstance(ModelInstance):
     """Runs batches on a program, which other instances of the device may use at the same time."""
 
     model: TorchModel
+    _runs: DeviceRuns | None = None  # on GPUs
     placement = "auto"  # torch does not mind which thread runs it
+
+    @property
+    def device(self) -> Device:
+        """Where it runs. On GPUs batches are begun, not executed: core asks for that before `open`."""
+        return self._device
+
+    @device.setter
+    def device(self, device: Device) -> None:
+        self._device = device
+        if device.kind != "CPU" and has_gpus():
+            self.placement, self.ahead = "callback", AHEAD
 
     def open(self) -> None:
         self._torch = import_torch()
@@ -53,71 +68,61 @@ class TorchInstance(ModelInstance):
         self._scalars = {
             io.name: tuple(io.reshape.shape) for io in config.output if io.HasField("reshape")
         }
-        self._lane = self._make_lane()
         self._inference = parameters.boolean("INFERENCE_MODE") is not False
-        self._no_cudnn = bool(parameters.boolean("DISABLE_CUDNN")) and self._lane is not None
-        self._cleans = bool(parameters.boolean("ENABLE_CACHE_CLEANING")) and self._lane is not None
-        if self._lane is not None or program.kind == "Python":
+        if self.placement == "callback":
+            from backend_pytorch.device_runs import device_runs
+
+            self._runs = device_runs(
+                self, program, self._inputs, self._outputs, self._scalar_inputs
+            )
+            self.memory = "device" if self._runs.takes_device else "host"
+        elif program.kind == "Python":
             self.placement = "thread"
 
-    def _make_lane(self) -> Any:
-        """What moves tensors to GPUs and back; None for a model on the host."""
-        if self.device.kind == "CPU" or not self._torch.cuda.is_available():
-            return None
-        from backend_pytorch.cuda import Lane
-
-        if self.device.kind == "GPU":
-            return Lane(self._torch.device("cuda", self.device.id), every_gpu=False)
-        found = getattr(self._program, "device", None)
-        if found is None:
-            module = getattr(self._program, "module", None)
-            first = next(iter(module.parameters()), None) if module is not None else None
-            found = self._torch.device("cpu") if first is None else first.device
-        return Lane(found, every_gpu=True)
+    def begin(self, batch: Batch, done: Callable[[BaseException | None], None]) -> None:
+        assert self._runs is not None
+        self._runs.begin(batch, done)
 
     def execute(self, batch: Batch) -> Mapping[str, Any] | None:
         batch.inputs_ready()
         try:
             with ExitStack() as entered:
-                self._enter(entered)
+                self.enter(entered)
                 outputs = self._run(batch)
         except CoreError:
             raise
         except Exception as error:
-            raise self._failed(error) from error
+            raise self.failed(error) from error
         if not self.model.config.batch_output:
             return outputs
         for i, parts in enumerate(scattered(self.model.config, batch, outputs)):
             batch.respond(i, parts)
         return None
 
-    def _enter(self, entered: ExitStack) -> None:
+    def enter(self, entered: ExitStack) -> None:
+        """What holds for a run on the thread that is current."""
         torch = self._torch
         settings.enter(torch)
         entered.enter_context(torch.inference_mode() if self._inference else torch.no_grad())
-        if self._lane is not None:
-            entered.enter_context(self._lane.current())
-        if self._no_cudnn:
-            entered.enter_context(torch.backends.cudnn.flags(enabled=False))
 
     def _run(self, batch: Batch) -> dict[str, np.ndarray]:
-        found = self._program.run(self._arguments(batch))
-        wanted = self._picked(found, self._wanted(batch))
-        if self._lane is not None:
-            tensors = {name: each for name, each in wanted.items() if not isinstance(each, list)}
-            wanted.update(self._lane.arrays_of(tensors))
-            if self._cleans:
-                self._torch.cuda.empty_cache()
+        wanted = self.outputs_of(self._tensors(batch), batch)
         batch.outputs_ready()
         return {name: self._array(name, each, batch) for name, each in wanted.items()}
 
-    def _arguments(self, batch: Batch) -> list[Any] | dict[str, Any]:
+    def outputs_of(self, tensors: dict[str, Any], batch: Batch) -> dict[str, Any]:
+        """Runs the program on its inputs. Name → what it gives for an output that is wanted, checked."""
+        return self._picked(self._program.run(self._arguments(tensors)), self._wanted(batch))
+
+    def _tensors(self, batch: Batch) -> dict[str, Any]:
         given = {name: batch[name] for name in batch}
         if self.model.config.batch_input:
             given.update(batch_inputs(self.model.config, batch))
         for name in self._scalar_inputs & given.keys():
             given[name] = given[name].reshape(())
-        tensors = {name: self._tensor(name, array, batch) for name, array in given.items()}
+        return {name: self._tensor(name, array, batch) for name, array in given.items()}
+
+    def _arguments(self, tensors: dict[str, Any]) -> list[Any] | dict[str, Any]:
         if self._keys:
             return tensors
         arguments = [port.default for port in self._program.takes or ()]
@@ -128,9 +133,7 @@ class TorchInstance(ModelInstance):
     def _tensor(self, name: str, array: np.ndarray, batch: Batch) -> Any:
         dtype = self._inputs[name]
         if dtype is dtypes.BYTES:
-            return _texts(array, name, batch)
-        if self._lane is not None:
-            return self._lane.tensor_of(array, dtype)
+            return texts_of(array, name, batch)
         from backend_pytorch.tensors import tensor_of
 
         return tensor_of(array, dtype, writes=self._program.writes_inputs)
@@ -192,12 +195,12 @@ class TorchInstance(ModelInstance):
             if batch.signature.max_batch_size and self._text_dims.get(name) == (1,):
                 return found.reshape(-1, 1)
             return found
-        on_host = isinstance(value, np.ndarray)  # it came from a GPU
-        found = value if on_host else array_of(value, copy=self._program.keeps_outputs)
+        found = array_of(value, copy=self._program.keeps_outputs)
         # A scalar has one element for clients, unless they are told otherwise by `reshape`.
         return found if found.ndim or name in self._scalars else found.reshape(1)
 
-    def _failed(self, error: Exception) -> CoreError:
+    def failed(self, error: BaseException) -> CoreError:
+        """What core is told of an error of a run."""
         text = first_line(error)
         if type(error).__name__ == "AcceleratorError" or "CUDA error" in text:
             return Fatal(
@@ -210,7 +213,9 @@ class TorchInstance(ModelInstance):
 
     def close(self) -> None:
         """Let go of the program; the last of those that share it ends it."""
-        self._program = self._lane = None  # type: ignore[assignment]
+        if self._runs is not None:
+            self._runs.close()
+        self._program = self._runs = None  # type: ignore[assignment]
 
 
 def _datatypes(config: Any, names: list[str]) -> dict[str, Any]:
@@ -241,7 +246,7 @@ def _control_datatype(control: Any) -> int:
     return dtypes.FP32.number
 
 
-def _texts(array: np.ndarray, name: str, batch: Batch) -> list[str]:
+def texts_of(array: np.ndarray, name: str, batch: Batch) -> list[str]:
     """bytes → str. A request whose bytes are no UTF-8 gets an error, and leaves empty text behind."""
     from backend_pytorch.tensors import text_of
 

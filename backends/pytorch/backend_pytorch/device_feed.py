@@ -1,0 +1,145 @@
+"""The inputs of a batch, on the device of its instance.
+
+batch ─► [DeviceFeed] ─► run.  What is there already is taken as it is, what another GPU has comes from there,
+what the host has goes through pinned memory, by one copy of the host and one of the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import torch
+
+from core import dtypes
+from core.batch import Batch
+from core.config import ModelConfig
+from core.dtypes import DataType
+from core.native.gather import gather
+from core.ragged import batch_inputs
+from core.tensor import Tensor
+
+Texts = Callable[[Any, str, Batch], list[str]]
+
+
+class Fed:
+    """The inputs of one batch, under way to the device.
+
+    tensors   name → tensor, or list of text
+    lent      addresses of memory that others own, and that no answer may show
+    held      what must live until the mark of the batch
+    """
+
+    def __init__(self) -> None:
+        self.tensors: dict[str, Any] = {}
+        self.lent: set[int] = set()
+        self.held: list[Any] = []
+
+
+class DeviceFeed:
+    """Makes the inputs of one instance. Its thread, within `lane.feeding()`.
+
+    datatypes   of all inputs of the program
+    scalars     those that have no dimension for the program
+    writes      whether the program may write to its arguments: what others own is copied then
+    texts       makes a List[str] of an array of BYTES
+    """
+
+    def __init__(
+        self,
+        lane: Any,
+        config: ModelConfig,
+        datatypes: Mapping[str, DataType],
+        scalars: set[str],
+        *,
+        writes: bool,
+        texts: Texts,
+    ):
+        self._lane = lane
+        self._config = config
+        self._datatypes = datatypes
+        self._scalars = scalars
+        self._writes = writes
+        self._texts = texts
+
+    def __call__(self, batch: Batch) -> Fed:
+        """Everything is under way when this returns; nothing has been waited for."""
+        fed = Fed()
+        for name in batch:
+            dtype = self._datatypes[name]
+            if dtype is dtypes.BYTES:
+                fed.tensors[name] = self._texts(batch[name], name, batch)
+            else:
+                fed.tensors[name] = self._input(batch, name, dtype, fed)
+        if self._config.batch_input:
+            for name, array in batch_inputs(self._config, batch).items():
+                told = Tensor.of(name, array, self._datatypes[name])
+                fed.tensors[name] = self._staged([told], self._datatypes[name], fed)
+        for name in self._scalars & fed.tensors.keys():
+            fed.tensors[name] = fed.tensors[name].reshape(())
+        self._lane.fed(each for each in fed.tensors.values() if not isinstance(each, list))
+        return fed
+
+    def _input(self, batch: Batch, name: str, dtype: DataType, fed: Fed) -> Any:
+        tensors: list[Tensor] = [request.inputs[name] for request in batch.requests]
+        spec = batch.signature.inputs.get(name)
+        if spec is not None and spec.ragged:
+            tensors = [tensor.reshaped((tensor.count,)) for tensor in tensors]
+        parts = list(self._parts(tensors, dtype, fed))
+        if len(parts) > 1:
+            fed.held += parts
+            return torch.cat([part for part, _ in parts])
+        (whole, is_lent) = parts[0]
+        if not is_lent:
+            return whole
+        if self._writes:
+            return whole.clone()
+        fed.lent.add(whole.untyped_storage().data_ptr())
+        return whole
+
+    def _parts(
+        self, tensors: list[Tensor], dtype: DataType, fed: Fed
+    ) -> Iterator[tuple[Any, bool]]:
+        """Tensors on the device, and whether others own them. Neighbours on the host make one."""
+        for comes, group in groupby(tensors, lambda tensor: self._lane.takes(tensor.device)):
+            if not comes:
+                yield self._staged(list(group), dtype, fed), False
+                continue
+            for tensor in group:
+                yield self._taken(tensor, dtype, fed)
+
+    def _taken(self, tensor: Tensor, dtype: DataType, fed: Fed) -> tuple[Any, bool]:
+        """What a GPU has; by the host where the producer's library does not show it."""
+        array = tensor.value
+        try:
+            found = self._lane.adopted(array)
+        except (BufferError, NotImplementedError, RuntimeError, TypeError, ValueError):
+            return self._staged([tensor], dtype, fed), False
+        fed.held += (array, found)
+        expected = torch_dtype(dtype)
+        if found.dtype != expected:
+            found = found.view(expected)  # bit patterns of BF16, bytes of BOOL
+        if self._lane.is_here(found):
+            return found, True
+        return self._lane.across(found), False
+
+    def _staged(self, tensors: list[Tensor], dtype: DataType, fed: Fed) -> Any:
+        """What the host has: gathered into pinned memory, the copy to the device under way."""
+        first = tensors[0].shape
+        shape = first if len(tensors) == 1 else (sum(t.shape[0] for t in tensors), *first[1:])
+        staged = self._lane.staging(sum(tensor.byte_size for tensor in tensors))
+        gather([tensor.raw for tensor in tensors if tensor.count], _bytes_of(staged))
+        fed.held.append(staged)
+        return self._lane.to_device(staged.view(torch_dtype(dtype)).reshape(shape))
+
+
+def _bytes_of(staged: Any) -> np.ndarray:
+    found: np.ndarray = staged.numpy()
+    return found
+
+
+def torch_dtype(dtype: DataType) -> Any:
+    """As torch calls a datatype of numbers."""
+    return torch.bfloat16 if dtype is dtypes.BF16 else getattr(torch, dtype.numpy.name)

@@ -1,0 +1,207 @@
+"""The outputs of a batch: which stay on the device, which go to the host, whose rows are whose.
+
+run ─► [DeviceResults.leaving] ─► mark ─► [DeviceResults.answers] ─► core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from backend_pytorch.tensors import array_of, array_of_text
+from core.batch import Batch
+from core.dtypes import DataType
+from core.errors import internal
+from core.memory import DevicePlace
+from core.request import DeviceOutput, InferenceRequest
+from core.tensor import DeviceTensor, Tensor
+
+
+class Leaving:
+    """One output of a batch, under way.
+
+    host     an array, or the pinned tensor that it will be in; None if nobody wants it there
+    device   the tensor that stays; None if nobody takes it there
+    parts    of a state: the tensor of each request, which holds no other's
+    """
+
+    def __init__(self, host: Any = None, device: Any = None, parts: list[Any] | None = None):
+        self.host = host
+        self.device = device
+        self.parts = parts
+
+
+class DeviceResults:
+    """Hands out the outputs of one instance.
+
+    datatypes   of all outputs
+    states      outputs that renew a state: they stay where they are
+    scalars     outputs that clients see without a dimension, too
+    columns     outputs of text that have a second dimension for clients
+    keeps       whether the program may write again to what it gave
+    scatters    whether the configuration has `batch_output`: then the host takes the outputs apart
+    """
+
+    def __init__(
+        self,
+        lane: Any,
+        datatypes: Mapping[str, DataType],
+        states: Collection[str],
+        scalars: Collection[str],
+        columns: Collection[str],
+        *,
+        keeps: bool,
+        scatters: bool,
+    ):
+        self._lane = lane
+        self._datatypes = datatypes
+        self._states = frozenset() if scatters else frozenset(states)
+        self._scalars = scalars
+        self._columns = columns
+        self._keeps = keeps
+        self._scatters = scatters
+
+    def leaving(
+        self, outputs: Mapping[str, Any], batch: Batch, lent: Collection[int]
+    ) -> dict[str, Leaving]:
+        """Start what the outputs need. Within `lane.computing()`, on the thread that runs.
+
+        lent   addresses of memory of inputs that others own
+        Raises CoreError(INTERNAL) for an output that has not the rows of the batch.
+        """
+        found: dict[str, Leaving] = {}
+        going: list[tuple[Leaving, Any]] = []
+        for name, value in outputs.items():
+            each = found[name] = Leaving()
+            if isinstance(value, list):
+                each.host = self._text(name, value)
+                continue
+            tensor = self._seen(name, value)
+            if not self._scatters:
+                _check_rows(name, tuple(tensor.shape), batch)
+            if self._lane.on_host(tensor):
+                each.host = array_of(tensor, copy=True)
+                continue
+            tensor = tensor.contiguous()
+            if name in self._states:
+                each.parts = self._parts(tensor, batch, lent)
+                continue
+            here, there = self._wanted(name, batch)
+            if there:
+                each.device = self._own(tensor, lent)
+            if here:
+                going.append((each, tensor))
+        self._lane.computed()
+        for each, tensor in going:
+            each.host = self._lane.to_host(tensor)
+        return found
+
+    def _wanted(self, name: str, batch: Batch) -> tuple[bool, bool]:
+        """Whether some request of the batch wants it on the host, and on the device."""
+        if self._scatters:
+            return True, False
+        ways = {_way(request, name) for request in batch.requests}
+        return _HOST in ways, _DEVICE in ways
+
+    def _seen(self, name: str, tensor: Any) -> Any:
+        """As core takes it. A scalar has one element for clients, unless `reshape` says otherwise."""
+        tensor = tensor.detach()
+        if tensor.is_conj() or tensor.is_neg():
+            tensor = tensor.resolve_conj().resolve_neg()
+        return tensor if tensor.dim() or name in self._scalars else tensor.reshape(1)
+
+    def _own(self, tensor: Any, lent: Collection[int]) -> Any:
+        """Memory that nobody writes to while it is an answer."""
+        is_lent = tensor.untyped_storage().data_ptr() in lent
+        return tensor.clone() if self._keeps or is_lent else tensor
+
+    def _parts(self, tensor: Any, batch: Batch, lent: Collection[int]) -> list[Any]:
+        """The state of each sequence in memory of its own: it lives longer than the batch."""
+        if len(batch.requests) > 1:
+            return [tensor[rows].clone() for rows in _ranges(batch)]
+        size = tensor.numel() * tensor.element_size()
+        if tensor.untyped_storage().nbytes() > size:
+            return [tensor.clone()]
+        return [self._own(tensor, lent)]
+
+    def _text(self, name: str, texts: list[str]) -> np.ndarray:
+        found = array_of_text(texts)
+        return found.reshape(-1, 1) if name in self._columns else found
+
+    def arrays(self, leaving: Mapping[str, Leaving]) -> dict[str, np.ndarray]:
+        """All outputs in host memory, for who takes them apart. After the mark."""
+        return {name: _landed(each.host) for name, each in leaving.items()}
+
+    def answers(self, leaving: Mapping[str, Leaving], batch: Batch) -> list[list[Tensor]]:
+        """The tensors of each request. After the mark."""
+        found: list[list[Tensor]] = [[] for _ in batch.requests]
+        for name, each in leaving.items():
+            if each.host is None and each.device is None and each.parts is None:
+                continue  # nobody wants it
+            for tensors, tensor in zip(found, self._rows(name, each, batch), strict=True):
+                tensors.append(tensor)
+        return found
+
+    def _rows(self, name: str, each: Leaving, batch: Batch) -> list[Tensor]:
+        if each.parts is not None:
+            return [self._on_device(name, part) for part in each.parts]
+        host = device = None
+        if each.host is not None:
+            host = Tensor.of(name, _landed(each.host), self._datatypes[name])
+        if each.device is not None:
+            device = self._on_device(name, each.device)
+        chosen = [
+            device if host is None or (device and _way(request, name) is _DEVICE) else host
+            for request in batch.requests
+        ]
+        if len(chosen) == 1:
+            return chosen  # type: ignore[return-value]  # one of both is there
+        return [_part(whole, rows) for whole, rows in zip(chosen, _ranges(batch), strict=True)]
+
+    def _on_device(self, name: str, tensor: Any) -> Tensor:
+        return Tensor.of(name, self._lane.shown(tensor), self._datatypes[name])
+
+
+_HOST, _DEVICE = "host", "device"
+
+
+def _way(request: InferenceRequest, name: str) -> str:
+    """Where a request wants an output; "" for one that it does not want."""
+    if not request.outputs:
+        return _HOST
+    for output in request.outputs:
+        if output.name == name:
+            there = isinstance(output, DeviceOutput) or isinstance(output.memory, DevicePlace)
+            return _DEVICE if there else _HOST
+    return ""
+
+
+def _check_rows(name: str, shape: tuple[int, ...], batch: Batch) -> None:
+    if batch.signature.max_batch_size and (not shape or shape[0] != batch.rows):
+        raise internal(
+            f"model '{batch.signature.name}' gave output '{name}' with shape {list(shape)} for a "
+            f"batch of {batch.rows} rows: the first dimension must be {batch.rows}"
+        )
+
+
+def _ranges(batch: Batch) -> list[slice]:
+    """The rows of each request."""
+    found, first = [], 0
+    for request in batch.requests:
+        found.append(slice(first, first + request.rows))
+        first += request.rows
+    return found
+
+
+def _part(whole: Tensor | None, rows: slice) -> Tensor:
+    if isinstance(whole, DeviceTensor):
+        return whole.rows(rows.start, rows.stop - rows.start)
+    assert whole is not None
+    array = whole.array[rows]
+    return Tensor(whole.name, whole.dtype, array.shape, array=array)
+
+
+def _landed(host: Any) -> np.ndarray:
+    return host if isinstance(host, np.ndarray) else array_of(host, copy=False)
