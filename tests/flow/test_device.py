@@ -275,24 +275,54 @@ async def test_the_cache_keeps_host_memory_and_the_asker_what_is_on_the_device(s
     assert fake.place.copies == 1 and len(fake.given) == 1
 
 
-async def test_a_state_of_a_sequence_is_kept_on_the_host(serve, fake):
+STATE = """state [ { input_name: "s" output_name: "t" data_type: TYPE_FP32
+           dims: [ 2 ] initial_state { name: "s" data_type: TYPE_FP32 dims: [ 2 ] zero_data: true } } ]"""
+
+
+def sums(fake, seen):
+    """Instances that add x to a state; `seen` gets what they are given as the state."""
+
     class Sums(fake.instance()):
+        def gather(self, name, arrays):
+            return NotImplemented  # numpy
+
         def execute(self, batch):
-            total = fake.place.array(batch["x"] + np.asarray(batch["s"]))
+            state = batch["s"]
+            seen.append(type(state))
+            held = state._held if isinstance(state, DeviceArray) else state
+            total = fake.place.array(batch["x"] + held)
             return {"y": total, "t": total}
 
-    chain = await serve(
-        Sums,
-        """sequence_batching { state [ { input_name: "s" output_name: "t" data_type: TYPE_FP32
-           dims: [ 2 ] initial_state { name: "s" data_type: TYPE_FP32 dims: [ 2 ] zero_data: true } } ] }""",
-    )
+    return Sums
+
+
+async def test_a_state_of_a_sequence_stays_on_the_device(serve, fake):
+    seen = []
+    chain = await serve(sums(fake, seen), f"sequence_batching {{ {STATE} }}")
 
     found = []
     for value, flags in ((1, 1), (2, 0), (3, 2)):
         response = await chain.handler(asked(rows(value), correlation_id=7, flags=flags))
         found.append(response.output("y").array[0, 0])
 
-    assert found == [1, 3, 6]
+    assert found == [1, 3, 6] and fake.place.copies == 3  # of y, for the client
+    assert seen == [np.ndarray, DeviceArray, DeviceArray]
+
+
+async def test_a_state_that_is_a_row_of_a_batch_does_not_hold_the_batch(serve, fake):
+    seen = []
+    oldest = "oldest { max_candidate_sequences: 2 max_queue_delay_microseconds: 1000 }"
+    chain = await serve(sums(fake, seen), f"sequence_batching {{ {oldest} {STATE} }}")
+
+    for value, flags in ((1, 1), (2, 0)):
+        both = [asked(rows(value), correlation_id=n, flags=flags) for n in (7, 8)]
+        found = await asyncio.gather(*(chain.handler(each) for each in both))
+        assert [each.output("y").array[0, 0] for each in found] == [2 * value - 1] * 2
+    del found
+    gc.collect()
+
+    assert seen == [np.ndarray, np.ndarray]
+    assert fake.place.alive == 0
 
 
 # ensembles ---------------------------------------------------------------------------------

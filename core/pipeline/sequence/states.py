@@ -17,7 +17,7 @@ from core.config.states import StateSpec
 from core.errors import internal
 from core.pipeline.batching.queue import Waiting
 from core.request import SEQUENCE_START, InferenceRequest
-from core.tensor import Tensor
+from core.tensor import DeviceTensor, Tensor
 
 
 class States:
@@ -60,6 +60,9 @@ class States:
 class Keeper:
     """Takes the states out of the answers to one request. Any thread: no other request of its
     sequence runs before it has got its last answer.
+
+    A state stays on the device where the model has made it, if nothing else shares its memory there; rows of
+    a batch are copied to the host.
     """
 
     def __init__(self, states: dict[str, Tensor], signature: Signature):
@@ -95,7 +98,14 @@ def _kept(tensor: Tensor, spec: StateSpec, signature: Signature) -> Tensor:
             f"model '{signature.name}' gave state '{spec.output_name}' as {tensor.dtype} with shape "
             f"{list(shape)} for one request, its configuration says {spec.dtype} with shape {expected}"
         )
+    if dtype is tensor.dtype and _is_alone(tensor):
+        return tensor.renamed(spec.input_name)
     return Tensor(spec.input_name, dtype, shape, array=_own(tensor.array))
+
+
+def _is_alone(tensor: Tensor) -> bool:
+    """Whether it is on a device, and all of its memory there."""
+    return isinstance(tensor, DeviceTensor) and tensor.value is tensor.memory.array
 
 
 def _own(array: np.ndarray) -> np.ndarray:
