@@ -21,16 +21,22 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.filterwarnings("ignore:.torch.jit.:DeprecationWarning"))
 
 
-def _modules():
-    """tests/modules.py under a name that no other backend's tests have."""
-    path = Path(__file__).with_name("modules.py")
-    spec = importlib.util.spec_from_file_location("backend_pytorch_test_modules", path)
+def _beside(name):
+    """A file of this folder under a name that no other backend's tests have."""
+    path = Path(__file__).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"backend_pytorch_test_{name}", path)
     found = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(found)
     return found
 
 
-MODULES = _modules()
+MODULES = _beside("modules")
+
+
+@pytest.fixture
+def played_lane():
+    """The class PlayedLane."""
+    return _beside("played_lane").PlayedLane
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,13 @@ class Pick(nn.Module):
         return x * 2, torch.gather(x, 1, index)
 
 
+class Flat(nn.Module):
+    """All rows in one."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.reshape(-1)
+
+
 class Keyed(nn.Module):
     def forward(self, given: Dict[str, Tensor]) -> Dict[str, Tensor]:  # noqa: UP006
         return {"difference": given["a"] - given["b"], "sum": given["a"] + given["b"]}

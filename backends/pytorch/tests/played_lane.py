@@ -1,0 +1,123 @@
+"""A GPU that is played: tensors compute on the CPU, and a log says where what would have happened."""
+
+import threading
+from contextlib import contextmanager
+
+import torch
+
+from core.testing.fake_device import DeviceArray, FakeDevice
+
+
+class PlayedLane:
+    """Stands in for backend_pytorch.cuda.Lane, on a FakeDevice.
+
+    What goes to the host is there when somebody has waited for the mark, not before, with what the memory
+    holds then: as late as the order of the streams allows. With `waits` that is before the next batch computes.
+
+    log     stream (copies, compute, results, host) and what was done there
+    gate    marks come to pass while it is set
+    breaks  raised by marks
+    """
+
+    def __init__(self, device: FakeDevice, waits: bool):
+        self.fake = device
+        self.place = device.device
+        self.waits = waits
+        self.log = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.breaks = None
+        self._now = threading.local()
+        self._elsewhere = set()
+        self._landing = []
+
+    def did(self, what, stream=None):
+        self.log.append((stream or getattr(self._now, "stream", "host"), what))
+
+    def count(self, what):
+        """How often something was done."""
+        return sum(each == what for _, each in self.log)
+
+    def takes(self, device):
+        return device is not None and device[0] == self.place[0]
+
+    @contextmanager
+    def _on(self, stream):
+        before = getattr(self._now, "stream", "host")
+        self._now.stream = stream
+        yield
+        self._now.stream = before
+
+    def feeding(self):
+        return self._on("copies")
+
+    def computing(self):
+        return self._on("compute")
+
+    def current(self):
+        return self._on("host")
+
+    def staging(self, size):
+        self.did(f"staging of {size}")
+        return torch.full((size,), 0xEE, dtype=torch.uint8)
+
+    def to_device(self, staged):
+        self.did("to device")
+        return staged.clone()
+
+    def adopted(self, array):
+        if not isinstance(array, DeviceArray):
+            raise BufferError("it shows itself to nobody")
+        self.did("adopted")
+        found = torch.from_numpy(array._held)
+        if array.place.device != self.place:
+            self._elsewhere.add(found.data_ptr())
+        return found
+
+    def is_here(self, tensor):
+        return tensor.data_ptr() not in self._elsewhere
+
+    def across(self, tensor):
+        self.did("across")
+        return tensor.clone()
+
+    def fed(self, tensors):
+        self.did(f"compute waits, for {len(list(tensors))}")
+
+    def on_host(self, tensor):
+        return False
+
+    def computed(self):
+        self.did("results wait")
+
+    def to_host(self, tensor):
+        self.did("to host", "results")
+        landed = torch.full_like(tensor, 77)
+        self._landing.append((landed, tensor.clone() if self.waits else tensor))
+        return landed
+
+    def shown(self, tensor):
+        return DeviceArray(self.fake, tensor.numpy())
+
+    def mark(self):
+        self.did("mark", "results")
+        landing, self._landing = self._landing, []
+        return PlayedMark(self, landing)
+
+    def settle(self):
+        self.did("settled")
+
+
+class PlayedMark:
+    def __init__(self, lane, landing):
+        self._lane = lane
+        self._landing = landing
+
+    def wait(self):
+        assert self._lane.gate.wait(30)
+        self._lane.did("done", "host")
+        if self._lane.breaks is not None:
+            raise self._lane.breaks
+        with torch.inference_mode():
+            for landed, tensor in self._landing:
+                landed.copy_(tensor)

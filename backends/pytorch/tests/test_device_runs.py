@@ -1,0 +1,364 @@
+"""Batches on a GPU that is played: what is copied where, what waits for what, who touches the host."""
+
+import asyncio
+
+import numpy as np
+import pytest
+import torch
+from backend_pytorch.instance import TorchInstance
+
+from core import dlpack
+from core.errors import CoreError
+from core.memory import DevicePlace
+from core.request import SEQUENCE_START, DeviceOutput, InferenceRequest, RequestedOutput
+from core.tensor import Tensor
+from core.testing.fake_device import DeviceArray, FakeDevice
+
+GROUP = "instance_group [ { kind: KIND_MODEL count: 1 } ] "
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+BATCHES = "max_batch_size: 8 dynamic_batching { max_queue_delay_microseconds: 200000 } "
+STAYS = (DeviceOutput("y"),)
+
+
+@pytest.fixture
+def lanes(monkeypatch, played_lane):
+    """The lanes of the instances that have opened."""
+    made = []
+    gpu = FakeDevice()
+
+    def lane_of(device, program):
+        made.append(played_lane(gpu, program.keeps_outputs))
+        return made[-1]
+
+    ran = TorchInstance.outputs_of
+
+    def outputs_of(instance, tensors, batch):
+        instance._runs._lane.did("run")
+        instance._runs._lane.given = tensors
+        return ran(instance, tensors, batch)
+
+    monkeypatch.setattr("backend_pytorch.instance.has_gpus", lambda: True)
+    monkeypatch.setattr("backend_pytorch.cuda.lane_of", lane_of)
+    monkeypatch.setattr(TorchInstance, "outputs_of", outputs_of)
+    return made
+
+
+@pytest.fixture
+def model(serve, io, lanes):
+    """model(module, config): a model of x: FP32[3] → y: FP32[3] on a played GPU, and its lane."""
+
+    def start(module, config="max_batch_size: 8 ", dims="3"):
+        ports = io("input", ("x", "FP32", dims)) + io("output", ("y", "FP32", dims))
+        return serve(module, config + ports + GROUP), lanes[-1]
+
+    return start
+
+
+def asked(x, outputs=(), **more):
+    return InferenceRequest("m", {"x": Tensor.of("x", x)}, outputs=outputs, **more)
+
+
+def tensors(model, *requests):
+    """Of each request its tensor y, as core has it; its error is raised."""
+
+    async def act():
+        replies = [model.served._server.infer(each) for each in requests]
+        return [(await reply).output("y") for reply in replies]
+
+    return model.served._call(act())
+
+
+class TestInputs:
+    def test_the_host_gives_by_pinned_memory_and_gets_when_all_is_done(self, model, modules):
+        served, lane = model(modules.Listed())
+
+        assert np.array_equal(served(x=X)["y"], X + 1)  # what to_host gave before the mark is 77
+        assert lane.log == [
+            ("copies", "staging of 24"),
+            ("copies", "to device"),
+            ("copies", "compute waits, for 1"),
+            ("compute", "run"),
+            ("compute", "results wait"),
+            ("results", "to host"),
+            ("results", "mark"),
+            ("host", "done"),
+        ]
+
+    def test_several_requests_of_the_host_are_one_copy(self, model, modules):
+        served, lane = model(modules.Listed(), BATCHES)
+
+        found = served.together(*({"x": X + n} for n in range(4)))
+
+        assert all(np.array_equal(each["y"], X + n + 1) for n, each in enumerate(found))
+        assert lane.log[0] == ("copies", "staging of 96") and lane.count("to device") == 1
+
+    def test_what_is_on_the_gpu_is_taken_where_it_is(self, model, modules):
+        served, lane = model(modules.Listed())
+        array = lane.fake.array(X)
+
+        (y,) = tensors(served, asked(array, STAYS))
+
+        assert lane.given["x"].data_ptr() == array._held.ctypes.data
+        assert isinstance(y.value, DeviceArray)
+        assert lane.fake.copies == lane.count("to device") == lane.count("to host") == 0
+        assert np.array_equal(y.array, X + 1)
+
+    def test_who_writes_to_its_arguments_gets_a_copy_on_the_gpu(self, model, modules):
+        served, lane = model(modules.InPlace())
+        array = lane.fake.array(X)
+
+        tensors(served, asked(array, STAYS))
+
+        assert np.array_equal(array._held, X)
+        assert lane.fake.copies == lane.count("to device") == 0
+
+    def test_what_another_gpu_has_comes_from_there(self, model, modules):
+        served, lane = model(modules.Listed())
+        other = FakeDevice(number=1)
+
+        (y,) = tensors(served, asked(other.array(X)))
+
+        assert lane.log[:2] == [("copies", "adopted"), ("copies", "across")]
+        assert other.copies == 0 and np.array_equal(y.array, X + 1)
+
+    @pytest.mark.parametrize("kind", [12, dlpack.ROCM])
+    def test_what_another_kind_of_device_has_comes_by_the_host(self, model, modules, kind):
+        served, lane = model(modules.Listed())
+        other = FakeDevice(kind)
+
+        (y,) = tensors(served, asked(other.array(X)))
+
+        assert other.copies == 1 and lane.count("to device") == 1
+        assert np.array_equal(y.array, X + 1)
+
+    def test_what_its_library_does_not_show_comes_by_the_host(self, model, modules):
+        class Shy:
+            shape, dtype = X.shape, X.dtype
+
+            def __dlpack__(self, **_):
+                raise BufferError
+
+            def __dlpack_device__(self):
+                return dlpack.CUDA, 0
+
+            def get(self):
+                return X
+
+        served, lane = model(modules.Listed())
+
+        (y,) = tensors(served, asked(Shy()))
+
+        assert lane.count("to device") == 1 and np.array_equal(y.array, X + 1)
+
+    def test_requests_of_the_gpu_and_of_the_host_share_a_batch(self, model, modules):
+        served, lane = model(modules.Listed(), BATCHES)
+        on_gpu = [lane.fake.array(X + n) for n in (0, 3)]
+
+        found = tensors(served, *map(asked, (on_gpu[0], X + 1, X + 2, on_gpu[1])))
+
+        assert all(np.array_equal(y.array, X + n + 1) for n, y in enumerate(found))
+        assert lane.count("run") == 1 and lane.fake.copies == 0
+        assert lane.count("staging of 48") == lane.count("to device") == 1
+        assert lane.count("adopted") == 2
+
+    def test_bit_patterns_are_what_they_stand_for(self, serve, io, modules, lanes):
+        ports = io("input", ("x", "BF16", 3)) + io("output", ("y", "BF16", 3))
+        served = serve(modules.Listed(), ports + GROUP)
+        patterns = np.array([0x3F80, 0x4000, 0x4040], np.uint16)  # 1, 2, 3
+        array = lanes[-1].fake.array(patterns)
+        tensor = Tensor.of("x", array, dlpack_dtype("BF16"))
+
+        tensors(served, InferenceRequest("m", {"x": tensor}))
+
+        assert lanes[-1].given["x"].tolist() == [1, 2, 3]
+        assert lanes[-1].given["x"].dtype is torch.bfloat16
+
+
+def dlpack_dtype(name):
+    from core import dtypes
+
+    return getattr(dtypes, name)
+
+
+class TestOutputs:
+    def test_each_request_of_a_batch_gets_its_rows_where_it_wants_them(self, model, modules):
+        served, lane = model(modules.Listed(), BATCHES)
+
+        here, there = tensors(served, asked(X), asked(X + 5, STAYS))
+
+        assert here.device is None and there.device == lane.place
+        assert lane.count("run") == lane.count("to host") == 1 and lane.fake.copies == 0
+        assert np.array_equal(here.array, X + 1) and np.array_equal(there.array, X + 6)
+
+    def test_an_answer_is_no_view_of_an_input_that_others_own(self, model, modules):
+        served, lane = model(modules.Identity())
+        array = lane.fake.array(X)
+
+        (y,) = tensors(served, asked(array, STAYS))
+
+        assert not np.shares_memory(y.value._held, array._held)
+        assert np.array_equal(y.array, X)
+
+    def test_an_answer_that_stays_outlives_what_the_program_writes_there(self, model, modules):
+        served, _ = model(modules.Counter(), "", dims="1")
+        one = np.ones(1, np.float32)
+
+        first = tensors(served, asked(one, STAYS))[0]
+        second = tensors(served, asked(one))[0]
+
+        assert (first.array.item(), second.array.item()) == (1, 2)
+
+    def test_rows_of_an_answer_that_stays_are_the_requests(self, model, modules):
+        served, _ = model(modules.Listed(), BATCHES)
+
+        found = tensors(served, *(asked(X[:n] * n, STAYS) for n in (1, 2)))
+
+        assert [each.shape for each in found] == [(1, 3), (2, 3)]
+        assert np.array_equal(found[1].array, 2 * X + 1)
+
+    def test_memory_of_a_client_on_the_gpu_is_filled_from_the_gpu(self, model, modules):
+        served, lane = model(modules.Listed())
+        region = Region()
+        wanted = RequestedOutput("y", memory=DevicePlace(region, 4096, 24))
+
+        tensors(served, asked(X, (wanted,)))
+
+        assert region.filled == [(4096, 24)]
+        assert lane.count("to host") == lane.fake.copies == 0
+
+    def test_a_wrong_number_of_rows_is_told(self, model, modules):
+        served, _ = model(modules.Flat())
+
+        with pytest.raises(CoreError, match=r"shape \[6\] for a batch of 2 rows"):
+            served(x=X)
+
+
+class Region:
+    """Memory of a client on a GPU."""
+
+    def __init__(self):
+        self.runtime = self
+        self.filled = []
+        self.status = type("Status", (), {"device_id": 0})
+
+    def between(self, target, device, source, number, size):
+        self.filled.append((target, size))
+
+
+class TestOrder:
+    def test_inputs_of_a_batch_are_copied_while_the_one_before_computes(self, model, modules):
+        served, lane = model(modules.Listed())
+        lane.gate.clear()
+
+        async def act():
+            replies = [served.served._server.infer(asked(X + n)) for n in range(3)]
+            while lane.count("run") < 2:
+                await asyncio.sleep(0)
+            assert lane.count("done") == 0 and lane.count("to device") == 2  # and not three
+            lane.gate.set()
+            return [(await reply).output("y").array for reply in replies]
+
+        found = served.served._call(act())
+
+        assert all(np.array_equal(each, X + n + 1) for n, each in enumerate(found))
+
+    def test_two_steps_of_an_ensemble_touch_the_host_at_both_ends_only(
+        self, model, modules, tmp_path
+    ):
+        served, lane = model(modules.Listed())
+        folder = tmp_path / "models" / "twice"
+        (folder / "1").mkdir(parents=True)
+        steps = " ".join(
+            f'step {{ model_name: "m" input_map {{ key: "x" value: "{a}" }} '
+            f'output_map {{ key: "y" value: "{b}" }} }}'
+            for a, b in (("x", "between"), ("between", "z"))
+        )
+        io = '{ name: "%s" data_type: TYPE_FP32 dims: [ 3 ] }'
+        (folder / "config.pbtxt").write_text(
+            f'platform: "ensemble" max_batch_size: 8 input [ {io % "x"} ] output [ {io % "z"} ] '
+            f"ensemble_scheduling {{ {steps} }}"
+        )
+        served.served.load("twice")
+        lane.log.clear()
+
+        found = served.served.ask({"x": X}, name="twice")
+
+        assert np.array_equal(found["z"], X + 2)
+        assert lane.count("run") == 2 and lane.fake.copies == 0
+        assert lane.count("to device") == lane.count("adopted") == lane.count("to host") == 1
+
+    def test_states_stay_on_the_gpu(self, serve, io, modules, lanes):
+        served = serve(
+            modules.Adding(),
+            "max_batch_size: 4 sequence_batching { direct { } state [ { "
+            'input_name: "total" output_name: "after" data_type: TYPE_FP32 dims: [ 1 ] } ] } '
+            + io("input", ("x", "FP32", 1))
+            + io("output", ("y", "FP32", 1))
+            + GROUP,
+        )
+        (lane,) = lanes
+
+        found = [
+            tensors(served, asked(np.full((1, 1), n, np.float32), correlation_id=4, flags=flags))
+            for n, flags in ((1, SEQUENCE_START), (2, 0), (3, 0))
+        ]
+
+        assert [y.array.item() for (y,) in found] == [1, 3, 6]
+        assert lane.count("to host") == 3 and lane.fake.copies == 0  # y, not the state
+        assert lane.count("adopted") == 2  # the state that the request before has left
+
+    def test_text_is_the_hosts(self, serve, io, modules, lanes):
+        ports = io("input", ("words", "STRING", -1))
+        ports += io("output", ("OUTPUT__0", "STRING", -1), ("OUTPUT__1", "INT64", -1))
+        served = serve(modules.Upper(), ports + GROUP)
+
+        found = served(words=np.array([b"one", b"three"], object))
+
+        assert found["OUTPUT__0"].tolist() == [b"ONE", b"THREE"]
+        assert found["OUTPUT__1"].tolist() == [3, 5]
+
+    def test_parts_of_a_ragged_batch_are_taken_apart_on_the_host(self, serve, io, modules, lanes):
+        served = serve(
+            modules.Told(),
+            BATCHES
+            + io("input", ("x", "FP32", -1, "allow_ragged_batch: true"))
+            + io("output", ("OUTPUT__0", "FP32", -1), ("OUTPUT__1", "FP32", 1))
+            + 'batch_input [ { kind: BATCH_ELEMENT_COUNT target_name: "about" data_type: TYPE_FP32 '
+            'source_input: "x" } ] '
+            'batch_output [ { target_name: "OUTPUT__0" kind: BATCH_SCATTER_WITH_INPUT_SHAPE '
+            'source_input: "x" } ] ' + GROUP,
+        )
+        a, b = np.array([[1, 2, 3]], np.float32), np.array([[4, 5]], np.float32)
+
+        first, second = served.together({"x": a}, {"x": b})
+
+        assert np.array_equal(first["OUTPUT__0"], 2 * a)
+        assert np.array_equal(second["OUTPUT__0"], 2 * b)
+
+
+class TestErrors:
+    def test_a_failed_run_waits_for_the_device_and_leaves_the_next_alone(self, serve, io, modules, lanes):
+        served = serve(
+            modules.Pick(),
+            "max_batch_size: 8 "
+            + io("input", ("x", "FP32", 3), ("index", "INT64", 1))
+            + io("output", ("OUTPUT__0", "FP32", 3), ("OUTPUT__1", "FP32", 1))
+            + GROUP,
+        )
+        index = np.zeros((2, 1), np.int64)
+
+        with pytest.raises(CoreError, match="index 9 is out of bounds"):
+            served(x=X, index=index + 9)
+
+        assert lanes[-1].log[-1][1] == "settled"
+        assert np.array_equal(served(x=X, index=index)["OUTPUT__0"], 2 * X)
+
+    def test_an_error_of_the_device_takes_the_instance_out_of_service(self, model, modules):
+        served, lane = model(modules.Listed())
+        lane.breaks = RuntimeError("CUDA error: an illegal memory access was encountered")
+
+        with pytest.raises(CoreError, match="leaves service"):
+            served(x=X)
+        lane.breaks = None
+        with pytest.raises(CoreError):
+            served(x=X)

@@ -1,0 +1,195 @@
+"""What the lane of an instance asks of CUDA: tensors are fake, and streams only write down what they are told."""
+
+from contextlib import contextmanager
+
+import pytest
+import torch
+from backend_pytorch.cuda import Lane, OnGpu, lane_of
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from core import dlpack
+from core.backend import Device
+
+GPU = torch.device("cuda", 1)
+
+
+class Cuda:
+    """Streams are called by the order in which they are made."""
+
+    def __init__(self):
+        self.log = []
+        self.names = []
+        self.now = []
+
+    def make(self, device):
+        self.names.append(f"stream {len(self.names)} of {device}")
+        return Stream(self, self.names[-1])
+
+    @contextmanager
+    def on(self, stream):
+        self.now.append(stream)
+        yield
+        self.now.pop()
+
+
+class Stream:
+    def __init__(self, cuda, name):
+        self.cuda = cuda
+        self.name = name
+
+    def wait_stream(self, other):
+        self.cuda.log.append(f"{self.name} waits for {other.name}")
+
+    def synchronize(self):
+        self.cuda.log.append(f"host waits for {self.name}")
+
+
+class Event:
+    def __init__(self, cuda):
+        self.cuda = cuda
+
+    def record(self, stream):
+        self.name = stream.name
+        self.cuda.log.append(f"mark in {stream.name}")
+
+    def synchronize(self):
+        self.cuda.log.append(f"host waits for a mark in {self.name}")
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    found = Cuda()
+    monkeypatch.setattr(torch.cuda, "Stream", found.make)
+    monkeypatch.setattr(torch.cuda, "Event", lambda blocking: Event(found))
+    monkeypatch.setattr(torch.cuda, "stream", found.on)
+    monkeypatch.setattr(torch.cuda, "device", found.on)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    noted = lambda tensor, stream: found.log.append(f"memory is used by {stream.name}")  # noqa: E731
+    monkeypatch.setattr(torch.Tensor, "record_stream", noted)
+    with FakeTensorMode():
+        yield found
+
+
+def run(lane):
+    """A batch, as DeviceRuns has it."""
+    with lane.feeding():
+        x = lane.to_device(lane.staging(24).view(torch.float32))
+        lane.fed([x])
+    with lane.computing():
+        y = x + 1
+        lane.computed()
+        return y, lane.to_host(y), lane.mark()
+
+
+def test_three_streams_follow_each_other(cuda):
+    lane = Lane(GPU, every_gpu=False, waits=False)
+
+    y, landed, mark = run(lane)
+    mark.wait()
+
+    compute, results, copies = (f"stream {i} of cuda:1" for i in range(3))
+    assert cuda.log == [
+        f"{compute} waits for {copies}",
+        f"memory is used by {compute}",
+        f"{results} waits for {compute}",
+        f"memory is used by {results}",
+        f"mark in {results}",
+        f"host waits for a mark in {results}",
+    ]
+    assert (y.device, landed.device.type) == (GPU, "cpu")
+    assert cuda.now == []
+
+
+def test_outputs_that_may_be_written_again_leave_on_the_stream_of_computation(cuda):
+    lane = Lane(GPU, every_gpu=False, waits=True)
+
+    run(lane)[2].wait()
+
+    assert len(cuda.names) == 2  # computation and copies
+    assert cuda.log[-1] == "host waits for a mark in stream 0 of cuda:1"
+
+
+def test_a_model_on_several_gpus_is_done_when_all_are(cuda):
+    lane = Lane(GPU, every_gpu=True, waits=False)
+
+    run(lane)[2].wait()
+
+    assert [each for each in cuda.log if "waits for a mark" in each] == [
+        "host waits for a mark in stream 2 of cuda:0",
+        "host waits for a mark in stream 3 of cuda:1",
+    ]
+
+
+def test_a_tensor_of_another_gpu_comes_on_a_stream_of_its_own_there(cuda):
+    lane = Lane(GPU, every_gpu=False, waits=False)
+    given = torch.ones(3, device="cuda:0")
+    streams = []
+
+    class Array:
+        def __dlpack_device__(self):
+            return dlpack.CUDA, 0
+
+        def __dlpack__(self, **_):
+            raise AssertionError("torch asks for it")
+
+    def from_dlpack(array):
+        streams.append(cuda.now[-1].name)
+        return given
+
+    with pytest.MonkeyPatch.context() as patch, lane.feeding():
+        patch.setattr(torch, "from_dlpack", from_dlpack)
+        found = lane.adopted(Array())
+        assert not lane.is_here(found)
+        here = lane.across(found)
+
+    assert lane.is_here(here) and streams == ["stream 3 of cuda:0"]
+
+
+def test_what_stays_shows_itself_as_an_array_of_the_gpu(cuda):
+    lane = Lane(GPU, every_gpu=False, waits=False)
+    tensor = torch.ones(4, 3, device=GPU, dtype=torch.bfloat16)
+
+    shown = lane.shown(tensor)
+
+    assert shown.__dlpack_device__() == lane.place == (dlpack.CUDA, 1)
+    assert (shown.shape, shown.dtype) == ((4, 3), torch.bfloat16)
+    assert lane.adopted(shown) is tensor
+    assert lane.takes(shown.__dlpack_device__()) and not lane.takes((dlpack.ROCM, 1))
+
+
+def test_what_stays_has_rows_shapes_and_a_copy_on_the_host():
+    shown = OnGpu(torch.ones(4, 3, dtype=torch.bfloat16), (dlpack.CUDA, 1))
+
+    part = shown[1:3].reshape((6,))
+
+    assert part.shape == (6,) and part.__dlpack_device__() == (dlpack.CUDA, 1)
+    assert part.get().tolist() == [0x3F80] * 6
+
+
+def test_settling_waits_for_every_stream(cuda):
+    lane = Lane(GPU, every_gpu=False, waits=False)
+    run(lane)
+    cuda.log.clear()
+
+    lane.settle()
+
+    assert sorted(cuda.log) == [f"host waits for stream {i} of cuda:1" for i in range(3)]
+
+
+@pytest.mark.parametrize("kind", ["MODEL", "GPU"])
+def test_inputs_go_to_the_gpu_of_the_instance_or_where_the_model_begins(cuda, kind):
+    class Program:
+        keeps_outputs = False
+        device = torch.device("cuda", 0)
+
+    assert lane_of(Device(kind, 1), Program()).place == (dlpack.CUDA, int(kind == "GPU"))
+
+
+def test_a_model_that_begins_on_the_host_gets_memory_of_the_host(cuda):
+    lane = Lane(torch.device("cpu"), every_gpu=True, waits=False)
+
+    with lane.feeding():
+        x = lane.to_device(lane.staging(24).view(torch.float32))
+        lane.fed([x])
+
+    assert lane.place is None and lane.on_host(x) and not lane.takes((dlpack.CUDA, 0))
