@@ -8,8 +8,8 @@ A network of the shape of ResNet-50 in FP16, 32 images at a time, images a secon
     on the GPU    the same with images that lie on the GPU, by DLPack, and answers that stay
 
 The three take turns, round by round; the medians of the quotients count. Then the profiler of torch watches
-the server: how much of the time of copies a kernel was running in. What should be seen: `served` within 5 % of
-`resident`, and nearly all copies beside kernels. Needs a GPU, and says so where there is none.
+the server: how much of the time of copies a kernel was running in. What should be seen: `served` within 5 %
+of `resident`, and nearly all copies beside kernels. Needs a GPU, and says so where there is none.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ Interval = tuple[float, float]
 
 
 def network() -> Any:
-    """A torch.nn.Module of the shape of ResNet-50, with made-up weights: images [n, 3, side, side] → classes."""
+    """A torch.nn.Module of the shape of ResNet-50, weights made up: [n, 3, side, side] → [n, classes]."""
     from torch import nn
 
-    class Bottleneck(nn.Module):
+    class Bottleneck(nn.Module):  # type: ignore[misc]  # torch is not read
         def __init__(self, width: int, inner: int, stride: int):
             super().__init__()
             outer = 4 * inner
@@ -169,9 +169,7 @@ def overlap(events: Sequence[Mapping[str, Any]], direction: str) -> float:
         if each.get("cat") == "gpu_memcpy" and direction in str(each.get("name"))
     ]
     beside = sum(
-        max(0.0, min(end, to) - max(start, since))
-        for start, end in copies
-        for since, to in kernels
+        max(0.0, min(end, to) - max(start, since)) for start, end in copies for since, to in kernels
     )
     whole = sum(end - start for start, end in copies)
     return beside / whole if whole else 0.0

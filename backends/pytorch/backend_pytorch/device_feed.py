@@ -21,6 +21,8 @@ from core.native.gather import gather
 from core.ragged import batch_inputs
 from core.tensor import Tensor
 
+ALIGNMENT = 16  # of memory that compiled code reads; rows in the middle of a batch may lie anywhere
+
 Texts = Callable[[Any, str, Batch], list[str]]
 
 
@@ -94,8 +96,8 @@ class DeviceFeed:
         (whole, is_lent) = parts[0]
         if not is_lent:
             return whole
-        if self._writes:
-            return whole.clone()
+        if self._writes or not whole.is_contiguous() or whole.data_ptr() % ALIGNMENT:
+            return whole.clone(memory_format=torch.contiguous_format)
         fed.lent.add(whole.untyped_storage().data_ptr())
         return whole
 

@@ -51,7 +51,9 @@ class DeviceRuns:
     2. Before `done`, nothing on a device uses what the batch was given, and all its answers are made.
     """
 
-    def __init__(self, instance: TorchInstance, lane: Any, feed: DeviceFeed, results: DeviceResults):
+    def __init__(
+        self, instance: TorchInstance, lane: Any, feed: DeviceFeed, results: DeviceResults
+    ):
         self._instance = instance
         self._lane = lane
         self._feed = feed

@@ -12,7 +12,8 @@ class PlayedLane:
     """Stands in for backend_pytorch.cuda.Lane, on a FakeDevice.
 
     What goes to the host is there when somebody has waited for the mark, not before, with what the memory
-    holds then: as late as the order of the streams allows. With `waits` that is before the next batch computes.
+    holds then: as late as the order of the streams allows. With `waits` that is before the next batch
+    computes.
 
     log     stream (copies, compute, results, host) and what was done there
     gate    marks come to pass while it is set

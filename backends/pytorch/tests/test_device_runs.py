@@ -112,6 +112,18 @@ class TestInputs:
         assert np.array_equal(array._held, X)
         assert lane.fake.copies == lane.count("to device") == 0
 
+    @pytest.mark.parametrize("part", [np.s_[1:], np.s_[:, ::2]])
+    def test_what_compiled_code_could_not_read_is_copied_on_the_gpu(self, model, modules, part):
+        served, lane = model(modules.Listed(), dims="-1")
+        array = lane.fake.array(X)[part]
+
+        (y,) = tensors(served, asked(array))
+
+        given = lane.given["x"]
+        assert given.is_contiguous() and given.data_ptr() % 16 == 0
+        assert lane.fake.copies == lane.count("to device") == 0
+        assert np.array_equal(y.array, X[part] + 1)
+
     def test_what_another_gpu_has_comes_from_there(self, model, modules):
         served, lane = model(modules.Listed())
         other = FakeDevice(number=1)
@@ -337,7 +349,9 @@ class TestOrder:
 
 
 class TestErrors:
-    def test_a_failed_run_waits_for_the_device_and_leaves_the_next_alone(self, serve, io, modules, lanes):
+    def test_a_failed_run_waits_for_the_device_and_leaves_the_next_alone(
+        self, serve, io, modules, lanes
+    ):
         served = serve(
             modules.Pick(),
             "max_batch_size: 8 "

@@ -72,3 +72,100 @@ def test_an_exported_program_moves_to_the_gpu(serve, modules, export, io):
     )
 
     assert model(x=np.ones((2, 1, 4, 4), np.float32))["OUTPUT__0"].shape == (2, 64)
+
+
+# what stays, what is copied ------------------------------------------------------------------
+
+
+@pytest.fixture
+def server(serve, modules, io, tmp_path):
+    """A program's server of `m`, of the module Convolutions, and of `twice`, of two steps y = x + 1."""
+    import core
+
+    group = instances("KIND_GPU")
+    config = BATCH + io("input", ("x", "FP32", "1, 4, 4")) + io("output", ("y", "FP32", 64))
+    serve(modules.Convolutions().eval(), config + group)
+    shape = io("input", ("x", "FP32", 3)) + io("output", ("y", "FP32", 3))
+    folder = tmp_path / "models"
+    (folder / "more" / "1").mkdir(parents=True)
+    torch.jit.save(torch.jit.script(modules.Listed()), str(folder / "more" / "1" / "model.pt"))
+    (folder / "more" / "config.pbtxt").write_text('backend: "pytorch" ' + BATCH + shape + group)
+    steps = " ".join(
+        f'step {{ model_name: "more" input_map {{ key: "x" value: "{a}" }} '
+        f'output_map {{ key: "y" value: "{b}" }} }}'
+        for a, b in (("x", "between"), ("between", "y"))
+    )
+    (folder / "twice" / "1").mkdir(parents=True)
+    (folder / "twice" / "config.pbtxt").write_text(
+        f'platform: "ensemble" max_batch_size: 8 {shape} ensemble_scheduling {{ {steps} }}'
+    )
+    (folder / "m" / "config.pbtxt").write_text('backend: "pytorch" ' + config + group)
+    with core.Server(model_repository=str(folder)) as found:
+        yield found
+
+
+def copies(ask):
+    """How often the profiler sees memory go to a GPU and to the host while something is asked."""
+    ask()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+        ask()
+        torch.cuda.synchronize()
+    names = [event.name for event in profiler.events() if "Memcpy" in event.name]
+    return [sum(way in name for name in names) for way in ("HtoD", "DtoH")]
+
+
+def test_answers_are_those_of_the_bare_module_on_the_gpu(server, tmp_path):
+    module = torch.jit.load(str(tmp_path / "models" / "m" / "1" / "model.pt"), "cuda:0")
+    x = torch.randn(4, 1, 4, 4)
+
+    found = server.infer("m", {"x": x.numpy()})["y"]
+
+    with torch.inference_mode():
+        expected = module(x.cuda()).cpu().numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_two_steps_of_an_ensemble_copy_at_both_ends_only(server):
+    x = np.ones((2, 3), np.float32)
+
+    assert np.array_equal(server.infer("twice", {"x": x})["y"], x + 2)
+    assert copies(lambda: server.infer("twice", {"x": x})) == [1, 1]
+
+
+def test_what_is_on_the_gpu_and_stays_there_is_not_copied(server):
+    from core import DeviceOutput
+
+    x = torch.ones(2, 3, device="cuda:0")
+    torch.cuda.synchronize()
+
+    def ask():
+        return server.infer("more", {"x": x}, outputs=[DeviceOutput("y")])
+
+    assert torch.equal(torch.from_dlpack(ask()["y"]), x + 1)
+    assert copies(ask) == [0, 0]
+
+
+def test_tensors_of_many_requests_do_not_mix(server):
+    from concurrent.futures import ThreadPoolExecutor
+
+    from core import DeviceOutput
+
+    inputs = [torch.full((1 + n % 3, 3), float(n), device="cuda:0") for n in range(200)]
+    torch.cuda.synchronize()
+
+    def ask(x):
+        found = server.infer("more", {"x": x}, outputs=[DeviceOutput("y")])["y"]
+        return torch.from_dlpack(found).cpu()
+
+    with ThreadPoolExecutor(8) as clients:
+        for x, y in zip(inputs, clients.map(ask, inputs), strict=True):
+            assert torch.equal(y, x.cpu() + 1)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there is no second GPU")
+def test_what_another_gpu_has_comes_from_there(server):
+    x = torch.ones(2, 3, device="cuda:1")
+    torch.cuda.synchronize(1)
+
+    assert server.infer("more", {"x": x})["y"].tolist() == (x + 1).tolist()
+    assert copies(lambda: server.infer("more", {"x": x}))[0] == 0

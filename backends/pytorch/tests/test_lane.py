@@ -1,4 +1,4 @@
-"""What the lane of an instance asks of CUDA: tensors are fake, and streams only write down what they are told."""
+"""What the lane of an instance asks of CUDA: tensors are fake, and streams write down what they are told."""
 
 from contextlib import contextmanager
 
