@@ -7,7 +7,7 @@ import pytest
 import torch
 from backend_pytorch.instance import TorchInstance
 
-from core import dlpack
+from core import dlpack, dtypes
 from core.errors import CoreError
 from core.memory import DevicePlace
 from core.request import SEQUENCE_START, DeviceOutput, InferenceRequest, RequestedOutput
@@ -173,23 +173,26 @@ class TestInputs:
         assert lane.count("staging of 48") == lane.count("to device") == 1
         assert lane.count("adopted") == 2
 
+    @pytest.mark.parametrize("on_gpu", [False, True])
+    def test_a_batch_without_rows_is_a_batch(self, model, modules, on_gpu):
+        served, lane = model(modules.Listed())
+        x = X[:0]
+
+        (y,) = tensors(served, asked(lane.fake.array(x) if on_gpu else x))
+
+        assert y.array.shape == (0, 3)
+
     def test_bit_patterns_are_what_they_stand_for(self, serve, io, modules, lanes):
         ports = io("input", ("x", "BF16", 3)) + io("output", ("y", "BF16", 3))
         served = serve(modules.Listed(), ports + GROUP)
         patterns = np.array([0x3F80, 0x4000, 0x4040], np.uint16)  # 1, 2, 3
         array = lanes[-1].fake.array(patterns)
-        tensor = Tensor.of("x", array, dlpack_dtype("BF16"))
+        tensor = Tensor.of("x", array, dtypes.BF16)
 
         tensors(served, InferenceRequest("m", {"x": tensor}))
 
         assert lanes[-1].given["x"].tolist() == [1, 2, 3]
         assert lanes[-1].given["x"].dtype is torch.bfloat16
-
-
-def dlpack_dtype(name):
-    from core import dtypes
-
-    return getattr(dtypes, name)
 
 
 class TestOutputs:

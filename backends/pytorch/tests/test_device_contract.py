@@ -1,0 +1,26 @@
+"""The contract of backends, over a GPU that is played."""
+
+import pytest
+from backend_pytorch.conformance import TestTorchScript as OfTorchScript
+from backend_pytorch.instance import AHEAD, TorchInstance
+
+from core.testing.fake_device import FakeDevice
+
+
+class TestOnPlayedGpu(OfTorchScript):
+    @pytest.fixture(autouse=True)
+    def _every_instance_has_a_lane(self, monkeypatch, played_lane):
+        gpu = FakeDevice()
+
+        def placed(instance, device):
+            instance._device = device
+            instance.placement, instance.ahead = "callback", AHEAD
+
+        monkeypatch.setattr(
+            "backend_pytorch.cuda.lane_of",
+            lambda device, program: played_lane(gpu, program.keeps_outputs),
+        )
+        device = property(lambda instance: instance._device, placed)
+        monkeypatch.setattr(TorchInstance, "device", device)
+        yield
+        assert gpu.copies == 0  # whoever wants host memory gets it by a pinned copy
