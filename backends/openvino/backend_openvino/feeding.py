@@ -1,7 +1,8 @@
 """One input of an infer request: arrays as OpenVINO takes them.
 
-batch ─► [Feed] ─► infer.  A tensor that is set makes the next run about 10 µs longer and a new one costs as much
-again (OpenVINO 2026.4), so what is small goes into the tensor that the request has, as long as shapes repeat.
+batch ─► [Feed] ─► infer.  A tensor that is set makes the next run about 10 µs longer, and a new one costs
+as much again (OpenVINO 2026.4), so what is small goes into the tensor that the request has, as long as
+shapes repeat.
 """
 
 from __future__ import annotations
