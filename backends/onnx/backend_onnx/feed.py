@@ -26,7 +26,7 @@ class Feed:
         infos = {**graph.inputs, **graph.overridable}
         self._scalars = {name for name, info in infos.items() if not info.dims}
         self._texts = {name for name, info in infos.items() if info.dtype is dtypes.BYTES}
-        self._as_they_are = not (self._scalars or self._texts)
+        self._as_they_are = not (self._scalars or self._texts or config.batch_input)
 
     def __call__(self, batch: Batch) -> dict[str, Any]:
         """Input name → array, on a device where a GPU instance has got it there.
@@ -35,10 +35,10 @@ class Feed:
         """
         batch.inputs_ready()
         feed = {name: batch[name] for name in batch}
-        if self._config is not None:
-            feed.update(batch_inputs(self._config, batch))
         if self._as_they_are:
             return feed
+        if self._config is not None:
+            feed.update(batch_inputs(self._config, batch))
         for name in feed:
             if name in self._texts:
                 feed[name] = _text(feed[name], name, batch)

@@ -46,6 +46,8 @@ class OnnxInstance(ModelInstance):
             name: tuple(io.dims) for name, io in outputs.items() if not graph.outputs[name].dims
         }
         self._texts = {n for n, info in graph.outputs.items() if info.dtype is dtypes.BYTES}
+        self._listed = len(config.output)
+        self._as_they_are = not (self._scalars or self._texts)
         self._feed = Feed(config, graph)
         options = run_options(config)
         self._termination = Termination(options)
@@ -60,17 +62,21 @@ class OnnxInstance(ModelInstance):
 
     def execute(self, batch: Batch) -> Mapping[str, Any] | None:
         outputs = self._outputs_of(batch)
-        for name in outputs:
-            if name in self._texts:
-                outputs[name] = encoded(outputs[name])
-            if name in self._scalars:
-                outputs[name] = np.asarray(outputs[name]).reshape(self._scalars[name])
+        if not self._as_they_are:
+            self._convert(outputs)
         batch.outputs_ready()
         if not self._scatters:
             return outputs
         for i, parts in enumerate(scattered(self.model.config, batch, outputs)):
             batch.respond(i, parts)
         return None
+
+    def _convert(self, outputs: dict[str, Any]) -> None:
+        for name in outputs:
+            if name in self._texts:
+                outputs[name] = encoded(outputs[name])
+            if name in self._scalars:
+                outputs[name] = np.asarray(outputs[name]).reshape(self._scalars[name])
 
     def _outputs_of(self, batch: Batch) -> dict[str, Any]:
         feed = self._feed(batch)
@@ -88,11 +94,16 @@ class OnnxInstance(ModelInstance):
 
     def _wanted(self, batch: Batch) -> list[str]:
         """The outputs that some request of the batch wants, and its states; no others are fetched."""
+        if len(self._names) == 1:
+            return self._names
         wanted: set[str] = set()
         for request in batch.requests:
             if not request.outputs:
                 return self._names
-            wanted.update(output.name for output in request.outputs)
+            for output in request.outputs:
+                wanted.add(output.name)
+            if len(wanted) == self._listed:
+                return self._names
         return [name for name in self._names if name in wanted or name in self._states]
 
     def _staying(self, batch: Batch) -> Collection[str]:

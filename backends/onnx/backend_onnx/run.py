@@ -76,7 +76,10 @@ class FeedRun:
         rows: int,
         staying: Collection[str] = (),
     ) -> dict[str, Any]:
-        return dict(zip(names, self._run(names, feed, self._options), strict=True))
+        found = self._run(names, feed, self._options)
+        if len(names) == 1:
+            return {names[0]: found[0]}
+        return dict(zip(names, found, strict=True))
 
 
 class BoundRun:

@@ -163,6 +163,7 @@ def test_only_what_some_request_wants_is_fetched(serve, graph):
 
     assert {n: a.tolist() for n, a in model(["product"], x=x).items()} == {"product": [[9]]}
     assert {n: a.tolist() for n, a in model(x=x).items()} == {"sum": [[6]], "product": [[9]]}
+    assert set(model(["product", "sum"], x=x)) == {"sum", "product"}
 
 
 def test_an_initializer_may_be_replaced_by_an_optional_input(serve, graph):

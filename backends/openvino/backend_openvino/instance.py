@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import openvino as ov
 
+from backend_openvino.feeding import Feed
 from backend_openvino.reading import ov_text
 from backend_openvino.tensors import Port
 from core import dtypes
@@ -37,50 +38,86 @@ class OpenVinoInstance(ModelInstance):
         self._request = compiled.create_infer_request()
         ports = self.model.ports
         self._inputs = [
-            _Feed(name, port.index, compiled.inputs[port.index].get_element_type(), port.dims == ())
+            Feed(
+                self._request,
+                name,
+                port.index,
+                compiled.inputs[port.index].get_element_type(),
+                port.dims == (),
+            )
             for name, port in _given(config, ports.inputs)
         ]
         states = {state.output_name for state in config.sequence_batching.state}
         names = [io.name for io in config.output]
         names += [name for name in sorted(states) if name not in names]
         self._outputs = {name: ports.outputs[name].index for name in names}
+        self._names = names
+        self._listed = len(config.output)
         self._states = states
         self._scalars = {
             io.name: tuple(io.dims) for io in config.output if ports.outputs[io.name].dims == ()
         }
+        self._batches = bool(config.max_batch_size)
+        self._rows = self.model.rows
+        kinds = [each.get_element_type() for each in compiled.outputs]
+        self._has_text = ov.Type.string in kinds
+        converts = self._has_text or ov.Type.bf16 in kinds
+        self._as_they_are = not (self._rows or self._scalars or converts)
 
     def execute(self, batch: Batch) -> Mapping[str, Any] | None:
-        rows = batch.rows if self.model.config.max_batch_size else 0
-        missing = self.model.rows - rows if self.model.rows else 0
-        if missing and not self.model.settings.pads:
-            raise internal(
-                f"expected requests with batch size '{self.model.rows}', got '{rows}'... this error can "
-                "be avoided by setting 'ENABLE_BATCH_PADDING' parameter in model configuration to "
-                "'YES' at a performance cost."
-            )
+        missing = self._missing(batch) if self._rows else 0
         batch.inputs_ready()
         try:
-            tensors = [feed.tensor(batch[feed.name], missing) for feed in self._inputs]
-            for feed, tensor in zip(self._inputs, tensors, strict=True):
-                self._request.set_input_tensor(feed.index, tensor)
-            self._request.infer()
+            for feed in self._inputs:
+                feed.give(batch[feed.name], missing)
+            # Text cannot be shared: OpenVINO says so for every run, on the standard error.
+            found = self._request.infer(share_outputs=not self._has_text, decode_strings=False)
         except Exception as error:
             raise internal(f"model '{self.model.name}': {ov_text(error)}") from error
-        outputs = {name: self._output(name, missing) for name in self._wanted(batch)}
+        names = self._wanted(batch)
+        if self._as_they_are:
+            outputs = self._copies(found, names)
+        else:
+            outputs = {name: self._output(name, missing) for name in names}
         batch.outputs_ready()
         return outputs
 
+    def _missing(self, batch: Batch) -> int:
+        """How many rows a model of a fixed number of them gets on top."""
+        rows = batch.rows if self._batches else 0
+        missing = self._rows - rows
+        if missing and not self.model.settings.pads:
+            raise internal(
+                f"expected requests with batch size '{self._rows}', got '{rows}'... this error can "
+                "be avoided by setting 'ENABLE_BATCH_PADDING' parameter in model configuration to "
+                "'YES' at a performance cost."
+            )
+        return missing
+
     def _wanted(self, batch: Batch) -> list[str]:
         """The outputs that some request of the batch wants, and its states; no others are copied."""
-        wanted = set(self._states)
+        if len(self._names) == 1:
+            return self._names
+        wanted: set[str] = set()
         for request in batch.requests:
             if not request.outputs:
-                return list(self._outputs)
-            wanted.update(output.name for output in request.outputs)
-        return [name for name in self._outputs if name in wanted]
+                return self._names
+            for output in request.outputs:
+                wanted.add(output.name)
+            if len(wanted) == self._listed:
+                return self._names
+        return [name for name in self._names if name in wanted or name in self._states]
+
+    def _copies(self, found: Any, names: list[str]) -> dict[str, np.ndarray]:
+        """Outputs that need no more than a copy: the next run writes to the same memory."""
+        views = found.to_tuple()
+        outputs = {}
+        for name in names:
+            outputs[name] = views[self._outputs[name]].copy()
+        return outputs
 
     def _output(self, name: str, missing: int) -> np.ndarray:
-        """A copy of an output: the next run writes to the same memory."""
+        """A copy of an output, whatever it holds."""
         tensor = self._request.get_output_tensor(self._outputs[name])
         array: np.ndarray
         if tensor.element_type == ov.Type.string:
@@ -96,50 +133,7 @@ class OpenVinoInstance(ModelInstance):
     def close(self) -> None:
         """Let go of the request; the compiled model goes with the last one."""
         self._request = None
-
-
-class _Feed:
-    """One input: arrays as OpenVINO takes them.
-
-    Writable arrays in C order are used where they are, others are copied once.
-    """
-
-    def __init__(self, name: str, index: int, kind: Any, scalar: bool):
-        self.name = name
-        self.index = index
-        self._type = kind
-        self._scalar = scalar
-
-    def tensor(self, array: np.ndarray, missing: int) -> Any:
-        """An openvino.Tensor of the array and of as many rows of zeros as are missing."""
-        if missing:
-            array = _filled_up(array, missing)
-        if self._type == ov.Type.string:
-            return ov.Tensor(_texts(array.reshape(()) if self._scalar else array, self.name))
-        array = np.ascontiguousarray(array)
-        if self._scalar:
-            array = array.reshape(())
-        if not array.flags.writeable:
-            array = array.copy()  # OpenVINO shares no memory that it might write to
-        return ov.Tensor(array, list(array.shape), self._type)
-
-
-def _filled_up(array: np.ndarray, missing: int) -> np.ndarray:
-    whole = np.zeros((len(array) + missing, *array.shape[1:]), array.dtype)
-    if array.dtype == object:
-        whole[:] = b""
-    whole[: len(array)] = array
-    return whole
-
-
-def _texts(array: np.ndarray, name: str) -> np.ndarray:
-    """Elements of one width. numpy takes zeros off their end, so none may end in one."""
-    if any(element.endswith(b"\0") for element in array.reshape(-1)):
-        raise invalid(
-            f"input '{name}': an element ends in a NUL byte, which OpenVINO's Python interface cannot "
-            "pass on"
-        )
-    return array.astype("S")
+        self._inputs = []
 
 
 def _given(config: ModelConfig, ports: Mapping[str, Port]) -> list[tuple[str, Port]]:

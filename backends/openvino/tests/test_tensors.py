@@ -96,6 +96,40 @@ def test_only_outputs_that_are_wanted_are_given(serve, model_of):
     assert {name: array.tolist() for name, array in answer.items()} == {"z": [[9, 9, 9]]}
 
 
+def test_what_each_request_of_a_batch_wants_is_given(serve, model_of):
+    both = model_of(lambda x: {"y": op.add(x, x), "z": op.multiply(x, x)}, x=(ov.Type.f32, (-1, 3)))
+    model = serve(both)
+    x = np.full((1, 3), 3, np.float32)
+
+    assert set(model(outputs=["z", "y"], x=x)) == {"y", "z"}
+    assert set(model(outputs=["y"], x=x)) == {"y"}
+    assert set(model(x=x)) == {"y", "z"}
+
+
+def test_an_answer_does_not_change_when_the_model_runs_again(serve, doubled):
+    """Whatever becomes of the memory of an input: its shape repeats or not, it is small or large."""
+    model = serve(doubled(dims=(-1, -1)))
+    shapes = [(1, 3), (1, 3), (2, 3), (1, 3), (1, 40_000), (1, 40_000), (1, 3), (0, 3), (1, 3)]
+
+    answers = [model(x=np.full(shape, i, np.float32))["y"] for i, shape in enumerate(shapes)]
+
+    for i, (shape, answer) in enumerate(zip(shapes, answers, strict=True)):
+        np.testing.assert_array_equal(answer, np.full(shape, 2 * i, np.float32))
+
+
+def test_large_inputs_of_a_batch_are_used_where_they_are(serve, doubled):
+    model = serve(
+        doubled(dims=(-1, -1)), 'backend: "openvino" max_batch_size: 4 dynamic_batching {}'
+    )
+    small, large = np.ones((1, 3), np.float32), np.ones((1, 40_000), np.float32)
+
+    for x in (small, large, large, small):
+        answers = model.together({"x": x}, {"x": 3 * x})
+
+        np.testing.assert_array_equal(answers[0]["y"], 2 * x)
+        np.testing.assert_array_equal(answers[1]["y"], 6 * x)
+
+
 @settings(
     deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -15,7 +15,7 @@ from backend_pytorch.files import cannot_load
 from backend_pytorch.framework import first_line
 from backend_pytorch.pickles import refuse_pickles
 from backend_pytorch.program import Port, Program, datatype_of
-from backend_pytorch.structure import input_names, output_names, paths
+from backend_pytorch.structure import children, input_names, output_names, paths
 from core.errors import CoreError
 
 
@@ -28,6 +28,7 @@ class ExportedModule(Program):
         self._module = program.module()
         self._spec = program.call_spec.in_spec
         placeholders, results = _values(program)
+        self._in_order = _in_order(self._spec)
         self.takes = _inputs(program, placeholders, model)
         self.gives = _outputs(program, results, model)
         self.most_rows = _most_rows(program, placeholders)
@@ -36,8 +37,14 @@ class ExportedModule(Program):
         self.keeps_outputs = bool(signature.buffers_to_mutate)
 
     def run(self, arguments: list[Any] | dict[str, Any]) -> list[Any]:
-        args, kwargs = pytree.tree_unflatten(list(arguments), self._spec)
-        found: list[Any] = pytree.tree_leaves(self._module(*args, **kwargs))
+        if self._in_order:
+            result = self._module(*arguments)
+        else:
+            args, kwargs = pytree.tree_unflatten(list(arguments), self._spec)
+            result = self._module(*args, **kwargs)
+        if type(result) is torch.Tensor:
+            return [result]
+        found: list[Any] = pytree.tree_leaves(result)
         return found
 
 
@@ -73,6 +80,12 @@ def _moved(program: Any, device: Any) -> Any:
     from torch.export.passes import move_to_device_pass
 
     return move_to_device_pass(program, device)
+
+
+def _in_order(spec: Any) -> bool:
+    """Whether arguments are tensors in order, which need not be put together."""
+    args, kwargs = children(spec)
+    return not kwargs.num_leaves and all(each.is_leaf() for each in children(args))
 
 
 def _values(program: Any) -> tuple[dict[str, Any], list[Any]]:

@@ -21,6 +21,7 @@ from core.ragged import batch_inputs, scattered
 if TYPE_CHECKING:
     from backend_pytorch.backend import TorchModel
     from backend_pytorch.device_runs import DeviceRuns
+    from backend_pytorch.plain import PlainRun
 
 AHEAD = 2  # batches on GPUs: one computes while the inputs of the next one are copied
 
@@ -50,6 +51,7 @@ class TorchInstance(ModelInstance):
         self._inputs = _datatypes(config, config_inputs(config))
         self._outputs = _datatypes(config, config_outputs(config))
         self._names = list(self._outputs)
+        self._listed = len(config.output)
         self._states = frozenset(state.output_name for state in config.sequence_batching.state)
         program = self._program
         self._keys = program.takes is None
@@ -78,6 +80,24 @@ class TorchInstance(ModelInstance):
             self.memory = "device" if self._runs.takes_device else "host"
         elif program.kind == "Python":
             self.placement = "thread"
+        self._plain = self._make_plain()
+
+    def _make_plain(self) -> PlainRun | None:
+        """The straight way, if it is open to this model."""
+        from backend_pytorch.plain import PlainRun
+
+        config = self.model.config
+        numbers = PlainRun.can(*self._inputs.values(), *self._outputs.values())
+        converts = self._keys or self._scalar_inputs or not numbers
+        if self._runs is not None or converts or config.batch_input or config.batch_output:
+            return None
+        return PlainRun(
+            self._program,
+            self._input_places,
+            self._output_places,
+            self._outputs,
+            inference=self._inference,
+        )
 
     def begin(self, batch: Batch, done: Callable[[BaseException | None], None]) -> None:
         assert self._runs is not None
@@ -86,6 +106,8 @@ class TorchInstance(ModelInstance):
     def execute(self, batch: Batch) -> Mapping[str, Any] | None:
         batch.inputs_ready()
         try:
+            if self._plain is not None:
+                return self._run_plainly(self._plain, batch)
             with ExitStack() as entered:
                 self.enter(entered)
                 outputs = self._run(batch)
@@ -98,6 +120,18 @@ class TorchInstance(ModelInstance):
         for i, parts in enumerate(scattered(self.model.config, batch, outputs)):
             batch.respond(i, parts)
         return None
+
+    def _run_plainly(self, run: PlainRun, batch: Batch) -> dict[str, np.ndarray]:
+        settings.enter(self._torch)
+        names = self._wanted(batch)
+        with run.guard:
+            found = run(batch)
+            batch.outputs_ready()
+            arrays = run.arrays(found, names)
+            if arrays is None:
+                picked = self._picked(found, names)
+                arrays = {name: self._array(name, each, batch) for name, each in picked.items()}
+        return arrays
 
     def enter(self, entered: ExitStack) -> None:
         """What holds for a run on the thread that is current."""
@@ -140,11 +174,16 @@ class TorchInstance(ModelInstance):
 
     def _wanted(self, batch: Batch) -> list[str]:
         """The outputs that some request of the batch wants, and its states; no others are fetched."""
+        if len(self._names) == 1:
+            return self._names
         wanted: set[str] = set()
         for request in batch.requests:
             if not request.outputs:
                 return self._names
-            wanted.update(output.name for output in request.outputs)
+            for output in request.outputs:
+                wanted.add(output.name)
+            if len(wanted) == self._listed:
+                return self._names
         return [name for name in self._names if name in wanted or name in self._states]
 
     def _picked(self, found: list[Any] | dict[str, Any], names: list[str]) -> dict[str, Any]:
@@ -215,7 +254,7 @@ class TorchInstance(ModelInstance):
         """Let go of the program; the last of those that share it ends it."""
         if self._runs is not None:
             self._runs.close()
-        self._program = self._runs = None  # type: ignore[assignment]
+        self._program = self._runs = self._plain = None  # type: ignore[assignment]
 
 
 def _datatypes(config: Any, names: list[str]) -> dict[str, Any]:

@@ -48,6 +48,8 @@ class ModuleProgram(Program):
 
     def run(self, arguments: list[Any] | dict[str, Any]) -> list[Any] | dict[str, Any]:
         result = self._run(*arguments)
+        if type(result) is torch.Tensor:
+            return [result]
         if isinstance(result, Mapping):
             return dict(result)
         text = isinstance(result, list) and bool(result) and isinstance(result[0], str)

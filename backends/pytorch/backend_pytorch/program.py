@@ -83,6 +83,16 @@ def named_datatype(name: str) -> DataType | None:
     return _BY_TORCH.get(name)
 
 
+_TO_TORCH = {dtype: name for name, dtype in _BY_TORCH.items()}
+
+
 def datatype_of(torch_dtype: Any) -> DataType | None:
     """The datatype of a torch.dtype, None for one that the protocol does not have (complex, float8, …)."""
     return _BY_TORCH.get(str(torch_dtype).removeprefix("torch."))
+
+
+def torch_dtype_of(dtype: DataType) -> Any:
+    """The torch.dtype of a datatype that torch has: of all but BYTES."""
+    import torch
+
+    return getattr(torch, _TO_TORCH[dtype])

@@ -20,7 +20,7 @@ def paths(spec: Any, model: str) -> list[tuple[str, ...]]:
     if spec.type is dict:
         keys = [str(key) for key in spec.context]
     elif spec.type in (tuple, list):
-        keys = [str(i) for i in range(len(_children(spec)))]
+        keys = [str(i) for i in range(len(children(spec)))]
     elif spec.type is type(None):
         return []
     else:
@@ -30,7 +30,7 @@ def paths(spec: Any, model: str) -> list[tuple[str, ...]]:
         )
     return [
         (key, *rest)
-        for key, child in zip(keys, _children(spec), strict=True)
+        for key, child in zip(keys, children(spec), strict=True)
         for rest in paths(child, model)
     ]
 
@@ -52,7 +52,7 @@ def _bracketed(path: Any) -> str:
     return "".join(f"[{each}]" for each in path)
 
 
-def _children(spec: Any) -> Any:
-    """children_specs was an attribute for years, and is a method where that is deprecated."""
+def children(spec: Any) -> Any:
+    """Of a TreeSpec: children_specs was an attribute for years, and is a method where that is deprecated."""
     found = spec.children if hasattr(spec, "children") else spec.children_specs
     return found() if callable(found) else found

@@ -29,6 +29,9 @@ class ScriptProgram(Program):
     def __init__(self, module: Any, model: str, *, optimized: bool):
         self.module = module
         self.takes = _ports(module, model)
+        hooks = module._forward_hooks or module._forward_pre_hooks
+        # A call of the module looks for hooks first, which few have.
+        self._forward = module if hooks else module.forward
         self._optimized = optimized
         effects = _effects(module)
         self.writes_inputs = effects.writes_inputs
@@ -37,9 +40,9 @@ class ScriptProgram(Program):
     def run(self, arguments: list[Any] | dict[str, Any]) -> list[Any] | dict[str, Any]:
         given = [arguments] if isinstance(arguments, dict) else arguments
         if self._optimized:
-            return _flat(self.module(*given))
+            return _flat(self._forward(*given))
         with torch.jit.optimized_execution(False):
-            return _flat(self.module(*given))
+            return _flat(self._forward(*given))
 
 
 def open_torchscript(path: Path, device: Any, model: str, *, optimized: bool) -> ScriptProgram:
@@ -127,6 +130,8 @@ def _port(argument: Any, model: str) -> Port:
 
 def _flat(result: Any) -> list[Any] | dict[str, Any]:
     """Outputs in order: of a tensor, a List[str], or a tuple, list or dict of these."""
+    if type(result) is torch.Tensor:
+        return [result]
     if isinstance(result, dict):
         return result
     if isinstance(result, (tuple, list)) and not _is_text(result):

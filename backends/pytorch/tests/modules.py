@@ -98,6 +98,17 @@ class InPlace(nn.Module):
         return x * 1
 
 
+class Weight(nn.Module):
+    """Gives its own weight, which has a gradient, and numbers whose sign is still to be changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1))
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:  # noqa: UP006
+        return self.weight, torch.imag(torch.conj(torch.complex(x, x)))
+
+
 class Total(nn.Module):
     """A scalar."""
 
@@ -152,6 +163,28 @@ class Trained(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.dropout(x)
+
+
+def _plus_one(module: nn.Module, given: Tuple[Tensor], found: Tensor) -> Tensor:  # noqa: UP006
+    return found + 1
+
+
+class Hooked(nn.Module):
+    """y = x + 1, by a hook that is saved with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_forward_hook(_plus_one)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+class Named(nn.Module):
+    """A tensor in, a dict out."""
+
+    def forward(self, x: Tensor) -> Dict[str, Tensor]:  # noqa: UP006
+        return {"half": x / 2, "twice": x * 2}
 
 
 class NoForward(nn.Module):

@@ -151,6 +151,50 @@ def test_only_what_some_request_wants_is_given(serve, modules, io):
     x = np.array([3], np.float32)
 
     assert {n: a.tolist() for n, a in model(["b"], x=x, y=x).items()} == {"b": [0]}
+    assert {n: a.tolist() for n, a in model(["b", "a"], x=x, y=x).items()} == {"a": [6], "b": [0]}
+    assert set(model(x=x, y=x)) == {"a", "b"}
+
+
+def test_an_array_that_goes_backwards_is_taken(serve, modules, io):
+    config = io("input", ("x", "FP32", 3)) + io("output", ("y", "FP32", 3))
+    backwards = np.array([1, 2, 3], np.float32)[::-1]
+
+    for module in (modules.Identity(), modules.InPlace()):
+        model = serve(module, config)
+        answer = []
+
+        async def act(server, answer=answer):
+            request = InferenceRequest("m", {"x": Tensor.of("x", backwards)})
+            answer.append(await server.infer(request))
+
+        model.served.while_asking([], act)
+
+        assert answer[0].output("y").array[1:].tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("inference", ["true", "false"])
+def test_results_that_numpy_cannot_view_are_made_so(serve, modules, io, inference):
+    config = io("input", ("x", "FP32", 2)) + io("output", ("w", "FP32", 1), ("y", "FP32", 2))
+    mode = f'parameters {{ key: "INFERENCE_MODE" value: {{ string_value: "{inference}" }} }} '
+    model = serve(modules.Weight(), config + mode)
+
+    answer = model(x=np.array([1, 2], np.float32))
+
+    assert {name: each.tolist() for name, each in answer.items()} == {"w": [1], "y": [-1, -2]}
+
+
+def test_a_dict_of_results_is_given_by_its_keys(serve, modules, io):
+    config = io("input", ("x", "FP32", 1)) + io("output", ("twice", "FP32", 1), ("half", "FP32", 1))
+
+    answer = serve(modules.Named(), config)(x=np.array([4], np.float32))
+
+    assert {name: each.tolist() for name, each in answer.items()} == {"twice": [8], "half": [2]}
+
+
+def test_hooks_that_were_saved_with_a_module_run(serve, modules, io):
+    model = serve(modules.Hooked(), io("input", ("x", "FP32", 1)) + io("output", ("y", "FP32", 1)))
+
+    assert model(x=np.array([4], np.float32))["y"].tolist() == [5]
 
 
 def test_a_model_that_writes_to_its_input_does_not_write_to_the_clients(serve, modules, io):
