@@ -16,7 +16,7 @@ import threading
 import time
 from collections import deque
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -29,6 +29,9 @@ from backend_python.server.printed import Printed
 from backend_python.server.shared import SharedWorker
 from backend_python.server.template import Ended, SharedTemplate, template
 from core.errors import CoreError, Kind, invalid, unavailable
+
+if TYPE_CHECKING:
+    from backend_python.server.lending import Lending
 
 logger = logging.getLogger("core")
 
@@ -64,6 +67,7 @@ class Process:
     calls      what the model asks of the server
     write      sends a message; the connection's while it has the channel
     unsent     what the connection could not send before it gave the channel back
+    lending    of tensors on GPUs; None where there are none
     pidfd      readable when the process has ended, also if something else still holds the channel
     """
 
@@ -102,6 +106,7 @@ class Process:
         self.calls = Calls()
         self.inputs = arena.Sender(request_fd, settings.growth_bytes)
         self.outputs = arena.Receiver(response_fd, writable=False)
+        self.lending: Lending | None = None
 
     @property
     def pid(self) -> int:
@@ -128,6 +133,8 @@ class Process:
 
     def finalize(self) -> None:
         """Let the model finalize, within stub-timeout-seconds, and end the process."""
+        if self.lending is not None and not self.lending.borrower.wait_returned(EXIT_S):
+            logger.warning("'%s' ends while others hold tensors in its GPU memory", self.name)
         try:
             answer = self.ask(protocol.FINALIZE, {}, protocol.FINALIZED, self._settings.timeout_s)
             if "error" in answer:
@@ -169,6 +176,8 @@ class Process:
             return
         self._child.wait()
         self._printed.close()
+        if self.lending is not None:
+            self.lending.close()
         self.calls.close()
         self.sock.close()
         self.inputs.close()
