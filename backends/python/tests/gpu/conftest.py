@@ -14,6 +14,7 @@ import core
 
 sys.path.insert(0, os.path.dirname(__file__))  # models import it there, too
 import played_gpu
+from gpu_models import FREE, TWICE
 
 MODEL = f"""
 import os, signal, sys, threading
@@ -22,6 +23,7 @@ import triton_python_backend_utils as pb_utils
 
 sys.path.insert(0, {os.path.dirname(__file__)!r})
 import played_gpu
+from gpu_models import FREE, TWICE
 from played_gpu import look, on_gpu
 played_gpu.install()
 
@@ -44,10 +46,6 @@ def respond(*tensors):
 
 
 class TritonPythonModel:
-"""
-TWICE = """
-def execute(self, requests):
-    return [respond(on_gpu("y", look(x) * 2 + (0 if x.is_cpu() else 100))) for x in map(x_of, requests)]
 """
 @pytest.fixture
 def log(tmp_path, monkeypatch):
@@ -114,10 +112,9 @@ def serve(tmp_path):
             (repository / name / "1").mkdir(parents=True)
             text = MODEL + textwrap.indent(textwrap.dedent(body), "    ")
             (repository / name / "1" / "model.py").write_text(text)
-            forced = 'parameters { key: "FORCE_CPU_ONLY_INPUT_TENSORS" value { string_value: "no" } }'
             (repository / name / "config.pbtxt").write_text(
                 f'backend: "python" max_batch_size: 4 input [ {io % "x"} ] output [ {io % "y"} ] '
-                f"instance_group [ {{ kind: KIND_CPU count: 1 }} ] {more or forced}"
+                f"instance_group [ {{ kind: KIND_CPU count: 1 }} ] {more or FREE}"
             )
         (repository / "both" / "1").mkdir(parents=True)
         first, second = both
