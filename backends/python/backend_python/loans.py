@@ -1,4 +1,4 @@
-"""Memory of GPUs that the server and a child lend one another, by handles of CUDA's interprocess communication.
+"""Memory of GPUs that the server and a child lend one another, by handles of CUDA IPC.
 
     sender    place ─► Lender.lend ─► LOAN, in the region of a message ─► Borrower.take ─► Loan ─► address
               Lender.returned ◄─ its number, among the released regions of any later message ◄─ Loan is gone
@@ -22,8 +22,8 @@ from backend_python.api import cuda
 from backend_python.api.errors import TritonModelException
 from backend_python.protocol import LOANS, ProtocolError
 
-# Handle of the allocation, UUID of the device, number of the loan, where in the allocation the tensor begins, bytes of
-# the allocation.
+# Handle of the allocation, UUID of the device, number of the loan, where in the allocation the tensor begins,
+# bytes of the allocation.
 LOAN = struct.Struct("<64s16sQQQ")
 
 
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 class _Allocation:
     """One that other processes have made and that is open here, or one of this process that is lent."""
 
-    __slots__ = ("address", "device", "size", "uuid", "users")
+    __slots__ = ("address", "device", "size", "users", "uuid")
 
     def __init__(self, address: int, size: int, device: int, uuid: bytes):
         self.address = address
@@ -58,10 +58,10 @@ class _Allocation:
 
 
 class _Known:
-    """The allocations of this process by their handles, which have one address here, whoever asks. Any thread.
+    """The allocations that are open here, and those of this process that are lent, by handles. Any thread.
 
-    CUDA opens no handle in the process that made it, and makes none of memory that was opened by one: what comes
-    back is found here, and what is handed on goes by the handle that it came by.
+    CUDA opens no handle in the process that made it, and makes none of memory that was opened by one: what
+    comes back is found here, and what is handed on goes by the handle that it came by.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class _Known:
         with self._lock:
             for handle, known in self._opened.items():
                 offset = address - known.address
-                if known.device == device and 0 <= offset and offset + size <= known.size:
+                if known.device == device and offset >= 0 and offset + size <= known.size:
                     return Place(handle, known.uuid, offset, known.size)
         found = cuda.shareable(address, size, device)
         if found is None:
@@ -116,7 +116,7 @@ class _Known:
                 address, size = cuda.open_handle(handle, device)
                 found = self._opened[handle] = _Allocation(address, size, device, uuid)
             found.users += 1
-            # Should another user be collected between these lines, the allocation is closed, and open no more.
+            # Should its last user be collected between these lines, it is closed.
             return found if self._opened.get(handle) is found else self.open(handle, uuid)
 
     def close(self, handle: bytes, opened: _Allocation) -> None:
@@ -126,7 +126,9 @@ class _Known:
             opened.users -= 1
             if not opened.users:
                 del self._opened[handle]
-                with contextlib.suppress(TritonModelException):  # the process ends, or its GPU is lost
+                with contextlib.suppress(
+                    TritonModelException
+                ):  # the process ends, or its GPU is lost
                     cuda.close_handle(opened.address, opened.device)
 
     @property
@@ -182,8 +184,8 @@ def lendable(
         reason = "not even memory of our own can be opened there"
     if place is None:
         say(
-            f"tensors on GPU {device} go from process to process by way of host memory: other processes cannot "
-            f"open their memory, {reason}"
+            f"tensors on GPU {device} go from process to process by way of host memory: other processes "
+            f"cannot open theirs, {reason}"
         )
         return None
     say(
@@ -250,7 +252,9 @@ class Borrower:
         self._returned = returned
         self._out: set[int] = set()
         self._lost = ""
-        self._fewer: queue.SimpleQueue[None] = queue.SimpleQueue()  # for destructors, so no Condition
+        self._fewer: queue.SimpleQueue[None] = (
+            queue.SimpleQueue()
+        )  # for destructors, so no Condition
         self._awaited = False
 
     def take(self, told: Any) -> Loan:

@@ -1,8 +1,8 @@
 """Memory of GPUs, by CUDA's driver: the one module that calls it, for models and for the server.
 
-Only who has tensors of a GPU comes here: the driver is there, since their framework needs it, and with it all
-that is called. No library of CUDA is needed besides. Contexts are those that frameworks share. Devices are told
-by their numbers in this process, as frameworks number them; what is the same in all processes is their UUID.
+Only who has tensors of a GPU comes here: the driver is there, since their framework needs it, and no other
+library of CUDA is needed. Contexts are those that frameworks share. Devices are told by their numbers in this
+process, as frameworks number them; what is the same in all processes is their UUID.
 """
 
 from __future__ import annotations
@@ -114,7 +114,10 @@ def close_handle(address: int, device: int) -> None:
 
 
 def allocate(size: int, device: int) -> int:
-    """The address of new memory that other processes can open. TritonModelException with the driver's error."""
+    """The address of new memory that other processes can open.
+
+    TritonModelException with the driver's error.
+    """
     address = ctypes.c_uint64()
     with current(device):
         _call("cuMemAlloc_v2", ctypes.byref(address), _size(size))
@@ -133,9 +136,7 @@ def copy(target: int, source: int, size: int, device: int) -> None:
     TritonModelException with the driver's error.
     """
     with current(device):
-        _call(
-            "cuMemcpyDtoD_v2", ctypes.c_uint64(target), ctypes.c_uint64(source), _size(size)
-        )
+        _call("cuMemcpyDtoD_v2", ctypes.c_uint64(target), ctypes.c_uint64(source), _size(size))
         _call("cuStreamSynchronize", ctypes.c_void_p(_LEGACY_STREAM))
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Memory(Protocol):
-    """Where the elements of a tensor are: a DLPack tensor that is borrowed, or memory that another process lends.
+    """Where the elements of a tensor are: a DLPack tensor that is borrowed, or what another process lends.
 
     number    of the datatype
     device    DLDeviceType and number of the device

@@ -27,8 +27,8 @@ Entry = tuple[Any, ...]  # name, number of the datatype, shape, bytes; LENT or L
 class Lending:
     """What one model and the server lend each other. Any thread.
 
-    staying   requests some of whose outputs may stay on a GPU: name → LENT, or LENT_AND_COPIED for one that is
-              wanted in host memory, too. Until their last answer
+    staying   requests some of whose outputs may stay on a GPU: name → LENT, or LENT_AND_COPIED for one that
+              is wanted in host memory, too. Until their last answer
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Lending:
             self.staying.pop(key, None)
 
     def lend(self, tensor: GpuTensor, how: int) -> tuple[int, Any] | None:
-        """Number of the loan of a tensor, and what the region has of it; None if it is to go by way of the host.
+        """Number of the loan of a tensor, and what the region has of it; None if it goes by way of the host.
 
         TritonModelException if the model's work on it has failed.
         """

@@ -1,7 +1,7 @@
 """Tensors on GPUs that a child gets, and gives, without their coming to the host. The server's side.
 
-Connection ─► [Lending] ─► LOANs in a region ─► child … child ─► LOANs ─► [Lending] ─► DeviceTensor.  What only goes
-from one child to another is not even opened here.
+Connection ─► [Lending] ─► LOANs in a region ─► child … child ─► LOANs ─► [Lending] ─► DeviceTensor.
+What only goes from one child to another is not even opened here.
 """
 
 from __future__ import annotations

@@ -179,9 +179,7 @@ class NestedCalls:
     def _encode_there(self, call: Call, item: InferenceResponse, final: bool) -> None:
         """An answer on a GPU, which may have to be waited for."""
         call.copying = True
-        encoding = self._loop.run_in_executor(
-            None, self._encoder.answer_there, item, call.takes
-        )
+        encoding = self._loop.run_in_executor(None, self._encoder.answer_there, item, call.takes)
         encoding.add_done_callback(partial(self._encoded, call, final))
 
     def _encoded(self, call: Call, final: bool, encoding: asyncio.Future[Parts]) -> None:

@@ -7,6 +7,7 @@ model is initialized.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import logging
 import select
@@ -38,6 +39,7 @@ logger = logging.getLogger("core")
 LEVELS = {0: logging.INFO, 1: logging.WARNING, 2: logging.ERROR, 3: logging.DEBUG}
 Origin = SharedTemplate | SharedWorker
 
+_SOON_S = 0.2
 EXIT_S = 5.0  # from the end of finalize, or from SIGKILL, to the end of the process
 _SEND_BUFFER = 1 << 18
 
@@ -133,8 +135,8 @@ class Process:
 
     def finalize(self) -> None:
         """Let the model finalize, within stub-timeout-seconds, and end the process."""
-        if self.lending is not None and not self.lending.borrower.wait_returned(EXIT_S):
-            logger.warning("'%s' ends while others hold tensors in its GPU memory", self.name)
+        if self.lending is not None:
+            self._get_back(self.lending)
         try:
             answer = self.ask(protocol.FINALIZE, {}, protocol.FINALIZED, self._settings.timeout_s)
             if "error" in answer:
@@ -145,6 +147,14 @@ class Process:
         except TimeoutError:
             logger.warning("'%s' does not end; %s", self.name, self._child.leaving)
         self.kill()
+
+    def _get_back(self, lending: Lending) -> None:
+        """Wait until nobody holds tensors in GPU memory of the child, which goes with it."""
+        if lending.borrower.wait_returned(_SOON_S):
+            return
+        gc.collect()  # answers that nobody has any more may lie in a circle
+        if not lending.borrower.wait_returned(EXIT_S):
+            logger.warning("'%s' ends while others hold tensors in its GPU memory", self.name)
 
     def kill(self) -> None:
         """End the process at once and close everything. A second call does nothing.

@@ -47,6 +47,8 @@ def respond(*tensors):
 
 class TritonPythonModel:
 """
+
+
 @pytest.fixture
 def log(tmp_path, monkeypatch):
     """What has been asked of the GPU, in all processes."""

@@ -1,6 +1,6 @@
-"""A GPU for tests on machines that have none. Its memory are files without names that processes really share by
-"handles", and which no array of numpy is made of unnoticed. It stands in the place of `api/cuda.py`, in the server
-by `monkeypatch`, in a child because its model says so.
+"""A GPU for tests on machines that have none. Its memory are files without names, which processes really
+share by "handles". It stands in the place of `api/cuda.py`, in the server by `monkeypatch`, in a child because its
+model says so.
 
 What it is asked to do is written to the file that PLAYED_GPU_LOG names, a line for each: process id, what.
 """
@@ -21,7 +21,9 @@ _opened = {}
 
 
 def note(what):
-    with open(os.environ["PLAYED_GPU_LOG"], "ab", buffering=0) as log:
+    if (path := os.environ.get("PLAYED_GPU_LOG")) is None:
+        return  # behind a test
+    with open(path, "ab", buffering=0) as log:
         log.write(f"{os.getpid()} {what}\n".encode())
 
 
@@ -40,7 +42,7 @@ def memory(size, *, shareable=True):
 
 
 def release(address):
-    mapping, fd, _ = _made.pop(address)
+    _, fd, _ = _made.pop(address)
     if fd is not None:
         os.close(fd)
 
@@ -129,7 +131,9 @@ def current(device):
 
 def install(put=setattr):
     """In the place of CUDA's driver."""
-    names = "devices copy_to_host wait shareable open_handle close_handle allocate free copy current"
+    names = (
+        "devices copy_to_host wait shareable open_handle close_handle allocate free copy current"
+    )
     for name in names.split():
         put(cuda, name, globals()[name])
 

@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -56,6 +57,16 @@ def test_one_worker_for_both_steps_is_no_obstacle(serve, log, mode):
     found = models.infer("both", {"x": X})["z"]
 
     assert np.array_equal(found, (X * 2) * 2 + 100) and log()["to host"] == 1
+
+
+def test_children_with_an_interpreter_of_their_own_do_the_same(serve, log):
+    own = f'parameters {{ key: "EXECUTION_ENV_PATH" value {{ string_value: "{sys.executable}" }} }}'
+    models = serve(both=("own", "twice"), own=(TWICE, FREE + own))
+
+    found = models.infer("both", {"x": X}, outputs=[DeviceOutput("z")])
+
+    assert np.array_equal(found.tensor("z").array, (X * 2) * 2 + 100)
+    assert log(models.pid("own"))["to host"] == log(models.pid("twice"))["to host"] == 0
 
 
 def test_a_step_in_the_servers_process_takes_what_a_child_has_made(serve, log):
