@@ -197,7 +197,7 @@ def test_answers_errors_and_gaps_keep_their_places():
     found = layout.answers([[[["y", 11, [1], 4]], None, "{}"], None, [[], [2, "no"], ""], True], 64)
 
     assert found == [
-        ([("y", 11, (1,), 0, 4)], None, "{}"),
+        ([("y", 11, (1,), 0, 4, 0)], None, "{}"),
         None,
         ([], (2, "no"), ""),
         True,

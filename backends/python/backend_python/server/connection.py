@@ -98,7 +98,11 @@ class Connection:
             self._begin_there(batch, done)
             return
         parts = self._encoder.batch(batch.requests)
-        self._give(self.executions.begin(batch, done), parts)
+        active = self.executions.begin(batch, done)
+        if parts.size <= COPIED_ON_THE_LOOP:
+            self._execute(active, parts, None)
+        else:
+            self._copy(active, parts)
 
     def _begin_there(self, batch: Batch, done: Done) -> None:
         """The same of one with inputs on a GPU, which may have to be waited for."""
@@ -110,20 +114,21 @@ class Connection:
 
     def _encoded(self, active: Active, encoding: asyncio.Future[Parts]) -> None:
         self._copying = False
-        self._tell_ahead()
         error = encoding.exception()
         if error is None:
-            self._give(active, encoding.result())
+            parts = encoding.result()
+            if parts.size <= COPIED_ON_THE_LOOP or active.done is None or not self.alive:
+                self._execute(active, parts, None)
+            else:
+                self._copy(active, parts)
         elif active.done is not None:
             problem = error if isinstance(error, CoreError) else internal(repr(error))
             self.executions.refuse(active, problem)
+        self._tell_ahead()
 
-    def _give(self, active: Active, parts: Parts) -> None:
-        """A batch as it is told; large ones are copied on a thread."""
+    def _copy(self, active: Active, parts: Parts) -> None:
+        """A large batch: its tensors are copied on a thread."""
         inputs = self.process.inputs
-        if parts.size <= COPIED_ON_THE_LOOP or active.done is None or not self.alive:
-            self._execute(active, parts, None)
-            return
         offset = inputs.allocate(parts.size)
         self._copying = True  # the next must not overtake it
         self._tell_ahead()
