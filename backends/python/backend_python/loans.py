@@ -149,6 +149,9 @@ def number_of(uuid: bytes) -> int:
     )
 
 
+_closed_to_others: set[int] = set()  # devices without interprocess communication
+
+
 class Staged:
     """A copy of a tensor in memory of our own, which other processes can open; freed with this object."""
 
@@ -174,19 +177,18 @@ def lendable(
     place = known.place(address, size, device)
     if place is not None:
         return place, keeps
+    if device in _closed_to_others:
+        return None
+    reason = "other processes can open no memory there"
     try:
         staged = Staged(address, size, device)
         place = known.place(staged.address, size, device)
-    except TritonModelException as error:
-        place = None
+        if place is None:
+            _closed_to_others.add(device)
+    except TritonModelException as error:  # no memory is left
         reason = str(error)
-    else:
-        reason = "not even memory of our own can be opened there"
     if place is None:
-        say(
-            f"tensors on GPU {device} go from process to process by way of host memory: other processes "
-            f"cannot open theirs, {reason}"
-        )
+        say(f"tensors on GPU {device} go from process to process by way of host memory: {reason}")
         return None
     say(
         f"tensors on GPU {device} are copied there before another process gets them: they lie in memory that "

@@ -1,4 +1,4 @@
-"""Servers whose models have GPU tensors in processes of their own: the GPU is played, the processes are real."""
+"""Servers whose models have GPU tensors, in processes of their own that are real, on a GPU that is played."""
 
 import gc
 import os

@@ -1,6 +1,6 @@
 """A GPU for tests on machines that have none. Its memory are files without names, which processes really
-share by "handles". It stands in the place of `api/cuda.py`, in the server by `monkeypatch`, in a child because its
-model says so.
+share by "handles". It stands in the place of `api/cuda.py`: in the server by `monkeypatch`, in a child
+because its model says so.
 
 What it is asked to do is written to the file that PLAYED_GPU_LOG names, a line for each: process id, what.
 """

@@ -213,6 +213,7 @@ def test_where_not_even_a_copy_can_be_opened_it_goes_by_way_of_the_host(serve, l
         assert np.array_equal(models.infer("both", {"x": X})["z"], (X * 2) * 2)
 
     assert log(models.pid("private"))["to host"] == 2
+    assert log(models.pid("private"))["allocated"] == 1  # it is not tried again
     assert sum("by way of host memory" in each.message for each in caplog.records) == 1
 
 
