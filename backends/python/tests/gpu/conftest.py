@@ -11,10 +11,11 @@ from backend_python import loans
 from backend_python.server import lending
 
 import core
+from core.testing import leftovers
 
 sys.path.insert(0, os.path.dirname(__file__))  # models import it there, too
 import played_gpu
-from gpu_models import FREE, TWICE
+from gpu_models import ENSEMBLES, FREE, MODELS, TWICE
 
 MODEL = f"""
 import os, signal, sys, threading
@@ -49,29 +50,39 @@ class TritonPythonModel:
 """
 
 
-@pytest.fixture
-def log(tmp_path, monkeypatch):
-    """What has been asked of the GPU, in all processes."""
-    path = tmp_path / "asked"
+@pytest.fixture(scope="module", autouse=True)
+def played(tmp_path_factory):
+    """The played GPU in this process; the file of what it is asked to do."""
+    path = tmp_path_factory.mktemp("gpu") / "asked"
     path.touch()
-    monkeypatch.setenv("PLAYED_GPU_LOG", str(path))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLAYED_GPU_LOG", str(path))
+        played_gpu.install(patch.setattr)
+        patch.setattr(lending, "gpus", lambda: played_gpu.UUIDS)
+        patch.setattr("backend_python.server.keeper.gpus", lambda: played_gpu.UUIDS)
+        yield path
+
+
+@pytest.fixture
+def log(played):
+    """What the GPU has been asked by this test, in all processes."""
+    begin = played.stat().st_size
 
     def read(pid=None):
-        lines = [line.split(" ", 1) for line in path.read_text().splitlines()]
+        with played.open() as file:
+            file.seek(begin)
+            lines = [line.rstrip().split(" ", 1) for line in file]
         return Counter(what for process, what in lines if pid is None or int(process) == pid)
 
     return read
 
 
 @pytest.fixture(autouse=True)
-def gpu(log, monkeypatch):
-    """The played GPU in this process, which forgets nothing that is lent."""
-    played_gpu.install(monkeypatch.setattr)
-    monkeypatch.setattr(lending, "gpus", lambda: played_gpu.UUIDS)
-    monkeypatch.setattr("backend_python.server.keeper.gpus", lambda: played_gpu.UUIDS)
+def nothing_is_left():
+    """What is lent in a test comes back before its end."""
     yield
     gc.collect()
-    assert loans.known.counts == (0, 0)
+    assert leftovers.settles(lambda: loans.known.counts == (0, 0))
 
 
 class Models:
@@ -101,33 +112,53 @@ def step(model, takes, gives):
     )
 
 
-@pytest.fixture
-def serve(tmp_path):
-    """Serve models: name=body, or (body, more of its configuration), and ensemble `both` of two steps."""
-    opened = []
-
-    def start(both=("twice", "twice"), **models):
-        io = '{ name: "%s" data_type: TYPE_FP32 dims: [ -1 ] }'
-        repository = tmp_path / "models"
-        for name, given in {"twice": TWICE, **models}.items():
-            body, more = given if isinstance(given, tuple) else (given, "")
-            (repository / name / "1").mkdir(parents=True)
-            text = MODEL + textwrap.indent(textwrap.dedent(body), "    ")
-            (repository / name / "1" / "model.py").write_text(text)
-            (repository / name / "config.pbtxt").write_text(
-                f'backend: "python" max_batch_size: 4 input [ {io % "x"} ] output [ {io % "y"} ] '
-                f"instance_group [ {{ kind: KIND_CPU count: 1 }} ] {more or FREE}"
-            )
-        (repository / "both" / "1").mkdir(parents=True)
-        first, second = both
-        (repository / "both" / "config.pbtxt").write_text(
+def started(repository, ensembles, models):
+    """A server of models (name → body, or body and more of the configuration), and of ensembles."""
+    io = '{ name: "%s" data_type: TYPE_FP32 dims: [ -1 ] }'
+    for name, given in models.items():
+        body, more = given if isinstance(given, tuple) else (given, "")
+        (repository / name / "1").mkdir(parents=True)
+        text = MODEL + textwrap.indent(textwrap.dedent(body), "    ")
+        (repository / name / "1" / "model.py").write_text(text)
+        (repository / name / "config.pbtxt").write_text(
+            f'backend: "python" max_batch_size: 4 input [ {io % "x"} ] output [ {io % "y"} ] '
+            f"instance_group [ {{ kind: KIND_CPU count: 1 }} ] {more or FREE}"
+        )
+    for name, (first, second) in ensembles.items():
+        (repository / name / "1").mkdir(parents=True)
+        (repository / name / "config.pbtxt").write_text(
             f'platform: "ensemble" max_batch_size: 4 input [ {io % "x"} ] output [ {io % "z"} ] '
             f"ensemble_scheduling {{ {step(first, 'x', 'a')} {step(second, 'a', 'z')} }}"
         )
-        serving = core.Server(model_repository=str(repository))
-        opened.append(serving)
-        serving.start()
-        return Models(serving)
+    return core.Server(model_repository=str(repository)).start()
+
+
+@pytest.fixture(scope="module")
+def server(played, tmp_path_factory):
+    """One with MODELS and ENSEMBLES, for tests that break nothing."""
+    serving = started(tmp_path_factory.mktemp("models"), ENSEMBLES, MODELS)
+    yield Models(serving)
+    serving.stop()
+
+
+@pytest.fixture
+def models(server, log):
+    """The same, with nothing lent from test to test."""
+    yield server
+    gc.collect()
+    for name in MODELS.keys() - {"here"}:
+        assert leftovers.settles(lambda name=name: server.lent(name) == (0, 0)), name
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Serve models, also `twice`, and the ensemble `both` of two steps."""
+    opened = []
+
+    def start(both=("twice", "twice"), **models):
+        models = {"twice": TWICE, **models}
+        opened.append(started(tmp_path / "models", {"both": both}, models))
+        return Models(opened[-1])
 
     yield start
     for serving in opened:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import played_gpu
 import pytest
-from gpu_models import FREE, SAME, TWICE, X
+from gpu_models import FREE, TWICE, X
 
 import core
 from core import dlpack
@@ -18,9 +18,7 @@ from core.request import DeviceOutput, RequestedOutput
 from core.testing import leftovers
 
 
-def test_between_steps_in_two_processes_a_tensor_stays_on_the_gpu(serve, log):
-    models = serve(both=("twice", "other"), other=TWICE)
-
+def test_between_steps_in_two_processes_a_tensor_stays_on_the_gpu(models, log):
     found = models.infer("both", {"x": X})["z"]
 
     assert np.array_equal(found, (X * 2) * 2 + 100)  # the second step found it there
@@ -29,18 +27,14 @@ def test_between_steps_in_two_processes_a_tensor_stays_on_the_gpu(serve, log):
     assert log(models.pid("other"))["opened"] == 1
 
 
-def test_a_process_gets_back_what_it_has_made(serve, log):
-    models = serve()
-
-    found = models.infer("both", {"x": X})["z"]
+def test_a_process_gets_back_what_it_has_made(models, log):
+    found = models.infer("again", {"x": X})["z"]
 
     assert np.array_equal(found, (X * 2) * 2 + 100)
     assert log()["to host"] == 1 and log()["opened"] == 0
 
 
-def test_all_is_let_go_when_the_answer_has_gone(serve, log):
-    models = serve(both=("twice", "other"), other=TWICE)
-
+def test_all_is_let_go_when_the_answer_has_gone(models, log):
     for _ in range(3):
         models.infer("both", {"x": X})
 
@@ -69,47 +63,35 @@ def test_children_with_an_interpreter_of_their_own_do_the_same(serve, log):
     assert log(models.pid("own"))["to host"] == log(models.pid("twice"))["to host"] == 0
 
 
-def test_a_step_in_the_servers_process_takes_what_a_child_has_made(serve, log):
-    mode = 'parameters { key: "EXECUTION_MODE" value { string_value: "thread" } }'
-    models = serve(both=("twice", "here"), here=(TWICE, FREE + mode))
-
-    found = models.infer("both", {"x": X})["z"]
+def test_a_step_in_the_servers_process_takes_what_a_child_has_made(models, log):
+    found = models.infer("to_here", {"x": X})["z"]
 
     assert np.array_equal(found, (X * 2) * 2 + 100)
     assert log(os.getpid())["opened"] == 1 and log()["to host"] == 1
 
 
-def test_a_child_takes_what_a_step_in_the_servers_process_has_made(serve, log):
-    mode = 'parameters { key: "EXECUTION_MODE" value { string_value: "thread" } }'
-    models = serve(both=("here", "twice"), here=(TWICE, FREE + mode))
-
-    found = models.infer("both", {"x": X})["z"]
+def test_a_child_takes_what_a_step_in_the_servers_process_has_made(models, log):
+    found = models.infer("from_here", {"x": X})["z"]
 
     assert np.array_equal(found, (X * 2) * 2 + 100)
     assert log(models.pid("twice"))["opened"] == 1 and log()["to host"] == 1
     assert leftovers.settles(lambda: models.lent("twice") == (0, 0))
 
 
-def test_a_model_that_forces_its_inputs_gets_them_on_the_host(serve, log):
-    models = serve(both=("twice", "forced"), forced=(TWICE, "version_policy { latest { } }"))
-
-    found = models.infer("both", {"x": X})["z"]
+def test_a_model_that_forces_its_inputs_gets_them_on_the_host(models, log):
+    found = models.infer("to_forced", {"x": X})["z"]
 
     assert np.array_equal(found, (X * 2) * 2)
     assert log()["opened"] == 0 and log(models.pid("twice"))["to host"] == 1
 
 
-def test_a_client_alone_needs_no_loan(serve, log):
-    models = serve()
-
+def test_a_client_alone_needs_no_loan(models, log):
     assert np.array_equal(models.infer("twice", {"x": X})["y"], X * 2)
     assert log(os.getpid()) == {} and log(models.pid("twice"))["to host"] == 1
 
 
-def test_a_tensor_that_is_handed_on_unseen_is_not_opened(serve, log):
-    models = serve(both=("twice", "same"), same=SAME)
-
-    found = models.infer("both", {"x": X}, outputs=[DeviceOutput("z")])
+def test_a_tensor_that_is_handed_on_unseen_is_not_opened(models, log):
+    found = models.infer("to_same", {"x": X}, outputs=[DeviceOutput("z")])
 
     assert found.tensor("z").device == (dlpack.CUDA, 0)
     assert log()["opened"] == log()["to host"] == 0
@@ -117,33 +99,21 @@ def test_a_tensor_that_is_handed_on_unseen_is_not_opened(serve, log):
     assert log(os.getpid())["to host"] == 1
 
 
-def test_a_view_of_what_is_lent_is_lent_by_the_same_handle(serve, log):
-    view = """
-    def execute(self, requests):
-        views = [pb_utils.Tensor.from_dlpack("y", x_of(request).to_dlpack()) for request in requests]
-        return [respond(view) for view in views]
-    """
-    models = serve(both=("twice", "view"), view=view)
-
-    found = models.infer("both", {"x": X}, outputs=[DeviceOutput("z")])
+def test_a_view_of_what_is_lent_is_lent_by_the_same_handle(models, log):
+    found = models.infer("to_view", {"x": X}, outputs=[DeviceOutput("z")])
 
     assert np.array_equal(found.tensor("z").array, X * 2)
     assert log()["allocated"] == 0
 
 
-def test_an_output_that_is_also_wanted_in_host_memory_comes_both_ways(serve, log):
-    models = serve()
-
+def test_an_output_that_is_also_wanted_in_host_memory_comes_both_ways(models, log):
     found = models.infer("twice", {"x": X}, outputs=[DeviceOutput("y", host=True)]).tensor("y")
 
     assert found.device == (dlpack.CUDA, 0) and np.array_equal(found.array, X * 2)
     assert log(os.getpid())["to host"] == 0 and log(models.pid("twice"))["to host"] == 1
 
 
-def test_rows_of_requests_that_share_a_batch_stay_apart(serve, log):
-    batches = f"{FREE} dynamic_batching {{ max_queue_delay_microseconds: 100000 }}"
-    models = serve(both=("twice", "other"), other=(TWICE, batches))
-
+def test_rows_of_requests_that_share_a_batch_stay_apart(models, log):
     with ThreadPoolExecutor(4) as threads:
         asked = [threads.submit(models.infer, "both", {"x": X + i}) for i in range(4)]
         found = [each.result()["z"] for each in asked]
@@ -166,9 +136,7 @@ class Given:
         return played_gpu.array(self._values, **self._how)
 
 
-def test_an_input_of_a_program_comes_to_a_child_as_it_is(serve, log):
-    models = serve()
-
+def test_an_input_of_a_program_comes_to_a_child_as_it_is(models, log):
     found = models.infer("twice", {"x": Given(X)})["y"]
 
     assert np.array_equal(found, X * 2 + 100)
@@ -217,7 +185,7 @@ def test_where_not_even_a_copy_can_be_opened_it_goes_by_way_of_the_host(serve, l
     assert sum("by way of host memory" in each.message for each in caplog.records) == 1
 
 
-def test_an_output_goes_into_the_memory_of_a_client_on_the_gpu(serve, log, monkeypatch):
+def test_an_output_goes_into_the_memory_of_a_client_on_the_gpu(models, log, monkeypatch):
     copied = []
 
     class Runtime:
@@ -228,8 +196,6 @@ def test_an_output_goes_into_the_memory_of_a_client_on_the_gpu(serve, log, monke
             pass
 
     region = DeviceRegion(DeviceStatus("r", 0, 12), 4096, Runtime())
-    models = serve()
-
     wanted = RequestedOutput("y", memory=region.view(0, 12))
     models.infer("twice", {"x": X}, outputs=[wanted])
 
@@ -270,8 +236,7 @@ def test_a_child_that_dies_holds_nothing_any_more(serve, log):
     assert leftovers.settles(lambda: log(models.pid("twice"))["freed"] == 2)
 
 
-def test_what_a_program_lets_go_of_is_freed_at_once(serve, log):
-    models = serve()
+def test_what_a_program_lets_go_of_is_freed_at_once(models, log):
     held = models.infer("twice", {"x": X}, outputs=[DeviceOutput("y")])
     assert models.lent("twice") == (0, 1) and log()["freed"] == 0
 
@@ -301,19 +266,8 @@ def test_what_a_model_lets_go_of_after_its_answer_is_freed_at_once(serve, log):
     assert leftovers.settles(lambda: log(models.pid("twice"))["freed"] == 1)
 
 
-def test_answers_of_a_decoupled_model_stay_on_the_gpu(serve, log):
-    many = """
-    def execute(self, requests):
-        for request in requests:
-            sender = request.get_response_sender()
-            for i in range(3):
-                sender.send(respond(on_gpu("y", look(x_of(request)) + i)))
-            sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
-    """
-    decoupled = FREE + " model_transaction_policy { decoupled: true }"
-    models = serve(both=("many", "twice"), many=(many, decoupled))
-
-    found = [each["z"][0, 0] for each in models.serving.stream("both", {"x": X})]
+def test_answers_of_a_decoupled_model_stay_on_the_gpu(models, log):
+    found = [each["z"][0, 0] for each in models.serving.stream("stream", {"x": X})]
 
     assert found == [(1 + i) * 2 + 100 for i in range(3)]
     assert log()["to host"] == 3 == log(models.pid("twice"))["to host"]
