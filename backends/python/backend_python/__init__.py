@@ -8,7 +8,7 @@
     adapters/  make a TritonPythonModel of what is none: estimators, folders for MLServer, other classes
     compiled.py · plain.py   what is done with every byte: with core.native, and without
     both ends of the channel: protocol.py messages · arena.py shared memory · layout.py tensors in it ·
-    strings.py BYTES · PROTOCOL.md explains it
+    strings.py BYTES · loans.py memory of GPUs · PROTOCOL.md explains it
 
 A child imports this package and of core only `core.native`, and in an environment of its own nothing of
 core: `backend` is looked up when somebody asks for it.

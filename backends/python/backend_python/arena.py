@@ -20,11 +20,14 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from backend_python.protocol import INLINE, MARK, ProtocolError
+from backend_python.protocol import INLINE, LOANS, MARK, ProtocolError
+
+if TYPE_CHECKING:
+    from backend_python.loans import Lender
 
 ALIGNMENT = 64  # of regions and of the tensors in them
 _TRIM_EVERY = 256  # allocations between two looks at pages that nobody needs any more
@@ -47,7 +50,10 @@ class Sender:
     """The side that writes. Not locked: the owner calls from one thread, or under its own lock.
 
     memory   the whole arena, writable; a new object after it has grown
+    lender   of GPU memory, whose loans come back with the regions; None where there is none
     """
+
+    lender: Lender | None = None
 
     def __init__(self, fd: int, growth: int = 1 << 20):
         self._fd = fd
@@ -92,6 +98,9 @@ class Sender:
         for offset in offsets:
             size = self._used.pop(offset, 0)
             if not size:
+                if offset >= LOANS and self.lender is not None:
+                    self.lender.returned(offset)
+                    continue
                 raise ProtocolError(f"region {offset} was released, but is not in use")
             self._add_hole(offset, size)
         if not self._used and self._allocations >= _TRIM_EVERY:

@@ -3,6 +3,7 @@
 A layout is a list with one item for each request; an item with tensors is a list of
 [name, number of the datatype, shape, bytes]. They lie one after another, each aligned; where, both
 sides compute by the same rule, so layouts of equal batches are equal bytes and are parsed once.
+Of a tensor that stays on a GPU the region has a LOAN, and the layout a fifth word: LENT or LENT_AND_COPIED.
 """
 
 from __future__ import annotations
@@ -14,6 +15,12 @@ from typing import Any, NamedTuple
 from backend_python.api.datatypes import BYTES, ITEM_SIZE
 from backend_python.arena import aligned
 from backend_python.protocol import ProtocolError
+
+LENT, LENT_AND_COPIED = (
+    1,
+    2,
+)  # the loan alone; the loan, and from LOAN_BYTES on a copy in host memory
+LOAN_BYTES = 128  # of a LOAN, filled up
 
 _REMEMBERED = 256  # layouts
 _REMEMBERED_BELOW = 1 << 13  # bytes of one layout
@@ -27,6 +34,7 @@ class Place(NamedTuple):
     shape: tuple[int, ...]
     start: int
     size: int  # bytes
+    lent: int = 0  # LENT or LENT_AND_COPIED of one on a GPU
 
 
 class Answer(NamedTuple):
@@ -44,14 +52,20 @@ def places(entries: Sequence[Sequence[Any]], start: int, region: int) -> tuple[l
     its shape.
     """
     found = []
-    for name, number, shape, size in entries:
+    for name, number, shape, size, *lent in entries:
         item = ITEM_SIZE.get(number)
         dims = tuple(shape)
         if item is None or min(dims, default=0) < 0 or size < 0 or start + size > region:
             raise ProtocolError(f"tensor '{name}' of {size} bytes does not fit its region")
-        if number != BYTES and math.prod(dims) * item != size:
+        count = math.prod(dims) * item
+        how = lent[0] if lent else 0
+        if how:
+            if number == BYTES or how not in (LENT, LENT_AND_COPIED):
+                raise ProtocolError(f"tensor '{name}' cannot be lent as {how}")
+            count = LOAN_BYTES if how == LENT else LOAN_BYTES + count
+        if (number != BYTES or how) and count != size:
             raise ProtocolError(f"tensor '{name}' has {size} bytes for shape {list(dims)}")
-        found.append(Place(name, number, dims, start, size))
+        found.append(Place(name, number, dims, start, size, how))
         start += aligned(size)
     return found, start
 
@@ -80,13 +94,20 @@ def answers(layout: Any, region: int) -> list[Answer | bool | None]:
     return found
 
 
+def lends(items: Sequence[Sequence[Place]]) -> bool:
+    """Whether any tensor is lent."""
+    return any(place.lent for item in items for place in item)
+
+
 def uniform(items: Sequence[Sequence[Place]]) -> int:
     """The bytes from each item to the next if all have the same arrays; 0 if they have not."""
     if len(items) < 2 or not items[0] or len(items[1]) != len(items[0]):
         return 0
     first = items[0]
     stride = items[1][0].start - first[0].start
-    if not stride or not all(place.shape and place.number != BYTES for place in first):
+    if not stride or not all(
+        place.shape and place.number != BYTES and not place.lent for place in first
+    ):
         return 0
     for i, item in enumerate(items):
         if item != [place._replace(start=place.start + i * stride) for place in first]:

@@ -59,6 +59,9 @@ MARK = struct.Struct("<Q")  # what an arena begins with: the batch that the chil
 INLINE = 2**64 - 1
 INLINE_BELOW = 1 << 15  # bytes; more lie in an arena
 
+# Among the released regions: numbers with this bit are of loans of GPU memory (loans.py).
+LOANS = 1 << 63
+
 MOST_RELEASED = 0xFFFF
 MOST_BYTES = 1 << 28  # of one message; tensors do not travel in messages
 
@@ -71,6 +74,7 @@ STATUS = struct.Struct("<i")  # exit status, or the negative number of a signal
 
 FINAL = 1  # a flag of RESPOND and of INFERRED
 ASKS = 2  # a flag of RESPOND: GO is to come when the client has room for more
+LENT = 4  # a flag of INFERRED: tensors of it are lent
 
 
 class ProtocolError(Exception):

@@ -169,8 +169,8 @@ def test_tensors_lie_one_after_another_and_aligned():
     )
 
     assert found == [
-        [("a", 11, (2, 1), 0, 8), ("b", 13, (1,), 64, 5)],
-        [("a", 11, (0,), 128, 0)],
+        [("a", 11, (2, 1), 0, 8, 0), ("b", 13, (1,), 64, 5, 0)],
+        [("a", 11, (0,), 128, 0, 0)],
     ]
 
 
@@ -197,7 +197,7 @@ def test_answers_errors_and_gaps_keep_their_places():
     found = layout.answers([[[["y", 11, [1], 4]], None, "{}"], None, [[], [2, "no"], ""], True], 64)
 
     assert found == [
-        ([("y", 11, (1,), 0, 4)], None, "{}"),
+        ([("y", 11, (1,), 0, 4, 0)], None, "{}"),
         None,
         ([], (2, "no"), ""),
         True,

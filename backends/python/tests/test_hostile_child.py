@@ -71,6 +71,11 @@ GARBAGE = {
         "connection.send(68, batch, struct.pack('<QQQQ', 2**64 - 1, 64, 0, 0) + b'[null]')"
     ),
     "a region that it does not hold": "sock.sendall(protocol.frame(71, 0, b'', [4096]))",
+    "a loan that it does not hold": "sock.sendall(protocol.frame(71, 0, b'', [2**63 + 1]))",
+    "a tensor that is lent, where there is no GPU": (
+        "connection.send(68, batch, struct.pack('<QQQQ', 2**64 - 1, 128, 0, 0) "
+        '+ b\'[[[["y", 11, [1], 128, 1]], null, ""]]\' + bytes(128))'
+    ),
     "a call of nothing": "connection.send(72, 1, b'[]')",
     "a log line of nothing": "connection.send(71, 0, b'[1]')",
     "the end of the channel": "sock.shutdown(2)",

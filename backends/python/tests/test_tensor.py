@@ -265,7 +265,7 @@ def test_without_a_driver_a_tensor_of_a_gpu_says_so():
         pytest.skip("there is a driver")
     tensor = pb_utils.Tensor.from_dlpack("t", OnGpu(np.arange(5), 9))
 
-    with pytest.raises(pb_utils.TritonModelException, match="GPU tensor cannot be copied: libcuda"):
+    with pytest.raises(pb_utils.TritonModelException, match="GPU tensor cannot be used: libcuda"):
         tensor._wire()
 
 

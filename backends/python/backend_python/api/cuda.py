@@ -1,17 +1,52 @@
-"""Memory of a GPU, copied to the host by CUDA's driver.
+"""Memory of GPUs, by CUDA's driver: the one module that calls it, for models and for the server.
 
-Only for models that answer with tensors of a GPU: the driver is there, since their framework needs it.
+Only who has tensors of a GPU comes here: the driver is there, since their framework needs it, and no other
+library of CUDA is needed. Contexts are those that frameworks share. Devices are told by their numbers in this
+process, as frameworks number them; what is the same in all processes is their UUID.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from backend_python.api.errors import TritonModelException
+
+HANDLE_BYTES = 64  # of a CUipcMemHandle
+UUID_BYTES = 16
+
+
+class Shareable(NamedTuple):
+    """An allocation that other processes can open.
+
+    handle   what they open it by, HANDLE_BYTES
+    address  of its first byte here
+    size     bytes
+    """
+
+    handle: bytes
+    address: int
+    size: int
+
+
+@cache
+def devices() -> tuple[bytes, ...]:
+    """The UUIDs of the devices that this process sees, in the order of their numbers; none without a driver.
+
+    Makes no context. Not before a fork: CUDA does not go on in a child.
+    """
+    count = ctypes.c_int()
+    try:
+        _call("cuInit", 0)
+        _call("cuDeviceGetCount", ctypes.byref(count))
+        return tuple(_uuid(number) for number in range(count.value))
+    except TritonModelException:
+        return ()
 
 
 def copy_to_host(address: int, size: int, device: int) -> np.ndarray[Any, Any]:
@@ -21,12 +56,9 @@ def copy_to_host(address: int, size: int, device: int) -> np.ndarray[Any, Any]:
     """
     found = np.empty(size, np.uint8)
     if size:
-        _call("cuCtxPushCurrent_v2", _context(device))
-        try:
+        with current(device):
             source = ctypes.c_uint64(address)
             _call("cuMemcpyDtoH_v2", ctypes.c_void_p(found.ctypes.data), source, _size(size))
-        finally:
-            _call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
     return found
 
 
@@ -35,15 +67,99 @@ def wait(device: int) -> None:
 
     TritonModelException with the driver's error.
     """
+    with current(device):
+        _call("cuStreamSynchronize", ctypes.c_void_p(_LEGACY_STREAM))
+
+
+def shareable(address: int, size: int, device: int) -> Shareable | None:
+    """The allocation that holds `size` bytes from `address` on; None if other processes cannot open it.
+
+    So it is with managed memory, with that of cudaMallocAsync and of virtual memory management, with what
+    another process has lent, and on devices without interprocess communication.
+    """
+    base, whole, capable = ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_uint64()
+    handle = _Handle()
+    try:
+        with current(device):
+            found, place = ctypes.byref(base), ctypes.c_uint64(address)
+            _call("cuMemGetAddressRange_v2", found, ctypes.byref(whole), place)
+            _call("cuPointerGetAttribute", ctypes.byref(capable), _IPC_CAPABLE, base)
+            if not capable.value or address + size > base.value + whole.value:
+                return None
+            _call("cuIpcGetMemHandle", ctypes.byref(handle), base)
+    except TritonModelException:
+        return None
+    return Shareable(bytes(handle), base.value, whole.value)
+
+
+def open_handle(handle: bytes, device: int) -> tuple[int, int]:
+    """Address and bytes of an allocation of another process. TritonModelException with the driver's error."""
+    base, whole, address = ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_uint64()
+    with current(device):
+        theirs = _Handle.from_buffer_copy(handle)
+        _call("cuIpcOpenMemHandle_v2", ctypes.byref(address), theirs, _LAZY_PEER_ACCESS)
+        try:
+            found = ctypes.byref(base)
+            _call("cuMemGetAddressRange_v2", found, ctypes.byref(whole), address)
+        except TritonModelException:
+            _call("cuIpcCloseMemHandle", address)
+            raise
+    return address.value, base.value + whole.value - address.value
+
+
+def close_handle(address: int, device: int) -> None:
+    """Let go of what `open_handle` gave. TritonModelException with the driver's error."""
+    with current(device):
+        _call("cuIpcCloseMemHandle", ctypes.c_uint64(address))
+
+
+def allocate(size: int, device: int) -> int:
+    """The address of new memory that other processes can open.
+
+    TritonModelException with the driver's error.
+    """
+    address = ctypes.c_uint64()
+    with current(device):
+        _call("cuMemAlloc_v2", ctypes.byref(address), _size(size))
+    return address.value
+
+
+def free(address: int, device: int) -> None:
+    """Give back what `allocate` gave. TritonModelException with the driver's error."""
+    with current(device):
+        _call("cuMemFree_v2", ctypes.c_uint64(address))
+
+
+def copy(target: int, source: int, size: int, device: int) -> None:
+    """Copy bytes on a device, behind the work of its default stream; they are there when it returns.
+
+    TritonModelException with the driver's error.
+    """
+    with current(device):
+        _call("cuMemcpyDtoD_v2", ctypes.c_uint64(target), ctypes.c_uint64(source), _size(size))
+        _call("cuStreamSynchronize", ctypes.c_void_p(_LEGACY_STREAM))
+
+
+@contextlib.contextmanager
+def current(device: int) -> Iterator[None]:
+    """The device is the current one of this thread. TritonModelException with the driver's error."""
     _call("cuCtxPushCurrent_v2", _context(device))
     try:
-        _call("cuStreamSynchronize", ctypes.c_void_p(_LEGACY_STREAM))
+        yield
     finally:
         _call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
 
 _LEGACY_STREAM = 1  # CU_STREAM_LEGACY
+_LAZY_PEER_ACCESS = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
+_IPC_CAPABLE = 10  # CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
 _size = ctypes.c_size_t
+
+
+class _Handle(ctypes.Structure):
+    """A CUipcMemHandle, which is handed over by value."""
+
+    _fields_ = [("reserved", ctypes.c_char * HANDLE_BYTES)]
 
 
 @cache
@@ -51,17 +167,31 @@ def _driver() -> Any:
     try:
         return ctypes.CDLL("libcuda.so.1")
     except OSError as error:
-        raise TritonModelException(f"GPU tensor cannot be copied: {error}") from None
+        raise TritonModelException(f"GPU tensor cannot be used: {error}") from None
+
+
+@cache
+def _device(number: int) -> ctypes.c_int:
+    device = ctypes.c_int()
+    _call("cuInit", 0)
+    _call("cuDeviceGet", ctypes.byref(device), number)
+    return device
 
 
 @cache
 def _context(number: int) -> ctypes.c_void_p:
     """The context of a device that frameworks share; kept until the process ends."""
-    device, context = ctypes.c_int(), ctypes.c_void_p()
-    _call("cuInit", 0)
-    _call("cuDeviceGet", ctypes.byref(device), number)
-    _call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    context = ctypes.c_void_p()
+    _call("cuDevicePrimaryCtxRetain", ctypes.byref(context), _device(number))
     return context
+
+
+def _uuid(number: int) -> bytes:
+    """Of a device, or of the part of it that this process sees."""
+    found = ctypes.create_string_buffer(UUID_BYTES)
+    name = "cuDeviceGetUuid_v2" if hasattr(_driver(), "cuDeviceGetUuid_v2") else "cuDeviceGetUuid"
+    _call(name, found, _device(number))
+    return found.raw
 
 
 def _call(name: str, *arguments: Any) -> None:
@@ -70,4 +200,4 @@ def _call(name: str, *arguments: Any) -> None:
         text = ctypes.c_char_p()
         driver.cuGetErrorString(status, ctypes.byref(text))
         reason = text.value.decode() if text.value else f"error {status}"
-        raise TritonModelException(f"GPU tensor cannot be copied: {name}: {reason}")
+        raise TritonModelException(f"GPU tensor cannot be used: {name}: {reason}")

@@ -145,6 +145,16 @@ def lend(
     return _new(at, _NAME, _destructor)
 
 
+def capsule_of(memory: Any) -> Any:
+    """A capsule of memory in C order, which has number, shape, device and address as Borrowed has."""
+    steps: list[int] = []
+    step = 1
+    for dim in reversed(memory.shape):
+        steps.insert(0, step)
+        step *= dim
+    return lend(memory.address, memory.shape, tuple(steps), memory.number, memory.device, memory)
+
+
 class Borrowed:
     """A tensor of a producer, which it keeps until the last user is gone.
 
@@ -180,12 +190,7 @@ class Borrowed:
 
     def capsule(self) -> Any:
         """The same memory for another consumer."""
-        steps: list[int] = []
-        step = 1
-        for dim in reversed(self.shape):
-            steps.insert(0, step)
-            step *= dim
-        return lend(self.address, self.shape, tuple(steps), self.number, self.device, self)
+        return capsule_of(self)
 
     def __del__(self) -> None:
         if self._managed.deleter:

@@ -3,24 +3,69 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from backend_python.api import cuda, datatypes
-from backend_python.api.dlpack import Borrowed
+from backend_python.api import cuda, datatypes, dlpack
 from backend_python.api.errors import TritonModelException
 from backend_python.api.tensor import Array, Buffer, Tensor
 
+if TYPE_CHECKING:
+    from backend_python.loans import Loan
+
+
+class Memory(Protocol):
+    """Where the elements of a tensor are: a DLPack tensor that is borrowed, or what another process lends.
+
+    number    of the datatype
+    device    DLDeviceType and number of the device
+    address   of the first element, 0 if there is none
+    """
+
+    number: int
+    shape: tuple[int, ...]
+
+    @property
+    def device(self) -> tuple[int, int]: ...
+
+    @property
+    def address(self) -> int: ...
+
+    def capsule(self) -> Any:
+        """A DLPack capsule of the memory, which is kept as long as somebody holds that."""
+
+
+class LentMemory:
+    """Memory that another process lends; it is opened when the model first looks at it. A Memory."""
+
+    __slots__ = ("loan", "number", "shape")
+
+    def __init__(self, loan: Loan, number: int, shape: tuple[int, ...]):
+        self.loan = loan
+        self.number = number
+        self.shape = shape
+
+    @property
+    def device(self) -> tuple[int, int]:
+        return dlpack.CUDA, self.loan.device
+
+    @property
+    def address(self) -> int:
+        return self.loan.address()
+
+    def capsule(self) -> Any:
+        return dlpack.capsule_of(self)
+
 
 class GpuTensor(Tensor):
-    """From `Tensor.from_dlpack`. It stays where it is; when it leaves the model, as an answer or with a
-    call of another model, it is copied to host memory."""
+    """From `Tensor.from_dlpack`, or from another model. It stays where it is as long as those who get it take
+    it there; for all others it is copied to host memory when it leaves the model."""
 
     __slots__ = ("_lender",)
 
-    _lender: Borrowed
+    _lender: Memory
 
     @classmethod
-    def _borrowed(cls, name: str, lender: Borrowed) -> GpuTensor:
+    def _borrowed(cls, name: str, lender: Memory) -> GpuTensor:
         tensor = cls.__new__(cls)
         tensor._name = name
         tensor._number = lender.number

@@ -17,7 +17,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backend_python import arena, protocol
 from backend_python.child import messages
@@ -25,6 +25,9 @@ from backend_python.child.held import Held
 from backend_python.child.messages import Parts
 from backend_python.compiled import joined, message
 from backend_python.protocol import Frame
+
+if TYPE_CHECKING:
+    from backend_python.child.lent import Lending
 
 _MOST_CANCELLED = 4096  # notices that are kept; the oldest go first
 _FAREWELL_S = 5.0  # what finalize gets when the server has vanished
@@ -62,6 +65,8 @@ class Connection:
         self._reader = protocol.reader(sock)
         self._in = inputs
         self._out = outputs
+        self.lending: Lending | None = None  # of tensors on GPUs
+        self.answering = False  # EXECUTED is the next message, and takes along what is released
         # Reentrant: a collected object of the model may log from its __del__ while we send.
         self._sending = threading.RLock()
         self._within = False  # a send is under way, on the thread that holds _sending
@@ -188,6 +193,17 @@ class Connection:
         while another message is being sent, the STOP goes with that or right behind it."""
         self._dropped.append(box.number)
         self._tell_dropped()
+
+    def let_go(self) -> None:
+        """The model holds less of what the server has lent: tell it if nobody is sending, who would anyway.
+        For destructors too, so it waits for no lock."""
+        if not (self._within or self.answering) and self._sending.acquire(blocking=False):
+            try:
+                if not self._within:
+                    with contextlib.suppress(Closed):
+                        self.send(protocol.RELEASED)
+            finally:
+                self._sending.release()
 
     def _tell_dropped(self) -> None:
         if not self._within and self._sending.acquire(blocking=False):
@@ -378,6 +394,8 @@ class Connection:
             offset, size, _, flags = fixed.unpack_from(frame.content)
             region, _, stop = self._in.tensors(frame.content, fixed.size, offset, size)
             told = Frame(frame.kind, frame.number, (), frame.content[:stop])
+            if flags & protocol.LENT and self.lending is not None:
+                region = self.lending.answered(told.content, region)
             self._deliver(told, region, bool(flags & protocol.FINAL))
         elif frame.kind == protocol.GO:
             (index,) = protocol.INDEX.unpack(frame.content)

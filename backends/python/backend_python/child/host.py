@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backend_python import protocol
 from backend_python.api.errors import TritonModelException
 from backend_python.api.host import Key, may_call, no_inference
 from backend_python.api.logger import LogLevel
-from backend_python.api.request import InferenceRequest
+from backend_python.api.request import InferenceRequest, MemoryType
 from backend_python.api.response import InferenceResponse
 from backend_python.child import messages
 from backend_python.child.connection import Connection, Mailbox
 from backend_python.strings import speakable
+
+if TYPE_CHECKING:
+    from backend_python.child.lent import Lending
 
 # An answer in so many, or so many bytes, asks whether more may follow.
 EACH_ANSWERS = 64
@@ -54,7 +57,7 @@ class ChildHost:
         pace: ChildPace,
     ) -> None:
         batch, index = key
-        parts = self.encoder.one(response, wanted)
+        parts = self.encoder.one(response, wanted, key, bool(flags))
         if not flags:
             flags = pace.next(parts.size)
         fixed = protocol.INDEX_FLAGS.pack(index, flags)
@@ -85,8 +88,39 @@ class ChildHost:
     def infer(self, request: InferenceRequest, decoupled: bool, *, blocking: bool) -> ChildAnswers:
         if not (may_call(self) and self.calls_models):
             raise TritonModelException(no_inference(may_call(self)))
+        lending = self.encoder.lending
+        if lending is not None:
+            return self._infer_there(lending, request, decoupled)
         parts, fields = messages.call(request, decoupled)
         return ChildAnswers(self._connection, self._connection.infer(parts, fields))
+
+    def _infer_there(
+        self, lending: Lending, request: InferenceRequest, decoupled: bool
+    ) -> ChildAnswers:
+        """The same where there are GPUs: what can stay there does, if the called model takes it there, and
+        for its outputs if the caller says so."""
+        takes = any(map(messages.is_there, request._inputs)) and self._takes_gpu(request)
+        lends = lending.lends() if takes else None
+        preferred = request.preferred_memory
+        prefers = preferred is not None and (
+            preferred.memory_type == MemoryType.TRITONSERVER_MEMORY_GPU
+        )
+        gpus = lending.gpus() if prefers else None
+        try:
+            parts, fields = messages.call(request, decoupled, lends, gpus)
+            return ChildAnswers(self._connection, self._connection.infer(parts, fields))
+        except BaseException:
+            if lends is not None:
+                lends.undo()
+            raise
+
+    def _takes_gpu(self, request: InferenceRequest) -> bool:
+        """Whether a model takes inputs on a GPU; False for one that is not there, as the call will tell."""
+        asked = {"name": request.model_name, "version": request.model_version}
+        try:
+            return bool(self.call("takes_gpu", asked))
+        except TritonModelException:
+            return False
 
     def drop(self, what: str, number: int) -> None:
         self._dropped.append((what, number))  # goes with the next call: destructors do not wait

@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backend_python import arena, protocol, runner
 from backend_python.api import host as api_host
@@ -24,6 +24,9 @@ from backend_python.child import messages
 from backend_python.child.connection import Closed, Connection
 from backend_python.child.host import ChildHost
 from backend_python.protocol import Frame
+
+if TYPE_CHECKING:
+    from backend_python.child.lent import Lending
 
 _OOM_SCORE = 100  # a tenth of the machine's memory
 
@@ -39,7 +42,8 @@ class Child:
         self, sock: socket.socket, inputs: int, outputs: int, printed: tuple[int, int] = (1, 2)
     ):
         self._in = arena.Receiver(inputs, writable=True)
-        self.connection = self._connection = Connection(sock, self._in, arena.Sender(outputs))
+        self._out = arena.Sender(outputs)
+        self.connection = self._connection = Connection(sock, self._in, self._out)
         self.host = self._host = ChildHost(self._connection)
         self._printed = printed
         self._runner: runner.ModelRunner | None = None
@@ -87,15 +91,28 @@ class Child:
         self._host.model_directory = what["directory"]
         self._host.backend_settings = what["settings"]
         self.module = what["module"]
+        lending = self._lending(what["gpus"]) if what.get("gpus") else None
         self._decoder = messages.RequestDecoder(
-            self._host, self._in, what["outputs"], self._decoupled
+            self._host, self._in, what["outputs"], self._decoupled, lending
         )
         model = runner.ModelRunner(what["file"], what["module"], what["directory"], self._decoupled)
         model.initialize(what["arguments"])
         self._runner = model
         self._name = what["arguments"]["model_instance_name"]
         self._host.calls_models = what["calls_models"]
-        return {"tells_readiness": model.tells_readiness}
+        answer: dict[str, Any] = {"tells_readiness": model.tells_readiness}
+        if lending is not None and what["takes_gpu"]:
+            answer["gpus"] = lending.gpus()
+        return answer
+
+    def _lending(self, gpus: list[str]) -> Lending:
+        """Of tensors on the GPUs that the server has."""
+        from backend_python.child.lent import Lending  # ctypes: only where there are GPUs
+
+        connection = self._connection
+        lending = Lending(self._host, self._in, self._out, gpus, connection.let_go)
+        self._host.encoder.lending = connection.lending = lending
+        return lending
 
     def _complete(self, what: dict[str, Any]) -> dict[str, Any]:
         self._host.model_directory = what["directory"]
@@ -146,7 +163,9 @@ class Child:
             return
         finally:
             # What the model did not keep is gone now, and its regions are released with the answer.
+            self._connection.answering = True
             requests = returned = responses = []
+            self._connection.answering = False
 
         times = protocol.TIMES.pack(start, end)
         hold = self._connection.may_hold(end)
@@ -169,6 +188,8 @@ class Child:
 
     def _failed(self, batch: int, start: int, error: BaseException) -> None:
         """The batch's open requests fail. Any thread."""
+        if self._host.encoder.lending is not None:
+            self._host.encoder.lending.forget(batch)
         self._host.log_failure(*runner.failure(error, self._name))
         text = runner.described(error).encode("utf-8", "replace")
         times = protocol.DONE.pack(0, 0, start, time.monotonic_ns())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from backend_python import layout, protocol
 from backend_python.api import request as api_request
 from backend_python.api.datatypes import BYTES, NUMPY
 from backend_python.api.errors import ErrorCode, TritonError
-from backend_python.api.host import Host
+from backend_python.api.host import Host, Key
 from backend_python.api.request import (
     TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
     InferenceRequest,
@@ -23,6 +23,9 @@ from backend_python.arena import ALIGNMENT, Receiver
 from backend_python.compiled import gather
 from backend_python.protocol import Frame
 from backend_python.strings import speakable
+
+if TYPE_CHECKING:
+    from backend_python.child.lent import Lending, Lends
 
 _LAST = ALIGNMENT - 1
 
@@ -53,9 +56,10 @@ class _Plan(NamedTuple):
 
     places: list[list[layout.Place]]
     columns: list[_Column] | None  # None if the requests are not alike
+    lends: bool  # whether tensors of it are lent
 
 
-Entry = tuple[str, int, tuple[int, ...], int]  # name, number of the datatype, shape, bytes
+Entry = tuple[Any, ...]  # name, number of the datatype, shape, bytes; of one that is lent also how
 
 
 class Items:
@@ -77,9 +81,20 @@ class Items:
 
 
 class RequestDecoder:
-    """EXECUTE → the model's InferenceRequests. The thread that executes."""
+    """EXECUTE → the model's InferenceRequests. The thread that executes.
 
-    def __init__(self, host: Host, inputs: Receiver, output_names: Sequence[str], decoupled: bool):
+    lending   of tensors on GPUs; None where there are none
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        inputs: Receiver,
+        output_names: Sequence[str],
+        decoupled: bool,
+        lending: Lending | None = None,
+    ):
+        self._lending = lending
         self._host = host
         self._in = inputs
         self._all = frozenset(output_names)
@@ -94,7 +109,12 @@ class RequestDecoder:
         described = content[protocol.REGION.size : end]
         if (plan := self._plans.get((described, size))) is None:
             plan = self._plans.add((described, size), length, _plan(described, size))
-        inputs = _alike(plan.columns, region) if plan.columns else _each(plan.places, region)
+        if plan.lends and self._lending is not None:
+            inputs = self._lending.tensors(plan.places, region)
+        elif plan.columns:
+            inputs = _alike(plan.columns, region)
+        else:
+            inputs = _each(plan.places, region)
         if stop == end:
             return api_request.all_received(
                 self._host, frame.number, inputs, self._all, self._decoupled
@@ -106,7 +126,9 @@ class RequestDecoder:
         wanted = self._all if fields[5] is None else frozenset(fields[5])
         found = api_request.received(self._host, batch, i, inputs, wanted, self._decoupled)
         found._request_id, found._correlation_id, found._flags, found._timeout = fields[:4]
-        found._parameters, _, found._trace = fields[4:]
+        found._parameters, _, found._trace = fields[4:7]
+        if len(fields) > 7 and fields[7] and self._lending is not None:
+            self._lending.staying[batch, i] = fields[7]
         return found
 
 
@@ -114,7 +136,7 @@ def _plan(described: bytes, size: int) -> _Plan:
     places = layout.request_places(json.loads(described), size)
     stride = layout.uniform(places)
     columns = [_column(place, len(places), stride) for place in places[0]] if stride else None
-    return _Plan(places, columns)
+    return _Plan(places, columns, layout.lends(places))
 
 
 def _column(place: layout.Place, requests: int, stride: int) -> _Column:
@@ -146,28 +168,44 @@ def _each(places: list[list[layout.Place]], region: Any) -> list[list[Tensor]]:
     return [
         [
             received(name, number, shape, region, start, size)
-            for name, number, shape, start, size in item
+            for name, number, shape, start, size, _ in item
         ]
         for item in places
     ]
 
 
 class AnswerEncoder:
-    """InferenceResponses → a layout and the tensors of its region. Any thread."""
+    """InferenceResponses → a layout and the tensors of its region. Any thread.
+
+    lending   of tensors on GPUs; None where there are none
+    """
 
     def __init__(self) -> None:
+        self.lending: Lending | None = None
         self._items = Items(lambda entries: (entries, None, ""))
 
     def batch(
         self, requests: list[InferenceRequest], responses: list[InferenceResponse | None]
     ) -> Parts:
         """What EXECUTED tells."""
+        if self.lending is not None and self.lending.staying:
+            return self._batch_there(self.lending, requests, responses)
+        return self._batch(requests, responses, None)
+
+    def _batch(
+        self,
+        requests: list[InferenceRequest],
+        responses: list[InferenceResponse | None],
+        lends: Lends | None,
+    ) -> Parts:
         tensors: list[Any] = []
         items: list[bytes] = []
         end = 0
         for request, response in zip(requests, responses):
             if response is not None:
-                item, end = self._item(response, request._outputs, tensors, end)
+                if lends is not None:
+                    lends.staying = lends.lending.staying.pop(request._key, {})
+                item, end = self._item(response, request._outputs, tensors, end, lends)
                 items.append(item)
             elif request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
                 items.append(b"true")
@@ -175,16 +213,58 @@ class AnswerEncoder:
                 items.append(b"null" if request._sender is None else b"false")
         return Parts(b"[%s]" % b",".join(items), tensors, end)
 
-    def one(self, response: InferenceResponse | None, wanted: frozenset[str]) -> Parts:
-        """The same for one answer of a stream: what RESPOND tells."""
+    def _batch_there(
+        self,
+        lending: Lending,
+        requests: list[InferenceRequest],
+        responses: list[InferenceResponse | None],
+    ) -> Parts:
+        """The same where outputs may stay on a GPU. It is nobody's loan that nobody is told of."""
+        lends = lending.lends({})
+        try:
+            parts = self._batch(requests, responses, lends)
+        except BaseException:
+            lends.undo()
+            raise
+        for request in requests:
+            if request._sender is None:  # it has had its answer, or gets none
+                lending.staying.pop(request._key, None)
+        return parts
+
+    def one(
+        self,
+        response: InferenceResponse | None,
+        wanted: frozenset[str],
+        key: Key | None = None,
+        final: bool = False,
+    ) -> Parts:
+        """The same for one answer of a stream: what RESPOND tells.
+
+        key   of the request, whose last answer it is if `final`
+        """
+        lends = None
+        if self.lending is not None and self.lending.staying and key is not None:
+            staying = self.lending.staying
+            found = staying.pop(key, None) if final else staying.get(key)
+            lends = self.lending.lends(found) if found else None
         if response is None:
             return Parts(b"[null]", [], 0)
         tensors: list[Any] = []
-        item, end = self._item(response, wanted, tensors, 0)
+        try:
+            item, end = self._item(response, wanted, tensors, 0, lends)
+        except BaseException:
+            if lends is not None:
+                lends.undo()
+            raise
         return Parts(b"[%s]" % item, tensors, end)
 
     def _item(
-        self, response: InferenceResponse, wanted: frozenset[str], tensors: list[Any], end: int
+        self,
+        response: InferenceResponse,
+        wanted: frozenset[str],
+        tensors: list[Any],
+        end: int,
+        lends: Lends | None,
     ) -> tuple[bytes, int]:
         """One answer as it stands in a layout; its tensors go to `tensors`, whose size is `end`."""
         error = response._error
@@ -192,20 +272,27 @@ class AnswerEncoder:
             told = (int(error._code), speakable(error._message))
             return protocol.to_json(((), told, "")), end
         outputs = [tensor for tensor in response._outputs if tensor._name in wanted]
-        entries, end = _entries(outputs, tensors, end)
+        entries, end = _entries(outputs, tensors, end, lends)
         if response._parameters:
             return protocol.to_json((entries, None, response._parameters)), end
         return self._items.get(entries) or self._items.add(entries), end
 
 
-def call(request: InferenceRequest, decoupled: bool) -> tuple[Parts, bytes]:
+def call(
+    request: InferenceRequest,
+    decoupled: bool,
+    lends: Lends | None = None,
+    gpus: list[str] | None = None,
+) -> tuple[Parts, bytes]:
     """A call of another model: what INFER tells, and its fields.
 
+    lends   where its inputs on GPUs go to; None if they are copied
+    gpus    UUIDs of those on which its outputs may stay, if any
     TypeError or ValueError for a field that is not what InferenceRequest says.
     """
     tensors: list[Any] = []
-    entries, end = _entries(request._inputs, tensors, 0)
-    fields = [
+    entries, end = _entries(request._inputs, tensors, 0, lends)
+    fields: list[Any] = [
         speakable(request.model_name),
         int(request.model_version),
         decoupled,
@@ -217,13 +304,15 @@ def call(request: InferenceRequest, decoupled: bool) -> tuple[Parts, bytes]:
         sorted(map(speakable, request._outputs)),
         request.trace()._key,
     ]
+    if gpus:
+        fields.append(gpus)
     return Parts(protocol.to_json([entries]), tensors, end), protocol.to_json(fields)
 
 
 def response(content: bytes, region: Any) -> tuple[InferenceResponse | None, bool]:
     """The response of an INFERRED, None if it only tells the end, and whether it is the last.
 
-    content   without the tensors, which are in `region`
+    content   without the tensors, which are in `region`, or made already if some of them are lent
     """
     _, size, _, flags = protocol.ANSWER.unpack_from(content)
     (answer,) = layout.answers(json.loads(content[protocol.ANSWER.size :]), size)
@@ -234,7 +323,9 @@ def response(content: bytes, region: Any) -> tuple[InferenceResponse | None, boo
         code, text = answer.error
         return InferenceResponse(error=TritonError(text, ErrorCode(code))), final
     found = InferenceResponse(
-        [received(p.name, p.number, p.shape, region, p.start, p.size) for p in answer.places]
+        region
+        if type(region) is list
+        else [received(p.name, p.number, p.shape, region, p.start, p.size) for p in answer.places]
     )
     found._parameters = answer.parameters
     return found, final
@@ -246,13 +337,20 @@ def write(memory: memoryview, offset: int, tensors: list[Any]) -> None:
 
 
 def _entries(
-    tensors: Sequence[Tensor], found: list[Any], end: int
+    tensors: Sequence[Tensor], found: list[Any], end: int, lends: Lends | None
 ) -> tuple[tuple[Entry, ...], int]:
-    """Tensors as they stand in a layout; what they hold goes to `found`, whose size so far is `end`."""
+    """Tensors as they stand in a layout; what they hold goes to `found`, whose size so far is `end`.
+
+    lends   lends those on a GPU that may stay there
+    """
     entries: list[Entry] = []
     for tensor in tensors:
         array = tensor._array
-        if array is None or tensor._number == BYTES:
+        if lends is not None and is_there(tensor) and (lent := lends(tensor)) is not None:
+            entries.append(lent[0])
+            found.append(lent[1])
+            size = lent[0][3]
+        elif array is None or tensor._number == BYTES:
             data = tensor._wire()
             size = len(data)
             entries.append((tensor._name, tensor._number, tensor._dims(), size))
@@ -263,6 +361,11 @@ def _entries(
             found.append(array)
         end += (size + _LAST) & -ALIGNMENT
     return tuple(entries), end
+
+
+def is_there(tensor: Tensor) -> bool:
+    """Whether a tensor is on a GPU."""
+    return tensor._array is None and tensor._buffer is None
 
 
 def _spoken(correlation_id: int | str) -> int | str:

@@ -21,9 +21,10 @@ class Told:
     items    answers, or None, False, True as PROTOCOL.md has them
     places   where the tensors of each item are: [] if it has none
     plain    whether each item is an answer without error and parameters, as most are
+    lent     tensors on GPUs that the child lends: item, place in it, what was told
     """
 
-    __slots__ = ("items", "places", "plain")
+    __slots__ = ("items", "lent", "places", "plain")
 
     def __init__(self, described: bytes, size: int):
         """ProtocolError, or another exception, for what is no layout of a region of `size` bytes."""
@@ -32,6 +33,12 @@ class Told:
         self.places = [
             [Place(p.name, dtypes.BY_NUMBER[p.number], p.shape, p.start, p.size) for p in each]
             for each in found
+        ]
+        self.lent = [
+            (i, j, place)
+            for i, each in enumerate(found)
+            for j, place in enumerate(each)
+            if place.lent
         ]
         self.plain = all(
             isinstance(item, layout.Answer) and item.error is None and not item.parameters

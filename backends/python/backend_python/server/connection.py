@@ -7,9 +7,11 @@ comes to `executions`, which hands the answers of EXECUTED to the batch before i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from backend_python import protocol
@@ -24,6 +26,7 @@ from backend_python.server.process import Process
 from backend_python.server.readiness import Readiness
 from backend_python.server.requests import COPIED_ON_THE_LOOP, Encoder, Parts, write
 from core.batch import Batch
+from core.errors import CoreError, internal
 from core.native.arrays import joined
 from core.native.frames import message
 
@@ -65,8 +68,10 @@ class Connection:
             process, loop, decoupled, self._cancel, self._go, self._tell_ahead
         )
         self._behind: dict[int, Active] = {}  # of a dying child, which may not have begun them
-        self._encoder = Encoder(outputs, states)
+        self._lending = process.lending  # of tensors on GPUs; None where there are none
+        self._encoder = Encoder(outputs, states, self._lending)
         self._copying = False  # a batch, on a thread
+        self._letting_go = False  # a RELEASE is about to be sent
         self.alive = True
         self.detached = False
         self.was_busy = False  # when it was detached: the child executed or computed something
@@ -78,6 +83,8 @@ class Connection:
         process.sock.setblocking(False)
         self._outbox = Outbox(process.sock, loop)
         process.write = self._outbox.write
+        if self._lending is not None:
+            self._lending.borrower.came_back = self._let_go_soon
         loop.add_reader(process.sock.fileno(), self._readable)
         loop.add_reader(process.pidfd, self._ended)
         loop.call_soon(self._take_frames)  # what came with the answer to INITIALIZE
@@ -87,12 +94,41 @@ class Connection:
 
     def begin(self, batch: Batch, done: Done) -> None:
         """Run a batch; done(None) when the child's execute has returned, or the child has died."""
+        if self._lending is not None and self._lending.brings(batch.requests):
+            self._begin_there(batch, done)
+            return
         parts = self._encoder.batch(batch.requests)
         active = self.executions.begin(batch, done)
-        inputs = self.process.inputs
         if parts.size <= COPIED_ON_THE_LOOP:
             self._execute(active, parts, None)
-            return
+        else:
+            self._copy(active, parts)
+
+    def _begin_there(self, batch: Batch, done: Done) -> None:
+        """The same of one with inputs on a GPU, which may have to be waited for."""
+        active = self.executions.begin(batch, done)
+        self._copying = True  # the next must not overtake it
+        self._tell_ahead()
+        encoding = self._loop.run_in_executor(None, self._encoder.batch_there, batch.requests)
+        encoding.add_done_callback(partial(self._encoded, active))
+
+    def _encoded(self, active: Active, encoding: asyncio.Future[Parts]) -> None:
+        self._copying = False
+        error = encoding.exception()
+        if error is None:
+            parts = encoding.result()
+            if parts.size <= COPIED_ON_THE_LOOP or active.done is None or not self.alive:
+                self._execute(active, parts, None)
+            else:
+                self._copy(active, parts)
+        elif active.done is not None:
+            problem = error if isinstance(error, CoreError) else internal(repr(error))
+            self.executions.refuse(active, problem)
+        self._tell_ahead()
+
+    def _copy(self, active: Active, parts: Parts) -> None:
+        """A large batch: its tensors are copied on a thread."""
+        inputs = self.process.inputs
         offset = inputs.allocate(parts.size)
         self._copying = True  # the next must not overtake it
         self._tell_ahead()
@@ -236,6 +272,18 @@ class Connection:
         if len(self.process.outputs.released) >= _RELEASES:
             self._send(protocol.RELEASE)
 
+    def _let_go_soon(self) -> None:
+        """Memory of the child's GPU is not needed any more: the child is told soon. Any thread."""
+        if not self._letting_go:
+            self._letting_go = True
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and the child with it
+                self._loop.call_soon_threadsafe(self._let_go)
+
+    def _let_go(self) -> None:
+        self._letting_go = False
+        if self.alive and self.process.outputs.released:
+            self._send(protocol.RELEASE)
+
     # the end -----------------------------------------------------------------
 
     def _lost(self, why: str = "") -> None:
@@ -246,6 +294,8 @@ class Connection:
         self._tell_ahead()
         self._loop.remove_reader(self.process.sock.fileno())
         self._outbox.close()
+        if self._lending is not None:
+            self._lending.close()
         self.process.kill_soon(why)
         self._nested.close(telling=False)
         self.readiness.close()

@@ -14,7 +14,7 @@ from typing import Any
 from core.errors import CoreError
 from core.request import parse_version
 
-OPERATIONS = frozenset(("load_model", "unload_model", "is_model_ready"))
+OPERATIONS = frozenset(("load_model", "unload_model", "is_model_ready", "takes_gpu"))
 
 
 class ModelControl:
@@ -48,6 +48,8 @@ class ModelControl:
         try:
             if operation == "is_model_ready":
                 return {"value": self.ready(**arguments)}
+            if operation == "takes_gpu":
+                return {"value": self._takes_gpu(**arguments)}
             async with self._waits():
                 await (self._load if operation == "load_model" else self._unload)(**arguments)
             return {"value": None}
@@ -66,6 +68,10 @@ class ModelControl:
             return bool(self._server.model_ready(name, number))
         except CoreError:
             return False
+
+    def _takes_gpu(self, name: str, version: int) -> bool:
+        """Whether that version takes inputs on a GPU as they are. CoreError if it is not there."""
+        return bool(self._server.takes_device(name, version))
 
     async def _load(self, name: str, config: str, files: dict[str, str]) -> None:
         parameters: dict[str, Any] = {path: a2b_base64(text) for path, text in files.items()}

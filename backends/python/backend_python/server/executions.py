@@ -14,7 +14,7 @@ from typing import Any
 from backend_python import layout, protocol
 from backend_python.protocol import Frame, ProtocolError
 from backend_python.server.active import Active, Done, Took, behind_the_first
-from backend_python.server.answers import Remembered, give
+from backend_python.server.answers import Remembered, Told, give
 from backend_python.server.errors import failed
 from backend_python.server.process import Process
 from core.batch import Batch
@@ -105,6 +105,8 @@ class Executions:
         if len(told.items) != len(batch.requests):
             raise ProtocolError(f"{len(told.items)} answers to {len(batch.requests)} requests")
         tensors: list[list[Any]] = told.tensors(region, at)
+        if told.lent:
+            self._borrow(told, tensors)
         if told.plain and active.whole:
             batch.respond_all(tensors)
             active.close()
@@ -122,6 +124,9 @@ class Executions:
         if active is None or i not in active.open:
             if flags & protocol.ASKS:
                 self._go(frame.number, i)
+            told = self._layouts.of(content[fixed:stop], size)
+            if told.lent:  # what nobody takes goes back
+                self._borrow(told, told.tensors(region, at))
             return  # it has had its last answer, as a failure of its batch
         if flags & protocol.ASKS:
             # Behind the answers, which the delivery hands over in a turn of its own.
@@ -131,7 +136,10 @@ class Executions:
         (answer,) = told.items
         final = bool(flags & protocol.FINAL) or not self._decoupled
         if isinstance(answer, layout.Answer):
-            (tensors,) = told.tensors(region, at)
+            found = told.tensors(region, at)
+            if told.lent:
+                self._borrow(told, found)
+            (tensors,) = found
             give(active.batch, i, answer, tensors, final)
         else:
             final = True
@@ -139,6 +147,13 @@ class Executions:
         if final:
             active.open.discard(i)
         self._forget_if_over(frame.number, active)
+
+    def _borrow(self, told: Told, tensors: list[list[Any]]) -> None:
+        """Put what the child lends, on a GPU, into its places."""
+        lending = self._process.lending
+        if lending is None:
+            raise ProtocolError("tensors that are lent, where nobody has GPUs")
+        lending.borrow(told, tensors)
 
     def failed(self, frame: Frame) -> None:
         """execute has raised, or returned what is no answer."""
@@ -154,6 +169,12 @@ class Executions:
         self._over(frame.number, active)
 
     # the end ---------------------------------------------------------------------
+
+    def refuse(self, active: Active, error: CoreError) -> None:
+        """A batch that the child does not get."""
+        self._active.pop(active.number, None)
+        self.fail([active], error)
+        self.tell_finished()
 
     def take_behind(self) -> dict[int, Active]:
         """Take out the batches behind the one that the child was to execute: it may not have begun

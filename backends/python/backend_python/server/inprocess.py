@@ -57,6 +57,7 @@ class InProcess:
         self._executing = 0  # batches whose end has not come; this and the next: loop thread
         self._tasks: set[asyncio.Task[None]] = set()
         self._says_ready = True
+        self.takes_gpu = instance.model.takes_gpu
 
     def open(self) -> None:
         """Import the model and let it initialize. CoreError with its own text if it raises."""

@@ -26,7 +26,7 @@ class PythonInstance(core.ModelInstance):
         in_a_child = self.model.mode in ("process", "shared")
         self._way = Keeper(self) if in_a_child else InProcess(self)
         self._way.open()
-        self.memory = "device" if self.model.takes_gpu else "host"
+        self.memory = "device" if self._way.takes_gpu else "host"
 
     def begin(self, batch: Batch, done: Done) -> None:
         """Run the batch: send it to the child, or let the model in this process have it."""

@@ -22,6 +22,7 @@ from backend_python.server.backoff import PATIENCE_S, Backoff
 from backend_python.server.connection import Connection
 from backend_python.server.errors import unhealthy
 from backend_python.server.health import Health
+from backend_python.server.lending import Lending, gpus
 from backend_python.server.model import settings_apart
 from backend_python.server.process import Died, Process
 from backend_python.server.watch import Watch
@@ -45,6 +46,7 @@ class Keeper:
         self._health = Health(instance.model.name, instance.model.version)
         self._backoff = Backoff()
         self._tells_readiness = False
+        self.takes_gpu = False  # inputs on a GPU come to it there
         self._lock = threading.Lock()  # guards the next two
         self._closed = False
         self._starting: Process | None = None  # a child that initializes
@@ -109,6 +111,10 @@ class Keeper:
             "arguments": instance.arguments(),
             "settings": settings_apart(model.backend),
         }
+        child.lending = lending = _lending(child)
+        if lending is not None:
+            question["gpus"] = [uuid.hex() for uuid in gpus()]
+            question["takes_gpu"] = model.takes_gpu
         try:
             self._begin_to_start(child)
             try:
@@ -127,6 +133,9 @@ class Keeper:
             child.finalize()
             raise internal(answer["error"])
         self._tells_readiness = bool(answer.get("tells_readiness"))
+        if lending is not None:
+            lending.takes = frozenset(map(bytes.fromhex, answer.get("gpus", ())))
+            self.takes_gpu = bool(lending.takes)
         return child
 
     def _module_name(self, child: Process) -> str:
@@ -298,6 +307,11 @@ def _bind(child: Process, policy: HostPolicy) -> None:
     """Before the model is there: what threads it starts run on the same cores."""
     with contextlib.suppress(ProcessLookupError):  # it has ended, which the next question finds
         policy.bind(child.pid)
+
+
+def _lending(child: Process) -> Lending | None:
+    """Of tensors on GPUs, where there are any."""
+    return Lending(child.name, child.inputs, child.outputs) if gpus() else None
 
 
 def _begin(connection: Connection, batch: Batch, done: Done) -> None:

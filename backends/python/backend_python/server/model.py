@@ -50,9 +50,8 @@ class PythonModel(core.Model):
 
     @property
     def takes_gpu(self) -> bool:
-        """Whether it gets inputs that are on a GPU there. A model in another process gets none."""
-        forced = self.parameter("FORCE_CPU_ONLY_INPUT_TENSORS", "yes").lower() != "no"
-        return self.mode in ("thread", "inline") and not forced
+        """Whether it gets inputs that are on a GPU there, if it can have them."""
+        return self.parameter("FORCE_CPU_ONLY_INPUT_TENSORS", "yes").lower() == "no"
 
     @property
     def outputs(self) -> list[str]:

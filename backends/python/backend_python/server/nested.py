@@ -13,12 +13,12 @@ from functools import partial
 from typing import Any
 
 from backend_python import layout, protocol
-from backend_python.protocol import Frame
+from backend_python.protocol import Frame, ProtocolError
 from backend_python.server import bls
 from backend_python.server.process import Process
 from backend_python.server.requests import COPIED_ON_THE_LOOP, Encoder, Parts, write
 from core import dtypes
-from core.errors import CoreError, cancelled, unsupported
+from core.errors import CoreError, cancelled, internal, unsupported
 from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
@@ -29,10 +29,11 @@ Item = InferenceResponse | CoreError | None
 class Call:
     """One INFER whose last answer the child has not been sent."""
 
-    __slots__ = ("copying", "number", "reply", "stopped", "waiting")
+    __slots__ = ("copying", "number", "reply", "stopped", "takes", "waiting")
 
-    def __init__(self, number: int):
+    def __init__(self, number: int, takes: frozenset[bytes]):
         self.number = number
+        self.takes = takes  # UUIDs of GPUs on which the child takes the answers
         self.reply: Reply | None = None  # None if it was refused at once
         self.waiting: deque[tuple[Item, bool]] = (
             deque()
@@ -64,17 +65,21 @@ class NestedCalls:
         self._loop = loop
         self._send = send
         self._answer = answer
-        self._encoder = Encoder()
+        self._encoder = Encoder(lending=process.lending)
         self._trace_of = trace_of
         self._calls: dict[int, Call] = {}
 
     def begin(self, frame: Frame) -> None:
         """An INFER: hand its request to the model that it names."""
-        request, decoupled = self._request(frame)
-        call = self._calls[frame.number] = Call(frame.number)
+        request, decoupled, takes = self._request(frame)
+        call = self._calls[frame.number] = Call(frame.number, takes)
         try:
             if self._server is None:
                 raise unsupported("there is no server whose models can be called")
+            if takes:
+                from backend_python.server import devices
+
+                devices.keep_outputs(self._server, request)
             call.reply = bls.begin(self._server, request, decoupled)
         except CoreError as error:
             self._arrived(call, error, True)
@@ -100,7 +105,8 @@ class NestedCalls:
             if call.reply is not None:
                 call.reply.cancel()
 
-    def _request(self, frame: Frame) -> tuple[InferenceRequest, bool]:
+    def _request(self, frame: Frame) -> tuple[InferenceRequest, bool, frozenset[bytes]]:
+        """What is asked, whether it may have many answers, and the GPUs on which these may stay."""
         content = frame.content
         offset, size, length = protocol.REGION.unpack_from(content)
         end = protocol.REGION.size + length
@@ -118,11 +124,9 @@ class NestedCalls:
             parameters,
             outputs,
             trace,
+            *gpus,
         ) = json.loads(content[end:stop])
-        tensors = [
-            Tensor(p.name, dtypes.BY_NUMBER[p.number], p.shape, region[p.start : p.start + p.size])
-            for p in places
-        ]
+        tensors = [self._tensor(place, region) for place in places]
         request = bls.request_of(
             tensors,
             model=name,
@@ -135,7 +139,16 @@ class NestedCalls:
             outputs=outputs,
             trace=None if trace is None else self._trace_of(*trace),
         )
-        return request, decoupled
+        takes = frozenset(map(bytes.fromhex, gpus[0])) if gpus else frozenset()
+        return request, decoupled, takes if self._process.lending is not None else frozenset()
+
+    def _tensor(self, place: layout.Place, region: memoryview) -> Tensor:
+        told = region[place.start : place.start + place.size]
+        if not place.lent:
+            return Tensor(place.name, dtypes.BY_NUMBER[place.number], place.shape, told)
+        if self._process.lending is None:
+            raise ProtocolError("tensors that are lent, where nobody has GPUs")
+        return self._process.lending.tensor(place, told)
 
     # answers -----------------------------------------------------------------
 
@@ -147,6 +160,9 @@ class NestedCalls:
     def _pass_on(self, call: Call) -> None:
         while call.waiting and not call.copying:
             item, final = call.waiting.popleft()
+            if call.takes and isinstance(item, InferenceResponse) and _is_there(item):
+                self._encode_there(call, item, final)
+                return
             parts = self._encoder.answer(item)
             if parts.size > COPIED_ON_THE_LOOP:
                 inputs = self._process.inputs
@@ -160,7 +176,25 @@ class NestedCalls:
                 return
             self._tell(call, None, parts, final)
 
-    def _copied(self, call: Call, tell: Callable[[], None], _: asyncio.Future[None]) -> None:
+    def _encode_there(self, call: Call, item: InferenceResponse, final: bool) -> None:
+        """An answer on a GPU, which may have to be waited for."""
+        call.copying = True
+        encoding = self._loop.run_in_executor(None, self._encoder.answer_there, item, call.takes)
+        encoding.add_done_callback(partial(self._encoded, call, final))
+
+    def _encoded(self, call: Call, final: bool, encoding: asyncio.Future[Parts]) -> None:
+        error = encoding.exception()
+        if error is None:
+            parts = encoding.result()
+        else:
+            problem = error if isinstance(error, CoreError) else internal(repr(error))
+            parts, final = self._encoder.answer(problem), True
+            self._forget(call)
+            if call.reply is not None:
+                call.reply.cancel()
+        self._copied(call, partial(self._tell, call, None, parts, final), encoding)
+
+    def _copied(self, call: Call, tell: Callable[[], None], _: asyncio.Future[Any]) -> None:
         """A large answer lies in its region; it is told even if the child wants no more, since only
         the child can release the region."""
         call.copying = False
@@ -170,10 +204,16 @@ class NestedCalls:
     def _tell(self, call: Call, offset: int | None, parts: Parts, final: bool) -> None:
         if final:
             self._calls.pop(call.number, None)
-        fixed = protocol.INDEX_FLAGS.pack(0, protocol.FINAL if final else 0)
+        flags = (protocol.FINAL if final else 0) | (protocol.LENT if parts.lends else 0)
+        fixed = protocol.INDEX_FLAGS.pack(0, flags)
         self._answer(protocol.INFERRED, call.number, fixed, parts, offset)
 
     def _forget(self, call: Call) -> None:
         call.stopped = True
         call.waiting.clear()
         self._calls.pop(call.number, None)
+
+
+def _is_there(item: InferenceResponse) -> bool:
+    """Whether any tensor of an answer is on a device."""
+    return any(type(tensor) is not Tensor for tensor in item.outputs)

@@ -7,6 +7,7 @@ model is initialized.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import logging
 import select
@@ -16,7 +17,7 @@ import threading
 import time
 from collections import deque
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -30,11 +31,15 @@ from backend_python.server.shared import SharedWorker
 from backend_python.server.template import Ended, SharedTemplate, template
 from core.errors import CoreError, Kind, invalid, unavailable
 
+if TYPE_CHECKING:
+    from backend_python.server.lending import Lending
+
 logger = logging.getLogger("core")
 
 LEVELS = {0: logging.INFO, 1: logging.WARNING, 2: logging.ERROR, 3: logging.DEBUG}
 Origin = SharedTemplate | SharedWorker
 
+_SOON_S = 0.2
 EXIT_S = 5.0  # from the end of finalize, or from SIGKILL, to the end of the process
 _SEND_BUFFER = 1 << 18
 
@@ -64,6 +69,7 @@ class Process:
     calls      what the model asks of the server
     write      sends a message; the connection's while it has the channel
     unsent     what the connection could not send before it gave the channel back
+    lending    of tensors on GPUs; None where there are none
     pidfd      readable when the process has ended, also if something else still holds the channel
     """
 
@@ -102,6 +108,7 @@ class Process:
         self.calls = Calls()
         self.inputs = arena.Sender(request_fd, settings.growth_bytes)
         self.outputs = arena.Receiver(response_fd, writable=False)
+        self.lending: Lending | None = None
 
     @property
     def pid(self) -> int:
@@ -128,6 +135,8 @@ class Process:
 
     def finalize(self) -> None:
         """Let the model finalize, within stub-timeout-seconds, and end the process."""
+        if self.lending is not None:
+            self._get_back(self.lending)
         try:
             answer = self.ask(protocol.FINALIZE, {}, protocol.FINALIZED, self._settings.timeout_s)
             if "error" in answer:
@@ -138,6 +147,14 @@ class Process:
         except TimeoutError:
             logger.warning("'%s' does not end; %s", self.name, self._child.leaving)
         self.kill()
+
+    def _get_back(self, lending: Lending) -> None:
+        """Wait until nobody holds tensors in GPU memory of the child, which goes with it."""
+        if lending.borrower.wait_returned(_SOON_S):
+            return
+        gc.collect()  # answers that nobody has any more may lie in a circle
+        if not lending.borrower.wait_returned(EXIT_S):
+            logger.warning("'%s' ends while others hold tensors in its GPU memory", self.name)
 
     def kill(self) -> None:
         """End the process at once and close everything. A second call does nothing.
@@ -169,6 +186,8 @@ class Process:
             return
         self._child.wait()
         self._printed.close()
+        if self.lending is not None:
+            self.lending.close()
         self.calls.close()
         self.sock.close()
         self.inputs.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -18,6 +18,9 @@ from core.request import InferenceRequest
 from core.response import InferenceResponse
 from core.tensor import Buffer
 
+if TYPE_CHECKING:
+    from backend_python.server.lending import Lending
+
 COPIED_ON_THE_LOOP = 1 << 20  # bytes; more are copied on a thread
 
 
@@ -28,6 +31,7 @@ class Parts(NamedTuple):
     size: int  # of the region
     layout: bytes
     fields: bytes  # b"" if every request has the defaults
+    lends: bool = False  # tensors are lent, on a GPU
 
 
 class Encoder:
@@ -35,9 +39,16 @@ class Encoder:
 
     outputs   names of all outputs of the model that is asked
     states    names of those that it also gives when a client wants only others
+    lending   of tensors on GPUs; None where there are none
     """
 
-    def __init__(self, outputs: Collection[str] = (), states: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        outputs: Collection[str] = (),
+        states: Collection[str] = (),
+        lending: Lending | None = None,
+    ) -> None:
+        self._lending = lending
         self._states = list(states)
         self._requests = Layouts(to_json, ALIGNMENT, outputs)
         self._answers = Layouts(_told_answer, ALIGNMENT)
@@ -46,10 +57,47 @@ class Encoder:
         """The message of a batch; nothing is copied yet, but BYTES of JSON are encoded."""
         laid = self._requests.batch(requests)
         told = b"[%s]" % b",".join(laid.items)
+        if self._lending is not None:
+            return Parts(laid.parts, laid.size, told, self._fields_there(requests, laid.plain))
         if laid.plain:
             return Parts(laid.parts, laid.size, told, b"")
         fields = orjson.dumps([_fields(request, self._states) for request in requests])
         return Parts(laid.parts, laid.size, told, fields)
+
+    def _fields_there(self, requests: list[InferenceRequest], plain: bool) -> bytes:
+        """The fields where there are GPUs: also which outputs may stay there."""
+        assert self._lending is not None
+        stays = self._lending.staying(requests)
+        if stays is None:
+            if plain:
+                return b""
+            return orjson.dumps([_fields(request, self._states) for request in requests])
+        fields = [
+            [*_fields(request, self._states), stay]
+            for request, stay in zip(requests, stays, strict=True)
+        ]
+        return orjson.dumps(fields)
+
+    def batch_there(self, requests: list[InferenceRequest]) -> Parts:
+        """The message of a batch with inputs on a GPU. Any thread: it may wait for the device.
+
+        CoreError for an input that has to be copied to host memory, and cannot be.
+        """
+        assert self._lending is not None
+        lends = self._lending.lends(self._lending.takes, ALIGNMENT)
+        items = [lends.entries(request.inputs.values()) for request in requests]
+        fields = self._fields_there(requests, False)
+        return Parts(lends.parts, lends.size, to_json(items), fields)
+
+    def answer_there(self, item: InferenceResponse, takes: frozenset[bytes]) -> Parts:
+        """The message of one answer of a called model with tensors on GPUs, for who takes those on these.
+        Any thread, as `batch_there`."""
+        assert self._lending is not None
+        lends = self._lending.lends(takes, ALIGNMENT)
+        entries = lends.entries(item.outputs)
+        parameters = json.dumps(item.parameters) if item.has_parameters else ""
+        told = to_json([[entries, None, parameters]])
+        return Parts(lends.parts, lends.size, told, b"", bool(lends.numbers))
 
     def answer(self, item: InferenceResponse | CoreError | None) -> Parts:
         """The message of one answer of a called model; None if only the end is to be told."""

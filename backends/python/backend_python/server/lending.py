@@ -1,0 +1,248 @@
+"""Tensors on GPUs that a child gets, and gives, without their coming to the host. The server's side.
+
+Connection ─► [Lending] ─► LOANs in a region ─► child … child ─► LOANs ─► [Lending] ─► DeviceTensor.
+What only goes from one child to another is not even opened here.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from backend_python import layout
+from backend_python.api import cuda
+from backend_python.arena import Receiver, Sender
+from backend_python.loans import LOAN, Borrower, Lender, Loan, Place, lendable
+from backend_python.protocol import ProtocolError
+from core import devices, dlpack, dtypes
+from core.device_memory import DeviceMemory
+from core.dtypes import DataType
+from core.memory import DevicePlace
+from core.request import DeviceOutput, InferenceRequest, RequestedOutput
+from core.tensor import DeviceTensor, Tensor
+
+if TYPE_CHECKING:
+    from backend_python.server.answers import Told
+
+logger = logging.getLogger("core")
+
+Entry = tuple[Any, ...]  # name, number of the datatype, shape, bytes, LENT
+
+
+def gpus() -> tuple[bytes, ...]:
+    """The UUIDs of the GPUs whose tensors may go from process to process; none where there are none."""
+    return cuda.devices() if devices.gpus() else ()
+
+
+class Lending:
+    """What the server and one child lend each other. Any thread, but for what says otherwise.
+
+    name     of the instance
+    takes    UUIDs of the GPUs on which the model takes inputs as they are
+    """
+
+    def __init__(self, name: str, inputs: Sender, outputs: Receiver):
+        self.name = name
+        self.takes: frozenset[bytes] = frozenset()
+        self.lender = inputs.lender = Lender()
+        self.borrower = Borrower(outputs.released, False)
+        self._said: set[str] = set()
+
+    def close(self) -> None:
+        """The child has ended: what it has is free, and what it has lent is of no use any more."""
+        self.borrower.lose(f"'{self.name}', whose process has ended")
+        self.lender.close()
+
+    # to the child ----------------------------------------------------------------
+
+    def brings(self, requests: Iterable[InferenceRequest]) -> bool:
+        """Whether these requests have inputs on a GPU for a model that takes them there."""
+        return bool(self.takes) and any(
+            type(tensor) is not Tensor for request in requests for tensor in request.inputs.values()
+        )
+
+    def lend(self, tensor: Tensor, takes: frozenset[bytes]) -> tuple[int, bytes] | None:
+        """Number and LOAN of a tensor for who takes those on these GPUs; None for one that is to be copied.
+
+        May wait for the device, and copy there.
+        """
+        if type(tensor) is Tensor or tensor.device is None or not tensor.count:
+            return None
+        try:
+            found = self._place(tensor)
+        except Exception as error:  # each library has its own; a copy needs less than a capsule
+            self._say(f"tensors on device {tensor.device} are copied to host memory: {error}")
+            return None
+        if found is None or found[0].device not in takes:
+            return None
+        return self.lender.lend(*found)
+
+    def _place(self, tensor: Tensor) -> tuple[Place, Any] | None:
+        """Where a tensor is, and what keeps it there."""
+        array = tensor.value
+        if isinstance(array, Remote):
+            return array.place(), array
+        kind, number = tensor.device or (0, 0)
+        if kind not in (dlpack.CUDA, dlpack.CUDA_MANAGED):
+            return None
+        with cuda.current(number):  # PyTorch exports nothing elsewhere
+            capsule = dlpack.exported(array)
+        seen = dlpack.seen(capsule)
+        if not seen.in_order:
+            return None
+        return lendable(seen.address, tensor.byte_size, number, (capsule, array), self._say)
+
+    def _say(self, text: str) -> None:
+        """Once in the log."""
+        if text not in self._said:
+            self._said.add(text)
+            logger.warning("'%s': %s", self.name, text)
+
+    @staticmethod
+    def staying(requests: Sequence[InferenceRequest]) -> list[dict[str, int] | None] | None:
+        """Of each request its outputs that may stay on a GPU; None if there are none."""
+        found = [_staying(request.outputs) if request.outputs else None for request in requests]
+        return found if any(found) else None
+
+    def lends(self, takes: frozenset[bytes], alignment: int) -> Lends:
+        """For one message."""
+        return Lends(self, takes, alignment)
+
+    # from the child --------------------------------------------------------------
+
+    def borrow(self, told: Told, tensors: list[list[Tensor]]) -> None:
+        """Put those that are lent into the places of what the region has of them. ProtocolError."""
+        for i, j, place in told.lent:
+            tensors[i][j] = self.tensor(place, memoryview(tensors[i][j].raw))
+
+    def tensor(self, place: layout.Place, told: memoryview) -> Tensor:
+        """One that the child lends. ProtocolError.
+
+        told   what the region has of it
+        """
+        dtype, shape = dtypes.BY_NUMBER[place.number], place.shape
+        loan = self.borrower.take(told[: LOAN.size])
+        array = Remote(loan, dtype, shape, loan.place.offset)
+        if place.lent == layout.LENT:
+            return DeviceTensor(place.name, dtype, shape, DeviceMemory(array, dtype, shape))
+        host = np.frombuffer(told[layout.LOAN_BYTES :], dtype.numpy).reshape(shape)
+        return DeviceTensor(place.name, dtype, shape, _Both(array, dtype, shape, host))
+
+
+class _Both(DeviceMemory):
+    """Memory of a device whose copy on the host has come with it."""
+
+    is_on_host = True
+
+    def __init__(
+        self, array: Any, dtype: DataType, shape: tuple[int, ...], host: np.ndarray[Any, Any]
+    ):
+        super().__init__(array, dtype, shape)
+        self._copy = host
+
+    def host(self, name: str) -> np.ndarray[Any, Any]:
+        return self._copy
+
+
+class Remote:
+    """An array that a child lends, for everybody who takes arrays by DLPack; slices and shapes are of it.
+
+    Opened when somebody in this process takes it. TritonModelException if its process has ended.
+    """
+
+    def __init__(self, loan: Loan, dtype: DataType, shape: tuple[int, ...], offset: int):
+        size = math.prod(shape) * dtype.byte_size
+        if offset + size > loan.place.size:
+            raise ProtocolError(f"a loan of {loan.place.size} bytes has none at {offset + size}")
+        self.dtype = dlpack.name_of(dtype)
+        self.shape = shape
+        self._loan = loan
+        self._dtype = dtype
+        self._offset = offset  # in the allocation
+
+    def place(self) -> Place:
+        """For another process."""
+        self._loan.check()
+        return self._loan.place._replace(offset=self._offset)
+
+    @property
+    def _address(self) -> int:
+        return self._loan.address() + self._offset - self._loan.place.offset
+
+    def get(self) -> np.ndarray[Any, Any]:
+        """A copy in host memory."""
+        size = math.prod(self.shape) * self._dtype.byte_size
+        found = cuda.copy_to_host(self._address, size, self._loan.device)
+        return found.view(self._dtype.numpy).reshape(self.shape)
+
+    def reshape(self, shape: tuple[int, ...]) -> Remote:
+        return Remote(self._loan, self._dtype, shape, self._offset)
+
+    def __getitem__(self, rows: slice) -> Remote:
+        first, end, _ = rows.indices(self.shape[0])
+        row = math.prod(self.shape[1:]) * self._dtype.byte_size
+        shape = (max(0, end - first), *self.shape[1:])
+        return Remote(self._loan, self._dtype, shape, self._offset + first * row)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.CUDA, self._loan.device
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None) -> Any:
+        # The child has waited for its work before it told of it.
+        return dlpack.lend(self._address, self._dtype, self.shape, self.__dlpack_device__(), self)
+
+
+def _staying(outputs: Iterable[RequestedOutput]) -> dict[str, int] | None:
+    """Name → how it is wanted."""
+    found = {}
+    for output in outputs:
+        if isinstance(output, DeviceOutput):
+            found[output.name] = layout.LENT_AND_COPIED if output.host else layout.LENT
+        elif isinstance(output.memory, DevicePlace) and not output.class_count:
+            found[output.name] = layout.LENT
+    return found or None
+
+
+class Lends:
+    """The tensors of one message that a child may have on a GPU: lent, or as bytes. One thread.
+
+    parts    what the region holds
+    size     of the region
+    numbers  of the loans
+    """
+
+    def __init__(self, lending: Lending, takes: frozenset[bytes], alignment: int):
+        self.parts: list[Any] = []
+        self.size = 0
+        self.numbers: list[int] = []
+        self._lending = lending
+        self._takes = takes
+        self._alignment = alignment
+
+    def entries(self, tensors: Iterable[Tensor]) -> tuple[Entry, ...]:
+        """How they stand in a layout. Raises what copying them to the host raises; then nothing is lent."""
+        try:
+            return tuple([self._entry(tensor) for tensor in tensors])
+        except BaseException:
+            for number in self.numbers:
+                self._lending.lender.returned(number)
+            self.numbers.clear()
+            raise
+
+    def _entry(self, tensor: Tensor) -> Entry:
+        lent = self._lending.lend(tensor, self._takes)
+        entry: Entry = (tensor.name, tensor.dtype.number, tensor.shape)
+        if lent is None:
+            data = tensor.raw
+            entry = (*entry, memoryview(data).nbytes)
+        else:
+            self.numbers.append(lent[0])
+            data = lent[1].ljust(layout.LOAN_BYTES, b"\0")
+            entry = (*entry, layout.LOAN_BYTES, layout.LENT)
+        self.parts.append(data)
+        self.size += entry[3] + -entry[3] % self._alignment
+        return entry
