@@ -16,10 +16,8 @@ from backend_python.api.datatypes import BYTES, ITEM_SIZE
 from backend_python.arena import aligned
 from backend_python.protocol import ProtocolError
 
-LENT, LENT_AND_COPIED = (
-    1,
-    2,
-)  # the loan alone; the loan, and from LOAN_BYTES on a copy in host memory
+# The loan alone; the loan, and from LOAN_BYTES on a copy in host memory.
+LENT, LENT_AND_COPIED = 1, 2
 LOAN_BYTES = 128  # of a LOAN, filled up
 
 _REMEMBERED = 256  # layouts
