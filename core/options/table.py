@@ -174,6 +174,8 @@ class Options:
         "0 for any.")
     http_body_timeout_secs: int = _http(integer(), 60,
         "Time in seconds in which 64 KiB of a body, or the rest of it, must come; 0 for any.")
+    http_answer_timeout_secs: int = _http(integer(0, 2_000_000), 300,
+        "Longest time in seconds in which a client takes nothing of its answer; 0 for any.")
     http_use_ssl: bool = _http(BOOL, False, "Whether HTTP is served over TLS.")
     http_use_ssl_mutual: bool = _http(BOOL, False,
         "Whether clients must show a certificate; includes --http-use-ssl.")

@@ -39,6 +39,7 @@ from frontends.http.router import Router
 from frontends.http.services.generate import generate_stream
 from frontends.http.sockets import Conversation, asked_for, refused
 from frontends.tls import Certificates, certificates_of_http, listening
+from frontends.unread import end_unread
 
 logger = logging.getLogger("core")
 
@@ -109,6 +110,7 @@ class HttpFrontend:
             if error.errno == errno.EADDRINUSE:
                 raise unavailable(f"Socket {where} already in use") from None
             raise unavailable(f"cannot listen at {where}: {error.strerror or error}") from None
+        end_unread(self._listener, options.http_answer_timeout_secs)
         self._connections = connections
         logger.info("Started HTTPService at %s:%d", self._address, self.port)
 

@@ -17,11 +17,13 @@ from frontends.aiohttp_web import web
 from frontends.http.connections import Connections
 from frontends.metrics.text import CONTENT_TYPE, Writer
 from frontends.tls import certificates_of_http, listening
+from frontends.unread import end_unread
 
 logger = logging.getLogger("core")
 
 _METRICS = demand("metrics", changes=False)
 _STATUS = {Kind.UNAUTHENTICATED: 401, Kind.FORBIDDEN: 403, Kind.EXHAUSTED: 429}
+_BACKLOG = 128
 _SHUTDOWN_S = 1.0  # for a scraper that reads its answer slowly
 
 
@@ -35,7 +37,7 @@ class MetricsFrontend:
         self._writer = Writer()
         self._required = server.options.http_restricted_api.get("metrics")
         self._runner: web.ServerRunner | None = None  # while it listens
-        self._listener: asyncio.Server | None = None  # at a Unix domain socket
+        self._listener: asyncio.Server | None = None
         self._unix: unix_sockets.UnixListener | None = None
 
     @property
@@ -45,10 +47,10 @@ class MetricsFrontend:
     @property
     def port(self) -> int:
         """The port that it listens on; the option's may be 0 for any free one."""
-        assert self._runner is not None
+        assert self._listener is not None
         if self._unix is not None:
             return self._server.options.metrics_port
-        return int(self._runner.addresses[0][1])
+        return int(self._listener.sockets[0].getsockname()[1])
 
     async def start(self) -> None:
         """Listen. Raises CoreError(UNAVAILABLE) when the socket is in use or the address is not here,
@@ -69,12 +71,15 @@ class MetricsFrontend:
             await self._start_at(host, runner, secure)
             return
         try:
-            await web.TCPSite(runner, host, port, reuse_port=shared, ssl_context=secure).start()
+            self._listener = await asyncio.get_running_loop().create_server(
+                connections, host, port, backlog=_BACKLOG, reuse_port=shared, ssl=secure
+            )
         except OSError as error:
             await runner.cleanup()
             if error.errno == errno.EADDRINUSE:
                 raise unavailable(f"Socket '{host}:{port}' already in use") from error
             raise unavailable(f"cannot listen at '{host}:{port}': {error}") from error
+        end_unread(self._listener, options.http_answer_timeout_secs)
         self._runner = runner
         logger.info("Started Metrics Service at %s:%d", host, self.port)
 
@@ -95,8 +100,9 @@ class MetricsFrontend:
     async def stop(self, timeout_s: float) -> None:
         """Stop listening. A scrape is answered as soon as it is read, so there is little to wait for."""
         self._server.watch.stop()
-        if self._listener is not None and self._unix is not None:
+        if self._listener is not None:
             self._listener.close()
+        if self._unix is not None:
             self._unix.remove()
         runner, self._runner = self._runner, None
         if runner is not None:

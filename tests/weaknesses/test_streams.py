@@ -3,6 +3,7 @@
 import socket
 import struct
 import threading
+import time
 
 import grpc
 import pytest
@@ -182,3 +183,25 @@ def test_a_path_that_is_no_text_does_not_end_the_server(server, lanes, raw_call,
 
         answer = server.stub.ServerLive(pb.ServerLiveRequest(), timeout=30, wait_for_ready=True)
         assert answer.live
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="is of Linux")
+def test_who_takes_nothing_of_an_answer_loses_the_connection(serve):
+    """Slow clients that held all answers: the kernel looks whether anything is taken."""
+    served = serve(http_answer_timeout_secs=1)
+    size = 1 << 24  # more than buffers of sockets take
+    tensor = '{"name":"x","datatype":"FP32","shape":[%d],"parameters":{"binary_data_size":%d}}'
+    json = b'{"inputs":[' + (tensor % (size // 4, size)).encode() + b"]}"
+    begin = HEAD[:-2] % (b"echo", len(json) + size)
+    begin += b"Inference-Header-Content-Length: %d\r\n\r\n" % len(json)
+    connections = served.http._connections
+    with socket.socket() as own:
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        own.connect(("127.0.0.1", served.http.port))
+        own.sendall(begin + json + bytes(size))
+        assert own.recv(12, socket.MSG_PEEK) == b"HTTP/1.1 200"
+
+        end = time.monotonic() + 60
+        while served.call(lambda: len(connections._open)):
+            assert time.monotonic() < end, "it is still there"
+            time.sleep(0.05)
