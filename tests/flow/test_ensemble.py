@@ -1,6 +1,7 @@
 """Ensembles: requests that walk through other models, in virtual time."""
 
 import asyncio
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -434,3 +435,29 @@ def test_needed_steps_are_those_on_the_way_to_the_wanted_tensors():
 
     assert [s.index for s in needed_steps(steps_of(config), ["b"])] == [0, 1]
     assert [s.index for s in needed_steps(steps_of(config), ["d"])] == [0, 2, 3]
+
+
+async def test_what_an_answer_of_a_stream_needed_goes_with_it(ensemble, serve):
+    """A stream of thousands must not hold the tensors of all of them until its end."""
+    chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True)
+    made, alive = [], []
+
+    class Watched(core.ModelInstance):
+        async def execute(self, batch):
+            for value in batch.requests[0].inputs["x"].array:
+                await asyncio.sleep(0.015)  # slower than `add`
+                y = np.array([value], np.float32)
+                made.append(weakref.ref(y))
+                batch.respond(0, {"y": y}, final=False)
+                del y
+                chain.asked.clear()
+                alive.append(sum(each() is not None for each in made))
+            batch.finish(0)
+
+    chain.models["each"] = await serve(Watched, max_batch_size=0, decoupled=True)
+    answers = 0
+    async for _ in ask(chain, *range(200)):
+        answers += 1
+
+    assert answers == 200
+    assert max(alive) < 5

@@ -26,7 +26,7 @@ cdef class Branch:
     cdef readonly list waiting
     cdef readonly dict tensors
     cdef set absent
-    cdef list children
+    cdef dict children
     cdef InferenceRequest made_by
     cdef bint answered
 
@@ -35,6 +35,10 @@ cdef class Branch:
     @cython.locals(branch=Branch)
     cdef bint lacks(self, str name) except -1
     cdef skip(self, Step step)
+    cdef keep(self, Branch child)
+    cdef drop_if_done(self)
+    @cython.locals(child=Branch)
+    cdef let_go(self)
 
 
 @cython.final

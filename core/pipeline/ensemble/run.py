@@ -67,6 +67,7 @@ class Branch:
     The first branch holds the request's inputs. Each answer of a decoupled step makes another one,
     which sees the tensors of the branch it grew from.
 
+    children  branches that grew from it and may have something to do yet, in their order
     made_by   the request to the decoupled step whose answer it is, if that may be held back
     """
 
@@ -75,7 +76,7 @@ class Branch:
         self.waiting = waiting
         self.tensors = tensors
         self.absent: set[str] | None = None  # names of what skipped steps would have made
-        self.children: list[Branch] | None = None
+        self.children: dict[Branch, None] | None = None
         self.made_by: InferenceRequest | None = None
         self.answered = False
 
@@ -115,10 +116,31 @@ class Branch:
                     made |= set(other.outputs.values())
                     grown = True
         child = Branch(self, dependent, {})
-        if self.children is None:
-            self.children = []
-        self.children.append(child)
+        self.keep(child)
         return child
+
+    def keep(self, child: Branch) -> None:
+        """The child may have something to do, and so have those that it grew from."""
+        if self.children is None:
+            self.children = {}
+        self.children[child] = None
+        if self.parent is not None:
+            self.parent.keep(self)
+
+    def drop_if_done(self) -> None:
+        """A branch that has given its answer, and has nothing to start, is looked at no more: a stream
+        has thousands, and each holds its tensors."""
+        if self.answered and not self.waiting and not self.children and self.parent is not None:
+            kept = self.parent.children
+            if kept is not None:
+                kept.pop(self, None)
+
+    def let_go(self) -> None:
+        """The request has ended: branches that hold each other go without the garbage collector."""
+        children, self.children = self.children, None
+        if children is not None:
+            for child in children:
+                child.let_go()
 
 
 class Run:
@@ -162,6 +184,7 @@ class Run:
         if branch.children is not None:
             for child in list(branch.children):
                 self.advance(child)
+        branch.drop_if_done()
 
     def _has_inputs(self, branch: Branch, step: Step) -> bool:
         for name in step.needs:
@@ -302,6 +325,7 @@ class Run:
         else:
             plan.ended(self._request, None)
             self.reply.send(response, True)
+            self._root.let_go()
 
     def _nothing_made(self) -> CoreError:
         skipped = ", ".join(map(str, self._skipped or ()))
@@ -341,6 +365,7 @@ class Run:
     def _end(self, error: CoreError | None) -> None:
         self._plan.ended(self._request, error)
         self.reply.send(error, True)
+        self._root.let_go()
         self._cancel_steps()
 
     def _cancel_steps(self) -> None:
