@@ -84,6 +84,11 @@ class SharedMemoryPool(Stock):
             # Somebody else may have added what is needed here.
             if (found := self._taken(byte_size)) is not None:
                 return found
+            for left in self._withdrawn(byte_size):
+                try:
+                    self._registrar.unregister(left)
+                finally:
+                    left.close()
             segment = self._made(byte_size)
             try:
                 self._registrar.register(segment)

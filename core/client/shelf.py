@@ -42,19 +42,19 @@ class Shelf:
         self._returned: deque[Block] = deque()
         self._cut: Segment | None = None  # the one that blocks are cut from
         self._used = 0  # bytes of it
+        self._in_blocks: dict[Segment, int] = {}  # bytes of each segment that are in blocks
         self._lock = threading.Lock()
 
     def take(self, byte_size: int) -> Block | None:
         """A free block for so many bytes; None if a segment has to be added before."""
         size = size_class(byte_size)
         with self._lock:
-            while self._returned:
-                block = self._returned.popleft()
-                self._free.setdefault(block.size, []).append(block)
+            self._take_back()
             if free := self._free.get(size):
                 return free.pop()
             if self._cut is not None and size <= self._cut.byte_size - self._used:
                 self._used += size
+                self._in_blocks[self._cut] += size
                 return Block(self._cut, self._used - size, size)
         return None
 
@@ -66,11 +66,42 @@ class Shelf:
     def add(self, segment: Segment, byte_size: int) -> Block:
         """A new segment, and its first block, for so many bytes."""
         block = Block(segment, 0, size_class(byte_size))
-        if block.size < segment.byte_size:
-            with self._lock:
+        with self._lock:
+            self._in_blocks[segment] = block.size
+            if block.size < segment.byte_size:
                 # What was left of the one before serves as long as it lasts: nothing smaller comes of it.
                 self._cut, self._used = segment, block.size
         return block
+
+    def withdraw(self, byte_size: int) -> list[Segment]:
+        """Segments of at least so many bytes together of which nobody has a block: the oldest of them, and
+        nothing is cut from them any more. Empty if there are not so many."""
+        with self._lock:
+            self._take_back()
+            free = dict.fromkeys(self._in_blocks, 0)
+            for blocks in self._free.values():
+                for block in blocks:
+                    free[block.segment] += block.size
+            idle: list[Segment] = []
+            for segment, in_blocks in self._in_blocks.items():
+                if sum(each.byte_size for each in idle) >= byte_size:
+                    break
+                if free[segment] == in_blocks:
+                    idle.append(segment)
+            if sum(each.byte_size for each in idle) < byte_size:
+                return []
+            for segment in idle:
+                del self._in_blocks[segment]
+                if segment is self._cut:
+                    self._cut = None
+            for blocks in self._free.values():
+                blocks[:] = [block for block in blocks if block.segment in self._in_blocks]
+            return idle
+
+    def _take_back(self) -> None:
+        while self._returned:
+            block = self._returned.popleft()
+            self._free.setdefault(block.size, []).append(block)
 
     def put_back(self, block: Block) -> None:
         """Nobody looks at the block any more."""

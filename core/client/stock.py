@@ -84,6 +84,15 @@ class Stock:
             raise ValueError(self._closed)
         return self._shelf.take(byte_size)
 
+    def _withdrawn(self, byte_size: int) -> list[Segment]:
+        """Segments that nobody uses, and that are in the way of one for `byte_size` bytes: arrays have had
+        other sizes before. To be unregistered and closed."""
+        more = self._shelf.next_segment(byte_size) - (self._most_bytes - self.byte_size)
+        found = self._shelf.withdraw(more) if more > 0 else []
+        for segment in found:
+            self._segments.remove(segment)
+        return found
+
     def _made(self, byte_size: int) -> Segment:
         """A segment from which `byte_size` bytes can be had; not registered.
 

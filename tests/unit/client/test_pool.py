@@ -138,6 +138,42 @@ class TestBounds:
         held.pop()
         pool.empty(2**16, np.uint8)
 
+    def test_what_arrays_of_other_sizes_have_left_is_given_back_before_it_is_full(
+        self, client, pool
+    ):
+        kept = pool.share(np.arange(2000))
+        for size in range(2**16, 2**19, 2**15):
+            pool.empty(size, np.uint8).release()
+
+        assert len(client.registered) == len(pool._segments)
+        assert pool.byte_size <= 2**20
+        assert kept.region in client.registered
+        assert (kept.array == np.arange(2000)).all()
+
+    def test_nothing_is_given_back_where_that_is_not_enough(self, client, pool):
+        kept = [pool.empty(2**18, np.uint8) for _ in range(3)]
+        pool.empty(2**17, np.uint8).release()
+        before = dict(client.registered)
+
+        with pytest.raises(MemoryError):
+            pool.empty(2**19, np.uint8)
+
+        assert client.registered == before
+        assert len(kept) == 3
+
+    @given(st.lists(st.integers(1, 2**19), max_size=60), st.data())
+    def test_the_bound_is_met_only_by_what_is_held(self, sizes, data):
+        pool = SharedMemoryPool(Client(), segment_bytes=2**16, most_bytes=2**22)
+        held = []
+        for size in sizes:
+            held.append(pool.room(size))
+            while sum(size_class(each.byte_size) for each in held) > 2**20:
+                held.pop(data.draw(st.integers(0, len(held) - 1)))
+
+        assert pool.byte_size <= 2**22
+        held.clear()
+        pool.close()
+
     def test_memory_that_the_machine_does_not_have_is_an_error_and_not_a_fault_later(self, client):
         with SharedMemoryPool(client, most_bytes=2**62) as pool:
             with pytest.raises(MemoryError, match="of shared memory: "):
