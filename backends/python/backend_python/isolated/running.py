@@ -18,6 +18,7 @@ from core import config as configuration
 from core.alone import ModelAlone, complete_alone
 from core.backend import Device, ModelInstance
 from core.batch import Batch
+from core.config import ModelConfig
 from core.errors import Fatal
 from core.request import InferenceRequest as CoreRequest
 from core.request import RequestedOutput
@@ -26,12 +27,13 @@ from core.tensor import Tensor, array_tensor
 BROKEN = (
     70  # exit status of a process whose instance cannot serve any more: EX_SOFTWARE of sysexits.h
 )
+_MODE = "EXECUTION_MODE"
 _ORIGIN = "the configuration that the server has sent"
 
 
 def completed(config: Mapping[str, Any], path: str) -> dict[str, Any]:
     """The configuration with what the backend knows of the files in the version's directory."""
-    message = configuration.parse_json(json.dumps(config), _ORIGIN)
+    message = _configuration(json.dumps(config))
     complete_alone(message, Path(path), _settings())
     return configuration.to_json(message)
 
@@ -49,7 +51,7 @@ class Running:
             arguments["model_instance_kind"], int(arguments["model_instance_device_id"])
         )
         self._alone = ModelAlone(
-            configuration.parse_json(arguments["model_config"], _ORIGIN),
+            _configuration(arguments["model_config"]),
             _settings(),
             name=arguments["model_name"],
             version=int(arguments["model_version"]),
@@ -123,6 +125,13 @@ class Running:
             self._alone.close()
         finally:
             self._loop.close()
+
+
+def _configuration(text: str) -> ModelConfig:
+    """As the backend is to see it: that it is kept apart is none of its business."""
+    message = configuration.parse_json(text, _ORIGIN)
+    message.parameters.pop(_MODE, None)
+    return message
 
 
 def _settings() -> dict[str, str]:

@@ -31,6 +31,7 @@ class Instance(core.ModelInstance):
             raise core.Fatal("the device is gone")
         if (x == -3).any():
             raise ValueError("not this")
+        assert not self.model.config.parameters
         settings = self.model.backend.config
         return {"y": x + int(settings.get("add", 0)), "pid": np_full(x, os.getpid())}
 
