@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Sequence
 
@@ -25,7 +26,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     arguments   of the command line, without the program; None: those of this process
     """
-    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        return _main(sys.argv[1:] if arguments is None else arguments)
+    finally:
+        _let_go_of_broken_pipes()
+
+
+def _main(arguments: Sequence[str]) -> int:
     try:
         plugins.load_hooks(quiet=True)  # there is no log yet; the server says what is left out
         added = plugins.added_flags()
@@ -52,6 +59,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from core.process import run
 
     return run(options)
+
+
+def _let_go_of_broken_pipes() -> None:
+    """Who read the output may have ended first: what could not be written to it would make the exit
+    status 120, since the interpreter tries again."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None or stream.closed:
+            continue
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
 
 
 def _say_what_is_idle(options: Options) -> None:

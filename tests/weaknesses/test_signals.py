@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+BUFFERED = {**os.environ, "PYTHONUNBUFFERED": ""}  # as it is where nobody has asked for anything
+
 
 @pytest.fixture
 def process(tmp_path):
@@ -18,7 +20,11 @@ def process(tmp_path):
     command += ["--http-address=127.0.0.1", "--http-port=0", "--log-verbose=1"]
     command += ["--allow-grpc=false", "--allow-metrics=false"]
     started = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        env=BUFFERED,
     )
     for line in started.stdout:
         if found := re.search(rb"Started HTTPService at \S+:(\d+)", line):
@@ -48,3 +54,21 @@ def test_a_server_whose_output_nobody_reads_any_more_goes_on(process):
     assert started.poll() is None
     started.terminate()
     assert started.wait(30) == 0
+
+
+def test_what_could_not_be_written_is_no_error_of_the_end():
+    """The interpreter tries once more when it ends, and its status would be 120."""
+    code = (
+        "import sys\nfrom core import serve\nsys.stdin.read()\nsys.stdout.write('left')\n"
+        "serve._let_go_of_broken_pipes()\n"
+    )
+    started = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=BUFFERED,
+    )
+    started.stdout.close()
+    started.stdin.close()
+
+    assert started.wait(60) == 0
