@@ -179,7 +179,8 @@ def _change(random, holder, key):
             value = [value]
         holder[key] = value
     elif kind == 3 and isinstance(holder, list):
-        holder.extend(copy.deepcopy(holder[key]) for _ in range(random.choice((1, 2, 100))))
+        # The same object again: a copy of what is very deep would be too deep for Python itself.
+        holder.extend([holder[key]] * random.choice((1, 2, 100)))
     elif kind == 4 and isinstance(holder, dict):
         holder[random.choice(NAMES)] = _value(random)
     elif kind == 5 and isinstance(holder, dict):
