@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from core.native.distribution import middle_of
-from core.telemetry.labels import plus
+from core.telemetry.labels import Labels, plus
 
 KindOfMetric = Literal["counter", "gauge", "histogram", "summary"]
 Together = Literal["sum", "first", "largest", "smallest"]
@@ -25,6 +25,10 @@ class Sample(NamedTuple):
     labels: Mapping[str, str]
     value: float
     suffix: str = ""
+
+
+# Sample(labels, value, suffix) without the function of Python that a NamedTuple has in between.
+new: Callable[[type[Sample], tuple[Mapping[str, str], float, str]], Sample] = tuple.__new__
 
 
 @dataclass(frozen=True)
@@ -118,13 +122,25 @@ def histogram_samples(
     counts   of each bucket alone, one more than there are bounds
     total    sum of what was observed
     """
+    texts = _texts_of(bounds)
+    if type(labels) is Labels:
+        longer: Sequence[Mapping[str, str]] = labels.each("le", texts)
+    else:
+        longer = [{**labels, "le": text} for text in texts]
     samples, below = [], 0
-    for bound, count in zip((*bounds, math.inf), counts, strict=True):
+    # The last one has all that is left: a configuration may name infinity too.
+    for known, count in zip(longer[:-1], counts, strict=False):
         below += count
-        if bound != math.inf:  # a configuration may name it, and all have it
-            samples.append(Sample(plus(labels, "le", as_label(bound)), below, "_bucket"))
-    samples.append(Sample(plus(labels, "le", "+Inf"), below, "_bucket"))
-    return [*samples, Sample(labels, total, "_sum"), Sample(labels, below, "_count")]
+        samples.append(new(Sample, (known, below, "_bucket")))
+    every = sum(counts)
+    samples.append(new(Sample, (longer[-1], every, "_bucket")))
+    return [*samples, Sample(labels, total, "_sum"), Sample(labels, every, "_count")]
+
+
+@lru_cache(1024)
+def _texts_of(bounds: tuple[float, ...]) -> tuple[str, ...]:
+    """Of the buckets of a histogram: the finite bounds, and infinity once."""
+    return (*(as_label(bound) for bound in bounds if bound != math.inf), "+Inf")
 
 
 @lru_cache(4096)

@@ -1,4 +1,4 @@
-"""Labels of samples: those of a model are made once, not for each of its samples in each scrape."""
+"""Labels of samples: those of a model are made and written once, not for each sample of each scrape."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from typing import Any
 
 
 class Labels(dict[str, str]):
-    """Name → value, any text. Not to be changed: who writes them knows an object again. Loop thread only."""
+    """Name → value, any text. Not to be changed. Loop thread only, but for `text`.
 
-    __slots__ = ("_longer",)
+    text   what a writer has made of them, for its next time; "" before. There is one form of text
+    """
+
+    __slots__ = ("_each", "_longer", "text")
 
     def __init__(self, *given: Any):
         super().__init__(*given)
+        self.text = ""
         self._longer: dict[tuple[str, str], Labels] = {}
+        self._each: dict[tuple[str, tuple[str, ...]], list[Labels]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)  # for other processes: what they get is theirs
@@ -24,6 +29,13 @@ class Labels(dict[str, str]):
         if found is None:
             found = self._longer[name, value] = Labels(self)
             dict.__setitem__(found, name, value)
+        return found
+
+    def each(self, name: str, values: tuple[str, ...]) -> list[Labels]:
+        """These and one more, for each of some values."""
+        found = self._each.get((name, values))
+        if found is None:
+            found = self._each[name, values] = [self.plus(name, value) for value in values]
         return found
 
 

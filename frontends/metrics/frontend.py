@@ -15,7 +15,7 @@ from core.server import Server
 from frontends.access import address_of, answer_headers, shown
 from frontends.aiohttp_web import web
 from frontends.http.connections import Connections
-from frontends.metrics.text import CONTENT_TYPE, Writer
+from frontends.metrics.text import CONTENT_TYPE, render
 from frontends.tls import certificates_of_http, listening
 from frontends.unread import end_unread
 
@@ -34,7 +34,6 @@ class MetricsFrontend:
 
     def __init__(self, server: Server):
         self._server = server
-        self._writer = Writer()
         self._required = server.options.http_restricted_api.get("metrics")
         self._runner: web.ServerRunner | None = None  # while it listens
         self._listener: asyncio.Server | None = None
@@ -128,9 +127,7 @@ class MetricsFrontend:
             try:
                 families = await self._server.management.metrics()
                 # On another thread: the text of a thousand models takes a while.
-                text = await asyncio.get_running_loop().run_in_executor(
-                    None, self._writer.write, families
-                )
+                text = await asyncio.get_running_loop().run_in_executor(None, render, families)
             except CoreError as error:  # a worker does not answer: sums would fall
                 return web.Response(status=503, text=error.message)
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})

@@ -15,50 +15,33 @@ from core.telemetry.labels import Labels
 
 CONTENT_TYPE = "text/plain; charset=utf-8"
 
-Written = tuple[Mapping[str, str], str]
-"""(labels, which stay and so keep their identity, their text)"""
-
 _APART = ("le", "quantile")  # tell samples of one metric apart: after all other labels
 
 
-class Writer:
-    """Writes families, one scrape after the other. May be used by several threads.
-
-    A model has the same labels in every family, and in every scrape: with a thousand models writing
-    them is what a scrape costs.
-    """
-
-    def __init__(self) -> None:
-        self._written: dict[int, Written] = {}  # by identity, of the last scrape
-
-    def write(self, families: Iterable[Family]) -> str:
-        """The text of families; those without samples are left out. Ends with a newline."""
-        before = self._written
-        now: dict[int, Written] = {}
-        lines = []
-        for family in families:
-            if not family.samples:
-                continue
-            name = family.name
-            lines.append(f"# HELP {name} {_escaped(family.help)}")
-            lines.append(f"# TYPE {name} {family.kind}")
-            for labels, value, suffix in family.samples:  # no call that is not needed
-                number = value if type(value) is int else _number(value)
-                known = now.get(id(labels))
-                if known is None:
-                    known = before.get(id(labels)) if type(labels) is Labels else None
-                    if known is None or known[0] is not labels:
-                        known = labels, _labels(labels)
-                    now[id(labels)] = known
-                lines.append(f"{name}{suffix}{known[1]} {number}")
-        self._written = now
-        lines.append("")
-        return "\n".join(lines)
-
-
 def render(families: Iterable[Family]) -> str:
-    """As a Writer's first scrape."""
-    return Writer().write(families)
+    """The text of families; those without samples are left out. Ends with a newline. Any thread.
+
+    With a thousand models these lines are what a scrape costs: no call that is not needed, and labels that
+    come again in each family and scrape keep their text.
+    """
+    lines = []
+    for family in families:
+        if not family.samples:
+            continue
+        name = family.name
+        lines.append(f"# HELP {name} {_escaped(family.help)}")
+        lines.append(f"# TYPE {name} {family.kind}")
+        for labels, value, suffix in family.samples:
+            text = _labels(labels) if type(labels) is not Labels else labels.text or _kept(labels)
+            number = value if type(value) is int else _number(value)
+            lines.append(f"{name}{suffix}{text} {number}")
+    lines.append("")
+    return "\n".join(lines)
+
+
+def _kept(labels: Labels) -> str:
+    labels.text = _labels(labels)
+    return labels.text
 
 
 def _labels(labels: Mapping[str, str]) -> str:

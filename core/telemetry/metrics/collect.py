@@ -10,7 +10,7 @@ import gc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.telemetry.families import Family, Sample
+from core.telemetry.families import Family, Sample, new
 from core.telemetry.labels import Labels, plus
 from core.telemetry.metrics import latencies
 from core.telemetry.metrics.catalog import family
@@ -168,13 +168,14 @@ def _of_loads(plain: Labelled, every: Iterable[ModelVersion], server: Server) ->
 
 
 def _samples(labelled: Labelled, read: Callable[[ModelVersion], float]) -> list[Sample]:
-    return [Sample(labels, read(version)) for labels, version in labelled]
+    return [new(Sample, (labels, read(version), "")) for labels, version in labelled]
 
 
 def _durations(labelled: Labelled, name: str) -> list[Sample]:
     """In whole microseconds."""
     return [
-        Sample(labels, getattr(version.statistics, name).ns // 1000) for labels, version in labelled
+        new(Sample, (labels, getattr(version.statistics, name).ns // 1000, ""))
+        for labels, version in labelled
     ]
 
 

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from core.telemetry.families import Family, Sample
 from core.telemetry.labels import Labels
-from frontends.metrics.text import Writer, render
+from frontends.metrics.text import render
 
 
 def test_a_counter_keeps_its_name_and_integers_have_no_point():
@@ -73,34 +73,25 @@ def test_a_histogram_is_read_as_one():
 
 
 def test_labels_that_come_again_are_written_the_same():
-    writer, labels = Writer(), Labels({"model": "m"})
+    labels = Labels({"model": "m"})
     bucket = labels.plus("le", "1")
     families = [Family("a", "histogram", "", [Sample(bucket, 1, "_bucket"), Sample(labels, 1)])]
 
-    first = writer.write(families)
+    first = render(families)
 
     assert labels.plus("le", "1") is bucket
     assert 'a_bucket{model="m",le="1"} 1\na{model="m"} 1\n' in first
-    assert writer.write(families) == first
+    assert render(families) == first
 
 
 def test_labels_that_may_be_changed_are_read_each_time():
-    writer, labels = Writer(), {"model": "m"}
+    labels = {"model": "m"}
     family = Family("a", "gauge", "", [Sample(labels, 1)])
-    writer.write([family])
+    render([family])
 
     labels["model"] = "n"
 
-    assert 'a{model="n"} 1' in writer.write([family])
-
-
-def test_labels_of_those_that_are_gone_are_forgotten():
-    writer = Writer()
-    for number in range(3):
-        labels = Labels({"model": str(number)})
-        writer.write([Family("a", "gauge", "", [Sample(labels, 1)])])
-
-    assert len(writer._written) == 1
+    assert 'a{model="n"} 1' in render([family])
 
 
 def test_labels_reach_other_processes_as_a_plain_dict():
