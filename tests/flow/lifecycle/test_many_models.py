@@ -23,7 +23,7 @@ output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]
 instance_group [ { kind: KIND_CPU count: 1 } ]
 """
 # Of a look through all models, as an unload has it for what may be forgotten.
-LINES_OF_A_LOOK = 6
+LINES_OF_A_LOOK = 10
 
 
 class Lines:
