@@ -43,6 +43,9 @@ class Answers:
         signature: Signature,
     ):
         self.found: list[InferenceResponse | None] = [None] * len(requests)
+        self._over = [False] * len(
+            requests
+        )  # answered by its sender, or to be answered another time
         self._requests = requests
         self._asked = asked
         self._signature = signature
@@ -100,13 +103,22 @@ class Answers:
         else:
             self.found[i] = response
 
+    def fail_rest(self, error: CoreError) -> None:
+        """Execute has raised: who has no answer yet gets the error."""
+        for i, found in enumerate(self.found):
+            if found is None and not self._over[i]:
+                self.fail(i, error, True, True)
+
     def finish(self, i: int) -> None:
+        self._over[i] = True
         self._sender(i).send(flags=TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 
     def defer(self, i: int) -> None:
+        self._over[i] = True  # whoever has it answers it
         self._sender(i)
 
     def reschedule(self, i: int) -> None:
+        self._over[i] = True
         self._requests[i].set_release_flags(TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
 
     # --------------------------------------------------------------------------------
@@ -119,6 +131,7 @@ class Answers:
         return self._requests[i].get_response_sender()
 
     def _send(self, i: int, response: InferenceResponse, final: bool) -> None:
+        self._over[i] = final
         flags = TRITONSERVER_RESPONSE_COMPLETE_FINAL if final else 0
         self._sender(i).send(response, flags)
 

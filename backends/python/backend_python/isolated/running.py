@@ -13,13 +13,14 @@ from typing import Any
 
 from backend_python.api.host import current
 from backend_python.api.request import InferenceRequest
+from backend_python.child.host import ChildHost
 from backend_python.isolated.answers import Answers
 from core import config as configuration
 from core.alone import ModelAlone, complete_alone
 from core.backend import Device, ModelInstance
 from core.batch import Batch
 from core.config import ModelConfig
-from core.errors import Fatal
+from core.errors import CoreError, Fatal
 from core.request import InferenceRequest as CoreRequest
 from core.request import RequestedOutput
 from core.tensor import Tensor, array_tensor
@@ -77,6 +78,8 @@ class Running:
             print(f"'{self.instance.name}' leaves service: {error.message}", file=sys.stderr)
             sys.stderr.flush()
             os._exit(BROKEN)
+        except CoreError as error:  # of the batch, with its kind, as in the server
+            answers.fail_rest(error)
         return answers.found
 
     def _execute(self, batch: Batch, answers: Answers) -> None:
@@ -136,7 +139,9 @@ def _configuration(text: str) -> ModelConfig:
 
 def _settings() -> dict[str, str]:
     """What --backend-config says for the backend; the server has sent it with the model."""
-    return dict(getattr(current(), "backend_settings", {}))
+    host = current()
+    assert isinstance(host, ChildHost), "it runs in a process of its own only"
+    return dict(host.backend_settings)
 
 
 def _tensor(tensor: Any) -> Tensor:

@@ -29,6 +29,8 @@ class Instance(core.ModelInstance):
             os.kill(os.getpid(), signal.SIGSEGV)
         if (x == -2).any():
             raise core.Fatal("the device is gone")
+        if (x == -4).any():
+            raise core.CoreError(core.Kind.INVALID, "such a number")
         if (x == -3).any():
             raise ValueError("not this")
         assert not self.model.config.parameters
@@ -144,6 +146,15 @@ def test_an_error_of_the_model_is_its_requests_alone(serve):
             server.infer("m", x(-3))
 
         assert server.infer("m", x(1))["pid"] == pid
+
+
+def test_an_error_of_core_keeps_its_kind(serve):
+    with serve(m=APART) as server:
+        with pytest.raises(CoreError) as refusal:
+            server.infer("m", x(-4))
+
+        assert (refusal.value.kind, refusal.value.message) == (core.Kind.INVALID, "such a number")
+        assert server.infer("m", x(1))["y"] == 11
 
 
 def test_an_instance_that_leaves_service_is_replaced(serve):
