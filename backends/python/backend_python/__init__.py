@@ -4,6 +4,7 @@
     child/     the process of one instance, or of several, and the template that it is forked from
     api/       what model.py imports as triton_python_backend_utils
     environments/   other interpreters and packages than the server's
+    apart/     models of other backends, in children
     runner.py  loads model.py and calls it; in a child, or in the server's process
     adapters/  make a TritonPythonModel of what is none: estimators, folders for MLServer, other classes
     compiled.py · plain.py   what is done with every byte: with core.native, and without

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import core
-from backend_python import isolated
+from backend_python import apart
 from backend_python.environments.environment import Environment, environments
 from backend_python.server.control import ModelControl
 from backend_python.server.found import model_file
@@ -25,7 +25,7 @@ logger = logging.getLogger("core")
 EXECUTE_TIMEOUT = "EXECUTE_TIMEOUT_SECONDS"
 WORKER = "SHARED_WORKER"
 DEFAULT_WORKER = "shared"
-APART = Path(isolated.__file__).with_name("model.py")
+APART = Path(apart.__file__).with_name("model.py")
 MODES = ("process", "shared", "thread", "inline")
 
 

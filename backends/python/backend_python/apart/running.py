@@ -14,7 +14,7 @@ from typing import Any
 from backend_python.api.host import current
 from backend_python.api.request import InferenceRequest
 from backend_python.child.host import ChildHost
-from backend_python.isolated.answers import Answers
+from backend_python.apart.answers import Answers
 from core import config as configuration
 from core.alone import ModelAlone, complete_alone
 from core.backend import Device, ModelInstance

@@ -11,7 +11,7 @@ from typing import Any
 
 import triton_python_backend_utils as pb_utils
 
-from backend_python.isolated import running
+from backend_python.apart import running
 
 
 class TritonPythonModel:
