@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from backend_python.apart.answers import Answers
 from backend_python.api.host import current
 from backend_python.api.request import InferenceRequest
 from backend_python.child.host import ChildHost
-from backend_python.apart.answers import Answers
 from core import config as configuration
 from core.alone import ModelAlone, complete_alone
 from core.backend import Device, ModelInstance
@@ -25,9 +25,8 @@ from core.request import InferenceRequest as CoreRequest
 from core.request import RequestedOutput
 from core.tensor import Tensor, array_tensor
 
-BROKEN = (
-    70  # exit status of a process whose instance cannot serve any more: EX_SOFTWARE of sysexits.h
-)
+# Exit status of a process whose instance cannot serve any more: EX_SOFTWARE of sysexits.h.
+BROKEN = 70
 _MODE = "EXECUTION_MODE"
 _ORIGIN = "the configuration that the server has sent"
 
