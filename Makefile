@@ -8,7 +8,7 @@ BACKENDS := $(patsubst %/pyproject.toml,%,$(wildcard backends/[!_]*/pyproject.to
 # What an installation is made of; after a change of one of these it is made again.
 SOURCES := .ci/install pyproject.toml CMakeLists.txt $(addsuffix /pyproject.toml,$(BACKENDS)) \
   $(shell find core frontends backends -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.hpp' \
-    -o -name CMakeLists.txt) $(patsubst %.pxd,%.py,$(shell find core -path core/native -prune -o -name '*.pxd' -print))
+    -o -name CMakeLists.txt) $(wildcard $(patsubst %.pxd,%.py,$(shell find core -path core/native -prune -o -name '*.pxd' -print)))
 
 .PHONY: serve test lint dev bench bench-full bench-guard bench-batching fuzz soak wheels new-backend docs proto clean
 
