@@ -7,20 +7,20 @@ from the statistics of the model versions. Loop thread only.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from core.telemetry.families import Family, Sample, new
-from core.telemetry.labels import Labels, plus
+from core.telemetry.labels import plus
 from core.telemetry.metrics import latencies
 from core.telemetry.metrics.catalog import family
 from core.telemetry.metrics.latencies import Labelled
 from core.telemetry.metrics.settings import MetricSettings
+from core.telemetry.metrics.versions import labels_of, named
 from core.telemetry.registry import registry
 
 if TYPE_CHECKING:
     from core.caches import Cache
-    from core.config.messages import ModelConfig
     from core.lifecycle import ModelVersion
     from core.server import Server
 
@@ -44,7 +44,7 @@ def _collected(server: Server) -> list[Family]:
     settings = MetricSettings.of(server.options.metrics_config)
     every = list(server.versions())
     ready = [version for version in every if version.state == "READY"]
-    known = _known_labels(ready, server)
+    known = server.watch.labels.of(ready)
     plain = [(labels.plain, version) for labels, version in zip(known, ready, strict=True)]
     counted = [(labels.counted, version) for labels, version in zip(known, ready, strict=True)]
     cached = [
@@ -150,7 +150,7 @@ def _of_loads(plain: Labelled, every: Iterable[ModelVersion], server: Server) ->
     """What Triton does not tell of models: whether they serve, and how their loads ended."""
     serving = [Sample(labels, int(version.chain.ready)) for labels, version in plain]
     missing = [
-        Sample(_labels(version), 0)
+        Sample(labels_of(version), 0)
         for version in every
         if version.wanted and version.state != "READY"
     ]
@@ -158,7 +158,7 @@ def _of_loads(plain: Labelled, every: Iterable[ModelVersion], server: Server) ->
     results = server.results()
     for name in ("loads", "unloads"):
         samples = [
-            Sample({**_named(namespace, model), "result": result}, count)
+            Sample({**named(namespace, model), "result": result}, count)
             for namespace, model, counts in results
             for (what, result), count in counts.items()
             if what == name
@@ -177,62 +177,6 @@ def _durations(labelled: Labelled, name: str) -> list[Sample]:
         new(Sample, (labels, getattr(version.statistics, name).ns // 1000, ""))
         for labels, version in labelled
     ]
-
-
-class _Known(NamedTuple):
-    """Labels of a version that is READY.
-
-    config    that they were made for; other instances are another one
-    counted   for what instances count, which is theirs: also by the GPU that they are on
-    """
-
-    config: ModelConfig
-    plain: Labels
-    counted: Labels
-
-
-_known: dict[int, _Known] = {}  # by identity of the version, of the last scrape
-
-
-def _known_labels(ready: Sequence[ModelVersion], server: Server) -> list[_Known]:
-    """Those of the last scrape, where nothing has changed. What is kept of a version that has gone is
-    not taken for that of another: each has a configuration of its own, which `_Known` keeps alive."""
-    found = []
-    for version in ready:
-        labels = _known.get(id(version))
-        if labels is None or labels.config is not version.config:
-            plain = Labels(_labels(version))
-            labels = _Known(version.config, plain, _with_gpu(plain, version, server))
-        found.append(labels)
-    _known.clear()
-    _known.update({id(version): labels for version, labels in zip(ready, found, strict=True)})
-    return found
-
-
-def _labels(version: ModelVersion) -> dict[str, str]:
-    """Labels of a version's samples; tags of its configuration start with an underscore."""
-    tags: Mapping[str, str] = {}
-    if version.state == "READY":
-        tags = {f"_{key}": value for key, value in version.config.metric_tags.items()}
-    return {**tags, **_named(version.namespace, version.name), "version": str(version.version)}
-
-
-def _named(namespace: str | None, model: str) -> dict[str, str]:
-    return {"model": model} if namespace is None else {"namespace": namespace, "model": model}
-
-
-def _with_gpu(labels: Labels, version: ModelVersion, server: Server) -> Labels:
-    """The labels, with gpu_uuid if all instances are on one GPU: counters are of all of them.
-
-    Otherwise the same object: who writes them looks at each once.
-    """
-    numbers: set[int] = set()
-    for group in version.config.instance_group:
-        if group.kind != group.KIND_GPU:
-            return labels
-        numbers.update(group.gpus)
-    uuid = server.watch.gpus.uuid(*numbers) if len(numbers) == 1 else None
-    return labels if uuid is None else labels.plus("gpu_uuid", uuid)
 
 
 def _cache_families(cache: Cache | None) -> list[Family]:

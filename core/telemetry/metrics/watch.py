@@ -10,6 +10,7 @@ from core.telemetry.metrics.gpus import Gpus
 from core.telemetry.metrics.lag import LoopLag
 from core.telemetry.metrics.machine import Machine
 from core.telemetry.metrics.process import Process
+from core.telemetry.metrics.versions import VersionLabels
 
 
 class Watch:
@@ -23,6 +24,7 @@ class Watch:
         self._labels = {} if worker is None else {"worker": str(worker)}
         self._machine = Machine() if options.allow_cpu_metrics else None
         self.gpus = Gpus(self._interval_s)
+        self.labels = VersionLabels(self.gpus.uuid)
         self._with_gpus = options.allow_gpu_metrics
         self._process = Process()
         self._lag = LoopLag()
