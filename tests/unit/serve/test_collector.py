@@ -1,0 +1,31 @@
+"""How often a server process looks for garbage."""
+
+import gc
+
+import pytest
+
+from core import process
+
+
+@pytest.fixture(autouse=True)
+def threshold():
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+
+
+async def young():
+    return gc.get_threshold()[0]
+
+
+def test_a_batch_of_requests_does_not_bring_the_collector():
+    gc.set_threshold(700, 10, 10)
+
+    assert process._run(young()) == process.YOUNG
+
+
+@pytest.mark.parametrize("chosen", [0, 50_000])
+def test_who_wants_it_less_often_or_never_is_left_alone(chosen):
+    gc.set_threshold(chosen)
+
+    assert process._run(young()) == chosen
