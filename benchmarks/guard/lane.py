@@ -52,7 +52,7 @@ LANES = {
     "http-binary": Counted("identity", "http-binary"),
     "http-batched": Counted("identity_batched", "http-binary", connections=IN_FLIGHT),
     "http-ensemble": Counted("three_steps", "http-json", ("identity",)),
-    "http-add-sub": Counted("add_sub_inline", "http-binary", connections=IN_FLIGHT),
+    "http-add-sub": Counted("add_sub_inline_batched", "http-binary", connections=IN_FLIGHT),
     "grpc": Counted("identity", "grpc"),
     "grpc-batched": Counted("identity_batched", "grpc", connections=IN_FLIGHT),
 }

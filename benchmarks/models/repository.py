@@ -102,7 +102,8 @@ def shared(root: Path) -> None:
     identity(root / "identity_16mb")
     add_sub(root / "add_sub")
     add_sub(root / "add_sub_batched", rows=MOST_ROWS)
-    add_sub(root / "add_sub_inline", rows=MOST_ROWS, mode="inline")
+    add_sub(root / "add_sub_inline", mode="inline")
+    add_sub(root / "add_sub_inline_batched", rows=MOST_ROWS, mode="inline")
     ensemble(root / "three_steps", "identity", 3)
 
 

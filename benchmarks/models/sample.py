@@ -71,6 +71,7 @@ SAMPLES: Mapping[str, Callable[[], Sample]] = {
     "three_steps": lambda: identity(16),
     "add_sub": lambda: add_sub(16),
     "add_sub_batched": lambda: add_sub(1, 16),
-    "add_sub_inline": lambda: add_sub(1, 16),
+    "add_sub_inline": lambda: add_sub(16),
+    "add_sub_inline_batched": lambda: add_sub(1, 16),
     "mlp": mlp,
 }
