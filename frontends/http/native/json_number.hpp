@@ -4,15 +4,14 @@
 // Finite text beyond the range of a double is refused. "-0" is an integer, which has no sign.
 #pragma once
 
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <string>
 #include <type_traits>
+
+#include "nearest_double.hpp"
 
 namespace http_json {
 
@@ -52,17 +51,6 @@ inline void read_digits(const char*& at, const char* end, uint64_t& value) {
   }
 #endif
   while (at < end && is_digit(*at)) value = value * 10 + static_cast<uint64_t>(*at++ - '0');
-}
-
-// The double nearest to the number in [begin, end), which has the form that JSON wants.
-inline double nearest_double(const char* begin, const char* end) {
-#if defined(__cpp_lib_to_chars)
-  double value = 0;
-  // Whether an underflow is an error differs from library to library.
-  if (std::from_chars(begin, end, value).ec == std::errc()) return value;
-#endif
-  // Needs a NUL, and the locale "C" for numbers, which Python's processes have.
-  return std::strtod(std::string(begin, end).c_str(), nullptr);
 }
 
 template <size_t N>
@@ -105,12 +93,17 @@ inline bool read_real(const char*& at, const char* end, double& value) {
   uint64_t digits = 0;
   while (at < end && is_digit(*at)) digits = digits * 10 + static_cast<uint64_t>(*at++ - '0');
   const std::ptrdiff_t whole = at - first;
-  if (*first == '0' && whole > 1) return false;
-  std::ptrdiff_t fraction = 0;
+  const bool zero = *first == '0';
+  if (zero && whole > 1) return false;
+  std::ptrdiff_t fraction = 0, zeros = 0;
   int64_t exponent = 0;
   bool integral = true;
   if (at < end && *at == '.') {
     first = ++at;
+    if (zero) {  // those in front are no digits of the value
+      while (at < end && *at == '0') ++at;
+      zeros = at - first + 1;
+    }
     read_digits(at, end, digits);
     fraction = at - first;
     if (fraction == 0) return false;
@@ -122,21 +115,19 @@ inline bool read_real(const char*& at, const char* end, double& value) {
     integral = false;
   }
   exponent -= fraction;
-  if (whole + fraction <= kSafeDigits) {
-    double found;
-    if (digits <= kMostExactInteger && exponent >= -kMostExactPower && exponent <= kMostExactPower) {
-      // One operation on exact operands is rounded once.
-      found = static_cast<double>(digits);
-      found = exponent < 0 ? found / kExactPowers[-exponent] : found * kExactPowers[exponent];
-    } else if (exponent == 0 || digits == 0) {
-      found = static_cast<double>(digits);
-    } else {
-      found = nearest_double(begin + negative, at);
-    }
-    value = negative && !(integral && digits == 0) ? -found : found;
-  } else {
-    value = nearest_double(begin, at);
+  double found;
+  if (whole + fraction - zeros > kSafeDigits) {
+    found = nearest_by_text(begin + negative, at);
+  } else if (digits == 0) {
+    found = 0;
+  } else if (digits <= kMostExactInteger && -kMostExactPower <= exponent && exponent <= kMostExactPower) {
+    // One operation on exact operands is rounded once.
+    found = static_cast<double>(digits);
+    found = exponent < 0 ? found / kExactPowers[-exponent] : found * kExactPowers[exponent];
+  } else if (!nearest_by_product(digits, exponent, found)) {
+    found = nearest_by_text(begin + negative, at);
   }
+  value = negative && !(integral && zero) ? -found : found;
   return std::isfinite(value);
 }
 

@@ -5,6 +5,7 @@ first ones say what it must not leave, or it would be no use.
 """
 
 import json
+import math
 import os
 import struct
 from pathlib import Path
@@ -309,6 +310,43 @@ def test_finite_floats_are_taken_with_any_number_of_digits(dtype, items):
 
         expected = np.array(json.loads(f"[{text}]"), np.float64).astype(dtype.numpy)
         assert bytes(request.inputs["x"].raw) == expected.tobytes()
+
+
+@given(
+    st.integers(2**52, 2**53 - 1),
+    st.sampled_from(["{}.5", "{}.499", "{}.501", "{}5e-1", "-{}.50", "{}.50000000000000000001"]),
+)
+@settings(deadline=None)
+def test_numbers_in_the_middle_between_two_doubles_go_to_the_even_one(below, form):
+    text = form.format(below)
+
+    request, _ = read(numbers(dtypes.FP64, text.encode(), 1))
+
+    assert request.inputs["x"].array.tolist() == [float(text)]
+
+
+@given(st.integers(0, 10**25), st.integers(-345, 330), st.integers(0, 25))
+@settings(max_examples=500, deadline=None)
+def test_digits_with_any_exponent_are_read_as_python_reads_them(digits, exponent, zeros):
+    for text in (
+        f"{digits}e{exponent}",
+        f"0.{'0' * zeros}{digits}e{exponent}",
+        f"-{digits}.{digits}E+0",
+    ):
+        if math.isfinite(float(text)):
+            request, _ = read(numbers(dtypes.FP64, text.encode(), 1))
+
+            assert request.inputs["x"].array.tobytes() == np.float64(text).tobytes()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["18446744073709551616.0", "-18446744073709551616", "1844674407370955161.60", "-0.0", "0e5"],
+)
+def test_digits_that_do_not_fit_into_64_bits_are_not_lost(text):
+    request, _ = read(numbers(dtypes.FP64, text.encode(), 1))
+
+    assert request.inputs["x"].array.tobytes() == np.float64(text).tobytes()
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
