@@ -37,3 +37,16 @@ cdef class Flight(Listener):
     cdef _refuse(self, refusal)
     cdef leave(self)
     cdef _end(self, answer)
+
+
+@cython.final
+cdef class Row:
+    """The flights of a connection in the order of their requests; the first is None if there is none."""
+
+    cdef Flight first
+    cdef Flight _last
+    cdef int count
+
+    cdef add(self, Flight flight)
+    cdef take(self, list ready)
+    cdef Flight empty(self)

@@ -122,6 +122,40 @@ cdef class Flight(Listener):
             self.crew.answered(self)
 
 
+@cython.final
+cdef class Row:
+    """See flight.pxd."""
+
+    cdef add(self, Flight flight):
+        if self._last is None:
+            self.first = flight
+        else:
+            self._last.next = flight
+        self._last = flight
+        self.count += 1
+
+    cdef take(self, list ready):
+        """Move the answers whose turn it is out of their flights."""
+        cdef Flight flight = self.first
+        while flight is not None and flight.answer is not None:
+            if type(flight.answer) is list:
+                ready += <list>flight.answer
+            else:
+                ready.append(flight.answer)
+            self.first, flight.next, flight.crew = flight.next, None, None
+            self.count -= 1
+            flight = self.first
+        if flight is None:
+            self._last = None
+
+    cdef Flight empty(self):
+        """What was the first of them; they still know each other."""
+        cdef Flight first = self.first
+        self.first = self._last = None
+        self.count = 0
+        return first
+
+
 cdef _answer(bytes start, int64_t json_size, list parts, bint join):
     """Head and body: one object, or buffers of which the large ones are the parts themselves.
 

@@ -2,7 +2,7 @@ import cython
 
 from libc.stdint cimport int64_t
 
-from frontends.http.native.flight cimport Crew, Flight
+from frontends.http.native.flight cimport Crew, Flight, Row
 from frontends.http.native.port cimport Head, Port
 from frontends.http.native.told cimport Told
 
@@ -38,8 +38,7 @@ cdef class Lane(Crew):
     cdef bint _at_blank_line  # the last bytes that the guest was given end with one
 
     # out
-    cdef Flight _first, _last
-    cdef int _flights
+    cdef Row _row
     cdef list _ready  # buffers to be written
     cdef bint _turn_is_planned
     cdef bint _writing_paused

@@ -15,7 +15,7 @@ from libc.string cimport memcmp, memcpy
 from core.pipeline.intake cimport Door
 from core.request cimport InferenceRequest
 from core.response cimport Reply
-from frontends.http.native.flight cimport Crew, Flight
+from frontends.http.native.flight cimport Crew, Flight, Row
 from frontends.http.native.now cimport now_s
 from frontends.http.native.port cimport Head, Infer, More, Port, Regular, read
 from frontends.http.native.recorder cimport Recorder, recorder_of
@@ -49,6 +49,7 @@ cdef class Lane(Crew):
     def __init__(self, Port port):
         self._port = port
         self._going_on = UNKNOWN
+        self._row = Row.__new__(Row)
         self._ready = []
 
     # what the transport calls ------------------------------------------------
@@ -63,11 +64,9 @@ cdef class Lane(Crew):
         self._port.opened(self, transport)
 
     def connection_lost(self, exc):
-        cdef Flight flight = self._first, after
+        cdef Flight flight = self._row.empty(), after
         self._transport = None
         self._pending = self._body = None
-        self._first = self._last = None
-        self._flights = 0
         self._timer.cancel()
         if self._told is not None:
             self._told.leave()
@@ -134,7 +133,7 @@ cdef class Lane(Crew):
                     at = self._receive(data, at)
                 elif self._finishing:
                     at = size  # a request that came too late
-                elif self._writing_paused or self._flights == MOST_FLIGHTS:
+                elif self._writing_paused or self._row.count == MOST_FLIGHTS:
                     self._going_on = FEWER_FLIGHTS
                     break
                 elif self._takes_told(start + at, size - at):
@@ -145,7 +144,7 @@ cdef class Lane(Crew):
                         break
                     if self._takes_new(data, at, &head):
                         at = self._begin(data, at + <Py_ssize_t>head.size)
-                    elif self._flights:
+                    elif self._row.count:
                         self._going_on = 0  # the answers are in order: the guest comes after these
                         break
                     else:
@@ -240,12 +239,7 @@ cdef class Lane(Crew):
         flight.told = told
         if told.visit is not None:
             flight.visit, told.visit = told.visit, None
-        if self._last is None:
-            self._first = flight
-        else:
-            self._last.next = flight
-        self._last = flight
-        self._flights += 1
+        self._row.add(flight)
         try:
             door = port.doors.find(told.model, told.head.version)
             if door.signature.decoupled:
@@ -309,7 +303,7 @@ cdef class Lane(Crew):
 
     cdef answered(self, Flight flight):
         """A flight of this lane has its answer."""
-        if self._working or flight is not self._first:
+        if self._working or flight is not self._row.first:
             return
         if flight.next is None:
             self._go_on()
@@ -330,7 +324,7 @@ cdef class Lane(Crew):
         self._advance()
         while (
             self._pending is not None
-            and 0 <= self._flights <= self._going_on
+            and 0 <= self._row.count <= self._going_on
             and not self._writing_paused
             and self._transport is not None
         ):
@@ -342,18 +336,8 @@ cdef class Lane(Crew):
             self._end_if_idle()
 
     cdef _advance(self):
-        """Move the answers whose turn it is out of their flights."""
-        cdef Flight flight = self._first
-        while flight is not None and flight.answer is not None and not self._writing_paused:
-            if type(flight.answer) is list:
-                self._ready += <list>flight.answer
-            else:
-                self._ready.append(flight.answer)
-            self._first, flight.next, flight.crew = flight.next, None, None
-            self._flights -= 1
-            flight = self._first
-        if flight is None:
-            self._last = None
+        if not self._writing_paused:
+            self._row.take(self._ready)
 
     cdef _flush(self):
         """Write what is ready, in one go."""
@@ -397,14 +381,14 @@ cdef class Lane(Crew):
         if self._body is not None and not self._reading_paused:
             received = self._received if self._reception is None else self._reception.there
             return Unfinished(True, self._used, received)
-        if self._pending is not None and self._going_on == UNKNOWN and not self._flights:
+        if self._pending is not None and self._going_on == UNKNOWN and not self._row.count:
             return Unfinished(False, self._used, PyBytes_GET_SIZE(self._pending))
 
     def give_up(self):
         if self._with_guest:
             self._guest.give_up()
         elif self._transport is not None:
-            if not self._flights:
+            if not self._row.count:
                 self._transport.write(TOO_SLOW)
             self._transport.close()
 
@@ -424,7 +408,7 @@ cdef class Lane(Crew):
             self._transport.abort()
 
     cdef _end_if_idle(self):
-        if self._transport is None or self._flights or self._ready or self._body is not None:
+        if self._transport is None or self._row.count or self._ready or self._body is not None:
             return
         # A busy guest closes the transport itself, for it was told too.
         if not self._with_guest or not self._guest.busy:
@@ -438,7 +422,7 @@ cdef class Lane(Crew):
         if self._transport is None:
             return
         cdef double limit = self._port.keep_alive_s, used = self._used
-        if self._flights or self._body is not None or self._with_guest and not self._guest.idle:
+        if self._row.count or self._body is not None or self._with_guest and not self._guest.idle:
             self._watch(limit)
             return
         if self._guest is not None:
