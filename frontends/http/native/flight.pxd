@@ -50,3 +50,6 @@ cdef class Row:
     cdef add(self, Flight flight)
     cdef take(self, list ready)
     cdef Flight empty(self)
+
+
+cdef write_all(transport, list buffers)

@@ -15,6 +15,7 @@ from frontends.http.native.infer_response cimport write
 from frontends.http.native.repeated cimport repeated_answer
 from frontends.http.native.told cimport Told
 
+import sys
 from http import HTTPStatus
 
 from core.errors import CoreError
@@ -31,6 +32,11 @@ cdef enum:
     JOINED = 64 * 1024  # an answer up to this is one object; of a larger one the tensors are not copied
     MOST_HEAD = 512  # bytes of an answer's head, whose texts are all known here
     NO_JSON_SIZE = -1
+
+# asyncio's writelines of these versions never asks the writer to pause.
+cdef bint _CAN_GATHER = not (
+    (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
+)
 
 cdef bytes _JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json"
 cdef bytes _BINARY = (
@@ -154,6 +160,15 @@ cdef class Row:
         self.first = self._last = None
         self.count = 0
         return first
+
+
+cdef write_all(transport, list buffers):
+    """Write them in one go where that can be."""
+    if _CAN_GATHER:
+        transport.writelines(buffers)
+    else:
+        for buffer in buffers:
+            transport.write(buffer)
 
 
 cdef _answer(bytes start, int64_t json_size, list parts, bint join):

@@ -1,8 +1,7 @@
 import cython
 
-from libc.stdint cimport int64_t
-
 from frontends.http.native.flight cimport Crew, Flight, Row
+from frontends.http.native.guest cimport Guest
 from frontends.http.native.port cimport Head, Port
 from frontends.http.native.told cimport Told
 
@@ -29,13 +28,10 @@ cdef class Lane(Crew):
     cdef bint _working  # within _process
     cdef int _going_on  # _pending waits until there are no more flights than this; UNKNOWN: it does not
     cdef bint _reading_paused
-    cdef object _reception  # who receives the body now; None for this lane itself
+    cdef bint _repeats  # the last head was the one before it
+    cdef object _reception  # who receives now; None for this lane itself
 
-    # the other lane
-    cdef object _guest
-    cdef bint _with_guest
-    cdef int64_t _owed  # bytes of the request that the guest is being given; UNKNOWN: it alone knows
-    cdef bint _at_blank_line  # the last bytes that the guest was given end with one
+    cdef Guest _guest
 
     # out
     cdef Row _row
@@ -52,13 +48,15 @@ cdef class Lane(Crew):
     cdef bint _takes_new(self, bytes data, Py_ssize_t at, const Head* head) except -1
     cdef Py_ssize_t _begin(self, bytes data, Py_ssize_t begin) except -1
     cdef Py_ssize_t _receive(self, bytes data, Py_ssize_t at) except -1
+    cdef _receive_elsewhere(self)
+    cdef bytes _leave_reception(self)
     cdef _admit(self, body)
+    cdef _admit_alone(self, body)
     cdef _invite_guest(self)
-    cdef bint _guest_is_done(self) except -1
-    cdef Py_ssize_t _give_guest(self, bytes data, Py_ssize_t at) except -1
     cdef _go_on(self)
     cdef _advance(self)
     cdef _flush(self)
     cdef _set_reading(self)
     cdef _end_if_idle(self)
+    cdef bint _in_body(self) except -1
     cdef _watch(self, double seconds)

@@ -9,23 +9,21 @@ came are given on; all else asks it to go on.
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport int64_t
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcpy
 
 from core.pipeline.intake cimport Door
 from core.request cimport InferenceRequest
 from core.response cimport Reply
-from frontends.http.native.flight cimport Crew, Flight, Row
+from frontends.http.native.flight cimport Crew, Flight, Row, write_all
+from frontends.http.native.guest cimport Guest
 from frontends.http.native.now cimport now_s
-from frontends.http.native.port cimport Head, Infer, More, Port, Regular, read
+from frontends.http.native.port cimport Head, Infer, More, Port, read
 from frontends.http.native.recorder cimport Recorder, recorder_of
 from frontends.http.native.told cimport Told, parsed, told_by
 
-import sys
-
 from core.errors import CoreError
 from frontends.http.access_log import client_of
-from frontends.http.native.reception import Reception
+from frontends.http.native.reception import Landing, Reception
 from frontends.http.patience import TOO_SLOW, Unfinished
 from frontends.http.services.infer import refuse_decoupled
 
@@ -35,12 +33,9 @@ cdef enum:
     SMALL = 8 * 1024  # a body up to this is copied rather than viewed: the read's other bytes go
     FIRST_ROOM = 64 * 1024  # taken for a body at once, if it says that it is larger
     DIRECT_FROM = 256 * 1024  # what is left of a body from which on the transport reads into it itself
+    LANDS_FROM = 32 * 1024  # bytes of a body for which the transport does so from the first of the next one on
+    LANDS_TO = 4 * 1024 * 1024  # and up to which it does: room is taken before the body is there
     UNKNOWN = -1
-
-# asyncio's writelines of these versions never asks the writer to pause.
-cdef bint _CAN_GATHER = not (
-    (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
-)
 
 
 cdef class Lane(Crew):
@@ -50,6 +45,7 @@ cdef class Lane(Crew):
         self._port = port
         self._going_on = UNKNOWN
         self._row = Row.__new__(Row)
+        self._guest = Guest.__new__(Guest)
         self._ready = []
 
     # what the transport calls ------------------------------------------------
@@ -68,6 +64,7 @@ cdef class Lane(Crew):
         self._transport = None
         self._pending = self._body = None
         self._timer.cancel()
+        self._reception = None
         if self._told is not None:
             self._told.leave()
         while flight is not None:
@@ -78,9 +75,7 @@ cdef class Lane(Crew):
             if flight.reply is not None:
                 flight.reply.cancel()
             flight = after
-        if self._guest is not None:
-            self._guest.connection_lost(exc)
-            self._guest = None
+        self._guest.leave(exc)
         self._port.lost(self)
 
     def eof_received(self):
@@ -89,14 +84,14 @@ cdef class Lane(Crew):
 
     def pause_writing(self):
         self._writing_paused = True
-        if self._guest is not None:
-            self._guest.pause_writing()
+        if self._guest.protocol is not None:
+            self._guest.protocol.pause_writing()
         self._set_reading()
 
     def resume_writing(self):
         self._writing_paused = False
-        if self._guest is not None:
-            self._guest.resume_writing()
+        if self._guest.protocol is not None:
+            self._guest.protocol.resume_writing()
         self._go_on()
 
     def data_received(self, data):
@@ -124,11 +119,11 @@ cdef class Lane(Crew):
         try:
             while at < size and self._transport is not None:
                 self._advance()
-                if self._with_guest:
-                    if self._guest_is_done():
-                        self._with_guest = False
+                if self._guest.here:
+                    if self._guest.is_done():
+                        self._guest.here = False
                     else:
-                        at = self._give_guest(data, at)
+                        at = self._guest.give(data, at)
                 elif self._body is not None:
                     at = self._receive(data, at)
                 elif self._finishing:
@@ -137,11 +132,13 @@ cdef class Lane(Crew):
                     self._going_on = FEWER_FLIGHTS
                     break
                 elif self._takes_told(start + at, size - at):
+                    self._repeats = True
                     at = self._begin(data, at + <Py_ssize_t>self._told.head.size)
                 else:
                     head = read(start + at, size - at)
                     if head.verdict == More:
                         break
+                    self._repeats = False
                     if self._takes_new(data, at, &head):
                         at = self._begin(data, at + <Py_ssize_t>head.size)
                     elif self._row.count:
@@ -149,24 +146,14 @@ cdef class Lane(Crew):
                         break
                     else:
                         self._invite_guest()
-                        at = self._give_guest(data, at)
+                        at = self._guest.give(data, at)
         finally:
             self._working = False
         if at < size and self._transport is not None:
             self._pending = data if at == 0 else data[at:]
         self._advance()
         self._set_reading()
-        if (
-            self._body is not None
-            and self._body_size - self._received >= DIRECT_FROM
-            and not self._reading_paused
-            and not self._is_encrypted  # what is decrypted is copied anyhow
-            and self._transport is not None
-        ):
-            self._reception = Reception(
-                self, self._transport, self._body, self._received, self._body_size
-            )
-            self._reception.begin()
+        self._receive_elsewhere()
 
     cdef bint _takes_told(self, const char* data, Py_ssize_t size) except -1:
         """Whether the next head is, byte for byte, the last one, and its request this lane's."""
@@ -211,12 +198,66 @@ cdef class Lane(Crew):
             self._admit(body)
         return at + more
 
+    cdef _receive_elsewhere(self):
+        """Let the transport read into the body itself, or into the next one, if these are large."""
+        cdef Told told = self._told
+        if self._transport is None or self._reading_paused or self._is_encrypted:
+            return  # what is decrypted is copied anyhow
+        if self._body is not None:
+            if self._body_size - self._received >= DIRECT_FROM:
+                self._reception = Reception(
+                    self, self._transport, self._body, self._received, self._body_size
+                )
+                self._reception.begin()
+        elif (
+            self._repeats
+            and LANDS_FROM <= told.head.body_size <= LANDS_TO
+            and self._pending is None
+            and not (self._guest.here or self._finishing)
+        ):
+            self._reception = Landing(
+                self, self._transport, told.data, told.head.body_size, max(told.json_size, 0)
+            )
+            self._reception.begin()
+
     def received(self):
         """The body is there: a Reception has got the rest of it."""
         self._reception = None
         if self._transport is None:
             return
         body, self._body = self._body, None
+        self._admit_alone(body)
+        self._receive_elsewhere()
+
+    def landed(self, bytearray room, Py_ssize_t begin, Py_ssize_t there):
+        """A Landing has got a request, from `begin` on in the room; `there` bytes have come."""
+        cdef Told told = self._told
+        cdef Py_ssize_t head_size = told.head.size, size = head_size + told.head.body_size
+        if self._transport is None:
+            return
+        if (
+            there > size
+            or self._writing_paused
+            or self._row.count == MOST_FLIGHTS
+            or not self._takes_told(PyByteArray_AS_STRING(room) + begin, there)
+        ):
+            self._leave_reception()
+            self.data_received(bytes(room[begin : begin + there]))
+            return
+        if self._finishing:
+            self._leave_reception()
+        self._admit_alone(memoryview(room)[begin + head_size : begin + size])
+
+    def astray(self):
+        """A Landing has got something else than the request that it is for."""
+        self.data_received(self._leave_reception())
+
+    cdef bytes _leave_reception(self):
+        """Receive again; returns what a Landing has got of the next request."""
+        reception, self._reception = self._reception, None
+        return reception.leave()
+
+    cdef _admit_alone(self, body):
         self._working = True
         try:
             self._admit(body)
@@ -262,42 +303,10 @@ cdef class Lane(Crew):
     cdef _invite_guest(self):
         """From here on all bytes are the guest's, until it has answered what they ask."""
         self._flush()
-        if self._guest is None:
-            self._guest = self._port.guest()
-            self._guest.connection_made(self._transport)
-        self._with_guest = True
-        self._owed = 0
+        self._guest.come(self._port, self._transport)
         if self._reading_paused:
             self._reading_paused = False
             self._transport.resume_reading()
-
-    cdef bint _guest_is_done(self) except -1:
-        """Whether the next byte is the first of a request, and all requests before it are answered.
-
-        After a request whose end was not known, a blank line is one: while the guest is idle, every
-        request of which it has seen the head is over, and no beginning of a head ends with that.
-        """
-        return (
-            self._owed == 0 or self._owed == UNKNOWN and self._at_blank_line
-        ) and self._guest.idle
-
-    cdef Py_ssize_t _give_guest(self, bytes data, Py_ssize_t at) except -1:
-        """Bytes that belong together; returns what comes behind them."""
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(data), end = size
-        cdef Head head
-        if self._owed == 0:
-            head = read(PyBytes_AS_STRING(data) + at, size - at)
-            self._owed = UNKNOWN
-            if head.verdict == Regular or head.verdict == Infer:
-                self._owed = <int64_t>head.size + head.body_size
-        if self._owed != UNKNOWN:
-            end = min(size, at + <Py_ssize_t>self._owed)
-            self._owed -= end - at
-        self._at_blank_line = end - at >= 4 and not memcmp(
-            PyBytes_AS_STRING(data) + end - 4, b"\r\n\r\n", 4
-        )
-        self._guest.data_received(data if end - at == size else data[at:end])
-        return end
 
     # out ---------------------------------------------------------------------------
 
@@ -347,21 +356,15 @@ cdef class Lane(Crew):
         self._used = now_s()
         if len(ready) == 1:
             self._transport.write(ready.pop())
-            if self._finishing:
-                self._end_if_idle()
-            return
-        self._ready = []
-        if _CAN_GATHER:
-            self._transport.writelines(ready)
         else:
-            for buffer in ready:
-                self._transport.write(buffer)
+            self._ready = []
+            write_all(self._transport, ready)
         if self._finishing:
             self._end_if_idle()
 
     cdef _set_reading(self):
         cdef bint pause = self._going_on != UNKNOWN or self._writing_paused
-        if self._with_guest or self._transport is None or pause == self._reading_paused:
+        if self._guest.here or self._transport is None or pause == self._reading_paused:
             return  # the guest itself says when it wants to read
         self._reading_paused = pause
         if pause:
@@ -376,17 +379,18 @@ cdef class Lane(Crew):
         return self._transport
 
     def unfinished(self):
-        if self._with_guest:
-            return self._guest.unfinished()
+        if self._guest.here:
+            return self._guest.protocol.unfinished()
+        if self._reception is not None and self._reception.there and not self._reading_paused:
+            return Unfinished(self._reception.in_body, self._used, self._reception.there)
         if self._body is not None and not self._reading_paused:
-            received = self._received if self._reception is None else self._reception.there
-            return Unfinished(True, self._used, received)
+            return Unfinished(True, self._used, self._received)
         if self._pending is not None and self._going_on == UNKNOWN and not self._row.count:
             return Unfinished(False, self._used, PyBytes_GET_SIZE(self._pending))
 
     def give_up(self):
-        if self._with_guest:
-            self._guest.give_up()
+        if self._guest.here:
+            self._guest.protocol.give_up()
         elif self._transport is not None:
             if not self._row.count:
                 self._transport.write(TOO_SLOW)
@@ -397,7 +401,9 @@ cdef class Lane(Crew):
     def finish(self):
         """Close when the last request that has begun is answered; now, if there is none."""
         self._finishing = True
-        if self._body is None and not self._with_guest:
+        if self._reception is not None and not self._reception.in_body:
+            self._leave_reception()  # with the beginning of a head
+        if self._body is None and not self._guest.here:
             self._pending = None
             self._going_on = UNKNOWN
         self._end_if_idle()
@@ -408,11 +414,14 @@ cdef class Lane(Crew):
             self._transport.abort()
 
     cdef _end_if_idle(self):
-        if self._transport is None or self._row.count or self._ready or self._body is not None:
+        if self._transport is None or self._row.count or self._ready or self._in_body():
             return
         # A busy guest closes the transport itself, for it was told too.
-        if not self._with_guest or not self._guest.busy:
+        if not self._guest.here or not self._guest.protocol.busy:
             self._transport.close()
+
+    cdef bint _in_body(self) except -1:
+        return self._body is not None or self._reception is not None and self._reception.in_body
 
     cdef _watch(self, double seconds):
         self._timer = self._port.loop.call_later(seconds, self.look)
@@ -422,11 +431,11 @@ cdef class Lane(Crew):
         if self._transport is None:
             return
         cdef double limit = self._port.keep_alive_s, used = self._used
-        if self._row.count or self._body is not None or self._with_guest and not self._guest.idle:
+        if self._row.count or self._in_body() or self._guest.here and not self._guest.protocol.idle:
             self._watch(limit)
             return
-        if self._guest is not None:
-            used = max(used, self._guest.used)
+        if self._guest.protocol is not None:
+            used = max(used, self._guest.protocol.used)
         used += limit - now_s()
         if used > 0:
             self._watch(used)

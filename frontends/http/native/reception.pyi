@@ -1,23 +1,55 @@
-"""The rest of a large body, received where it is to stay. Loop thread only."""
+"""Large bodies, received where they are to stay. Loop thread only.
+
+A transport reads into their memory itself; a lane is given a copy of what the transport has read, and copies
+it again. Each takes the place of a lane as the protocol of its transport, from `begin()` on.
+"""
 
 import asyncio
 from typing import Any
 
 class Reception(asyncio.BufferedProtocol):
-    """Takes the place of a lane as the protocol of its transport until the body is there.
+    """The rest of a body, whose beginning the lane has received.
 
-    lane        is given `received()` when it is, and everything that happens meanwhile
+    lane        is given `received()` when the body is there, and everything that happens meanwhile
     body        the beginning of it, which the rest follows
     there       bytes of that beginning
     size        bytes of the whole
 
-    The transport reads into the body itself; a lane is given a copy of what the transport has read,
-    and copies it again. The body grows with what has come: a length that is only claimed takes no
-    memory.
+    The body grows with what has come: a length that is only claimed takes no memory.
     """
+
+    in_body: bool
+    there: int
 
     def __init__(
         self, lane: Any, transport: asyncio.Transport, body: bytearray, there: int, size: int
     ) -> None: ...
     def begin(self) -> None:
         """From here on what comes is the body's."""
+
+class Landing(asyncio.BufferedProtocol):
+    """All of the requests of a client that sends the same head again and again.
+
+    lane        is given `landed()` for each request, `astray()` for bytes that are not one, and everything that
+                happens meanwhile
+    head        of the next request, as of those before
+    body_size   bytes of its body, few enough to be taken before they have come
+    json_size   bytes of them in front of the tensors, which are put where a line of the cache begins
+    """
+
+    def __init__(
+        self, lane: Any, transport: asyncio.Transport, head: bytes, body_size: int, json_size: int
+    ) -> None: ...
+    def begin(self) -> None:
+        """From here on what comes is received here."""
+
+    def leave(self) -> bytes:
+        """The lane receives again; returns what has come of the next request."""
+
+    @property
+    def there(self) -> int:
+        """Bytes of the next request that have come."""
+
+    @property
+    def in_body(self) -> bool:
+        """Whether its head has come."""

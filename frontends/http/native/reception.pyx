@@ -1,60 +1,37 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""The rest of a large body, received where it is to stay; see reception.pyi."""
+"""Large bodies, received where they are to stay; see reception.pyi."""
 
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.bytearray cimport PyByteArray_GET_SIZE, PyByteArray_Resize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport uintptr_t
+from libc.string cimport memcmp
 
 import asyncio
 
 cdef enum:
     LEAST_ROOM = 64 * 1024
     MOST_ROOM = 4 * 1024 * 1024  # that is taken at once before anything has come for it
+    BEHIND = 4096  # more room than is expected: a read that does not fill it is the last one
+    LINE = 64  # bytes of a cache line
 
 
-cdef class Rest:
-    """What a Reception does."""
+cdef class Receiver:
+    """In place of a lane, which is told all else that happens to the transport."""
 
     cdef object _lane, _transport
-    cdef bytearray _body
-    cdef Py_ssize_t _there, _size
-
-    def __init__(self, lane, transport, bytearray body, Py_ssize_t there, Py_ssize_t size):
-        self._lane = lane
-        self._transport = transport
-        self._body = body
-        self._there = there
-        self._size = size
-
-    @property
-    def there(self):
-        """Bytes of the body that have come."""
-        return self._there
 
     def begin(self):
-        self._change(self)
+        self._give_way_to(self)
 
-    cdef _change(self, protocol):
+    cdef _give_way_to(self, protocol):
         # Between two reads: which of its ways a transport reads in is decided when it begins.
-        self._transport.pause_reading()
+        cdef bint reading = self._transport.is_reading()
+        if reading:
+            self._transport.pause_reading()
         self._transport.set_protocol(protocol)
-        self._transport.resume_reading()
-
-    # what the transport calls ------------------------------------------------
-
-    def get_buffer(self, sizehint):
-        cdef Py_ssize_t room = PyByteArray_GET_SIZE(self._body), more
-        if room == self._there:
-            # A loop's hint may be -1, and nothing of the body may have come yet.
-            more = max(room, <Py_ssize_t>sizehint, <Py_ssize_t>LEAST_ROOM)
-            room = min(self._size, room + min(more, <Py_ssize_t>MOST_ROOM))
-            PyByteArray_Resize(self._body, room)
-        return memoryview(self._body)[self._there :]
-
-    def buffer_updated(self, Py_ssize_t count):
-        self._there += count
-        if self._there == self._size:
-            lane = self._lane
-            self._change(lane)
-            lane.received()
+        if reading:
+            self._transport.resume_reading()
 
     def eof_received(self):
         return self._lane.eof_received()
@@ -69,7 +46,104 @@ cdef class Rest:
         self._lane.connection_lost(exc)
 
 
+cdef class Rest(Receiver):
+    """What a Reception does."""
+
+    cdef bytearray _body
+    cdef Py_ssize_t _there, _size
+
+    def __init__(self, lane, transport, bytearray body, Py_ssize_t there, Py_ssize_t size):
+        self._lane = lane
+        self._transport = transport
+        self._body = body
+        self._there = there
+        self._size = size
+
+    in_body = True
+
+    @property
+    def there(self):
+        """Bytes of the body that have come."""
+        return self._there
+
+    def get_buffer(self, sizehint):
+        cdef Py_ssize_t room = PyByteArray_GET_SIZE(self._body), more
+        if room == self._there:
+            # A loop's hint may be -1, and nothing of the body may have come yet.
+            more = max(room, <Py_ssize_t>sizehint, <Py_ssize_t>LEAST_ROOM)
+            room = min(self._size, room + min(more, <Py_ssize_t>MOST_ROOM))
+            PyByteArray_Resize(self._body, room)
+        return memoryview(self._body)[self._there :]
+
+    def buffer_updated(self, Py_ssize_t count):
+        self._there += count
+        if self._there == self._size:
+            lane = self._lane
+            self._give_way_to(lane)
+            lane.received()
+
+
+cdef class Ground(Receiver):
+    """What a Landing does."""
+
+    cdef bytes _head
+    cdef bytearray _room  # None before a first byte
+    cdef Py_ssize_t _size, _tensors_at, _begin, _there
+
+    def __init__(self, lane, transport, bytes head, Py_ssize_t body_size, Py_ssize_t json_size):
+        self._lane = lane
+        self._transport = transport
+        self._head = head
+        self._size = PyBytes_GET_SIZE(head) + body_size
+        self._tensors_at = PyBytes_GET_SIZE(head) + json_size
+
+    @property
+    def there(self):
+        """Bytes of the next request that have come."""
+        return self._there
+
+    @property
+    def in_body(self):
+        """Whether its head has come."""
+        return self._there >= PyBytes_GET_SIZE(self._head)
+
+    def leave(self):
+        """The lane receives again; returns what has come of the next request."""
+        room, self._room = self._room, None
+        there, self._there = self._there, 0
+        self._give_way_to(self._lane)
+        return b"" if room is None else bytes(room[self._begin : self._begin + there])
+
+    def get_buffer(self, sizehint):
+        cdef uintptr_t at
+        if self._room is None:
+            self._room = PyByteArray_FromStringAndSize(NULL, LINE + self._size + BEHIND)
+            at = <uintptr_t>PyByteArray_AS_STRING(self._room) + <uintptr_t>self._tensors_at
+            self._begin = <Py_ssize_t>(-at % LINE)
+        return memoryview(self._room)[self._begin + self._there :]
+
+    def buffer_updated(self, Py_ssize_t count):
+        cdef Py_ssize_t before = self._there, head_size = PyBytes_GET_SIZE(self._head)
+        self._there += count
+        if before < head_size and memcmp(
+            PyByteArray_AS_STRING(self._room) + self._begin,
+            PyBytes_AS_STRING(self._head),
+            min(self._there, head_size),
+        ):
+            self._lane.astray()
+        elif self._there >= self._size:
+            room, self._room = self._room, None
+            there, self._there = self._there, 0
+            self._lane.landed(room, self._begin, there)
+
+
 class Reception(Rest, asyncio.BufferedProtocol):
     """See reception.pyi. asyncio knows who reads into a buffer by its class."""
+
+    __slots__ = ()
+
+
+class Landing(Ground, asyncio.BufferedProtocol):
+    """See reception.pyi."""
 
     __slots__ = ()

@@ -1,9 +1,7 @@
 """The fast lane between a transport, a server and a guest that the tests play."""
 
 import gc
-import json
 import time
-import tracemalloc
 import weakref
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -11,184 +9,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from unit.http.played import OTHER, Connection, request
 
-from core import dtypes
-from core.config import InputSpec, OutputSpec, Signature
 from core.errors import invalid
-from core.memory import SharedMemoryRegions
-from core.pipeline.admit import Admission
-from core.pipeline.doors import Doors
-from core.pipeline.intake import Door, Intake
-from core.response import InferenceResponse, Reply
+from core.response import InferenceResponse
 from core.tensor import Tensor
-from frontends.http.native.lane import Lane
-from frontends.http.native.port import Port
-from frontends.http.native.reception import Reception
 
 CORPUS = Path(__file__).parents[2] / "fuzz/corpus/http_head"
-
-
-class Transport:
-    """What a lane does to its connection."""
-
-    def __init__(self):
-        self.written = []  # one list of buffers for each write
-        self.reading = True
-        self.closed = False
-        self.protocol = None
-
-    def set_protocol(self, protocol):
-        assert not self.reading, "a transport may be reading in another way"
-        self.protocol = protocol
-
-    def write(self, data):
-        self.written.append([data])
-
-    def writelines(self, buffers):
-        self.written.append(list(buffers))
-
-    def pause_reading(self):
-        assert self.reading
-        self.reading = False
-
-    def resume_reading(self):
-        assert not self.reading
-        self.reading = True
-
-    def close(self):
-        self.closed = True
-
-    abort = close
-
-    def get_extra_info(self, name):
-        return None  # it is not encrypted
-
-    @property
-    def sent(self):
-        return b"".join(bytes(buffer) for buffers in self.written for buffer in buffers)
-
-
-class Guest:
-    """The other engine, which answers when a test says so."""
-
-    def __init__(self):
-        self.data = b""
-        self.idle = True
-        self.busy = False
-        self.used = 0.0
-
-    def connection_made(self, transport):
-        self.transport = transport
-
-    def connection_lost(self, exc):
-        self.transport = None
-
-    def data_received(self, data):
-        self.data += data
-        self.idle = False
-
-    def pause_writing(self):
-        pass
-
-    resume_writing = pause_writing
-
-
-class Connection:
-    """A lane, and everything around it."""
-
-    def __init__(self):
-        self.transport = Transport()
-        self.guests = []
-        self.turns = []  # what waits for the end of the turn
-        self.replies = []
-        self.answers_at_once = False
-        self.open = set()
-        tensors = (
-            {"x": InputSpec("x", dtypes.FP32, (-1,))},
-            {"y": OutputSpec("y", dtypes.FP32, (-1,))},
-        )
-        self.signature = Signature("m", 1, *tensors, 0, False)
-        admission = Admission(self.signature)
-        server = SimpleNamespace(
-            doors=Doors(lambda name, version: Door(Intake(None), admission, self.infer)),
-            shared_memory=SharedMemoryRegions(False),
-            tracing=SimpleNamespace(on=False),
-            access_log=None,
-            options=SimpleNamespace(http_max_input_size=1 << 20, http_max_body_size=1 << 31),
-        )
-        loop = SimpleNamespace(
-            call_later=lambda seconds, call: SimpleNamespace(cancel=lambda: None),
-            call_soon=self.turns.append,
-        )
-        self.port = Port(
-            server,
-            loop,
-            guest=self.guest,
-            opened=lambda lane, transport: self.open.add(lane),
-            lost=self.open.discard,
-            keep_alive_s=10.0,
-        )
-        self.lane = Lane(self.port)
-        self.transport.protocol = self.lane
-        self.lane.connection_made(self.transport)
-
-    def receive(self, data):
-        """Give the protocol what came, as it wants it."""
-        while isinstance(protocol := self.transport.protocol, Reception) and data:
-            with memoryview(protocol.get_buffer(65536)) as room:
-                count = min(len(room), len(data))
-                room[:count] = data[:count]
-            protocol.buffer_updated(count)
-            data = data[count:]
-        if data:
-            protocol.data_received(data)
-
-    def guest(self):
-        self.guests.append(Guest())
-        return self.guests[-1]
-
-    def infer(self, request):
-        if self.answers_at_once:
-            return self.send(Reply(request))
-        self.replies.append(Reply(request))
-        return self.replies[-1]
-
-    def answer(self, which):
-        self.send(self.replies[which])
-
-    def send(self, reply):
-        output = Tensor.of("y", np.array([1], np.float32))
-        reply.send(InferenceResponse("m", 1, [output], id=reply.request.id))
-        return reply
-
-    def ids(self):
-        """The ids of the answers that were sent, in order."""
-        parts = self.transport.sent.split(b'{"id":"')[1:]
-        return [part[: part.index(b'"')].decode() for part in parts]
 
 
 @pytest.fixture
 def connection():
     return Connection()
-
-
-def request(id="a", values=(1.0,), **more):
-    document = {"id": id, "inputs": [
-        {"name": "x", "datatype": "FP32", "shape": [len(values)], "data": list(values)}
-    ], **more}  # fmt: skip
-    body = json.dumps(document).encode()
-    return b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (
-        len(body),
-        body,
-    )
-
-
-def binary(size):
-    head = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n" % size
-    return head + b"Inference-Header-Content-Length: 0\r\n\r\n"
-
-
-OTHER = b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def test_an_answer_has_the_fields_of_every_answer(connection):
@@ -218,59 +50,6 @@ def test_a_request_may_be_cut_at_every_byte(connection):
         connection.answer(-1)
     assert connection.ids() == ["cut"] * (len(data) - 1)
     assert connection.guests == []
-
-
-def test_a_body_in_many_pieces_is_put_together(connection):
-    body = np.arange(200_000, dtype=np.float32).tobytes()
-    connection.receive(binary(len(body)))
-    for at in range(0, len(body), 60_000):
-        connection.receive(body[at : at + 60_000])
-
-    found = connection.replies[0].request.inputs["x"]
-    assert bytes(found.raw) == body
-
-
-@pytest.mark.parametrize("first", [0, 1, 65_536, 599_999, 600_000])
-@pytest.mark.parametrize("behind", [b"", request("behind")], ids=["alone", "one behind it"])
-def test_the_transport_reads_into_a_large_body_itself(connection, first, behind):
-    body = np.arange(150_000, dtype=np.float32).tobytes()
-    connection.receive(binary(len(body)) + body[:first])
-    assert isinstance(connection.transport.protocol, Reception) == (first < 400_000)
-
-    connection.receive(body[first:] + behind)
-
-    assert connection.transport.protocol is connection.lane
-    assert connection.transport.reading
-    assert bytes(connection.replies[0].request.inputs["x"].raw) == body
-    for which in range(len(connection.replies)):
-        connection.answer(which)
-    for turn in connection.turns:
-        turn()
-    assert connection.transport.sent.count(b"HTTP/1.1 200 OK") == (2 if behind else 1)
-
-
-def test_a_connection_that_is_lost_within_a_large_body_is_forgotten(connection):
-    connection.receive(binary(600_000) + bytes(1000))
-    connection.transport.protocol.connection_lost(None)
-
-    assert not connection.open
-    assert not connection.replies
-
-
-def test_a_length_that_is_only_claimed_takes_no_memory(connection):
-    head = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000000\r\n"
-    tracemalloc.start()
-    try:
-        connection.receive(head + b"Inference-Header-Content-Length: 10\r\n\r\n" + bytes(1000))
-        connection.transport.protocol.get_buffer(65_536).release()
-        assert tracemalloc.get_traced_memory()[0] < 500_000
-    finally:
-        tracemalloc.stop()
-
-
-def test_a_body_beyond_the_limit_is_the_guests(connection):
-    connection.receive(binary((1 << 20) + 1))
-    assert connection.guests[0].data == binary((1 << 20) + 1)
 
 
 def test_models_may_answer_at_once(connection):
