@@ -14,9 +14,11 @@ from core.backend import ModelInstance
 from core.pipeline.answers.delivery import BatchDelivery
 from core.pipeline.instances.worker import Owner, ThreadWorker
 
-# With one processor a thread wins nothing, so the loop may be held longer.
-SHORT_NS = 60_000 if len(os.sched_getaffinity(0)) > 1 else 500_000
-TOO_LONG_NS = 2_000_000  # a single execution that ends the stay on the loop at once
+# With one processor a thread wins nothing: the scheduler of the operating system, too, gives the loop its turn
+# only after a slice of some milliseconds. So the loop may be held as long.
+ONE_PROCESSOR = len(os.sched_getaffinity(0)) == 1
+SHORT_NS = 2_000_000 if ONE_PROCESSOR else 60_000
+TOO_LONG_NS = 8_000_000 if ONE_PROCESSOR else 2_000_000  # one such execution ends the stay on the loop
 TRIAL = 16  # executions on the thread before the first look
 LONGEST_TRIAL = 4096
 
