@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import core
-from core.pipeline.instances import auto
+from core.native.relay import Relay
+from core.pipeline.instances import auto, worker
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
@@ -102,3 +103,43 @@ async def test_an_instance_may_settle_for_its_thread(ask):
             self.placement = "thread"
 
     assert set(await ask(SHORT, 3 * auto.TRIAL, Settled)) == {False}
+
+
+@pytest.fixture
+def way(monkeypatch):
+    """Sets the microseconds that it takes to the thread."""
+    way_us = 0.0
+
+    class Way(Relay):
+        def __init__(self, loop):
+            super().__init__(loop)
+            self.loop = loop
+
+        def put(self, work):
+            self.loop.now_s += way_us / 1e6
+            super().put(work)
+
+    def takes(us):
+        nonlocal way_us
+        way_us = us
+        monkeypatch.setattr(worker, "Relay", Way)
+
+    return takes
+
+
+@pytest.mark.skipif(auto.ONE_PROCESSOR, reason="the loop may be held for longer than any way takes")
+@pytest.mark.parametrize("way_us", [10, auto.MOST_SHORT_NS / 1000])
+async def test_what_is_shorter_than_the_way_to_the_thread_moves_to_the_loop(ask, way, way_us):
+    way(way_us)
+    took_us = (auto.SHORT_NS + auto.MOST_SHORT_NS) / 2000
+
+    places = await ask(took_us, auto.TRIAL + 100)
+
+    assert set(places[auto.TRIAL :]) == {took_us < way_us}
+
+
+async def test_the_loop_is_not_held_for_longer_however_long_the_way_is(ask, way):
+    way(1e6)
+    longest_us = max(auto.MOST_SHORT_NS, auto.SHORT_NS) / 1000
+
+    assert set(await ask(longest_us + 1, 3 * auto.TRIAL)) == {False}

@@ -27,7 +27,7 @@ cdef class Worker:
 
 
 cdef class ThreadWorker(Worker):
-    cdef object _work
+    cdef object _relay
     cdef object _thread
 
 

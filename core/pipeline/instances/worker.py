@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import queue
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -20,6 +19,7 @@ from core.backlog import Pace
 from core.batch import Batch
 from core.device_batch import DeviceBatch
 from core.errors import Fatal, cancelled, internal
+from core.native.relay import Relay
 from core.pipeline.answers.delivery import BatchDelivery, Held
 from core.pipeline.instances.groups import Seat
 
@@ -103,9 +103,7 @@ class ThreadWorker(Worker):
 
     def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, owner: Owner):
         super().__init__(instance, loop, owner)
-        self._work: queue.SimpleQueue[BatchDelivery | Callable[[], None] | None] = (
-            queue.SimpleQueue()
-        )
+        self._relay = Relay(loop)
         self._thread = threading.Thread(target=self._serve, name=instance.name, daemon=True)
 
     async def open(self) -> None:
@@ -113,26 +111,28 @@ class ThreadWorker(Worker):
         try:
             await self._call(self._open)
         except BaseException:
-            self._work.put(None)
+            self._relay.put(None)
+            self._relay.close()
             raise
 
     def run(self, delivery: BatchDelivery) -> None:
         if self._breaks_off:
             delivery.batch.on_cancel(_LastCancels(self.instance, delivery))
-        self._work.put(delivery)
+        self._relay.put(delivery)
 
     async def close(self) -> None:
         try:
             await self._call(self.instance.close)
         except Exception:
             self._close_failed()
-        self._work.put(None)
+        self._relay.put(None)
         await self._loop.run_in_executor(None, self._thread.join)
+        self._relay.close()
 
     async def _call(self, function: Callable[[], None]) -> None:
         future: asyncio.Future[None] = self._loop.create_future()
 
-        self._work.put(_Errand(function, future, self._loop))
+        self._relay.put(_Errand(function, future, self._loop))
         await future
 
     def _open(self) -> None:
@@ -140,10 +140,10 @@ class ThreadWorker(Worker):
         open_instance(self.instance)
 
     def _serve(self) -> None:
-        while (work := self._work.get()) is not None:
+        while (work := self._relay.take()) is not None:
             if isinstance(work, BatchDelivery):
                 error = self.execute(work)
-                self._loop.call_soon_threadsafe(self._ended, work, error)
+                self._relay.tell(self._ended, work, error)
             else:
                 work()
             work = error = None  # they hold their batch, and the next may be long in coming
