@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from core import plugins, service_manager, unix_sockets
+from core import heap, plugins, service_manager, unix_sockets
 from core.backend import Backend
 from core.errors import CoreError
 from core.fleet.member import Member
@@ -277,6 +277,7 @@ def _run(service: Coroutine[Any, Any, int]) -> int:
     young, *older = gc.get_threshold()
     if 0 < young < YOUNG:  # 0 is a collector that somebody has switched off
         gc.set_threshold(YOUNG, *older)
+    heap.keep()
     try:
         import uvloop
     except ImportError:  # not on Windows; asyncio's own loop does the same, slower

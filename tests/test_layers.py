@@ -19,6 +19,7 @@ ROOMS = (
         "core.cmake",
         "core.devices",
         "core.errors",
+        "core.heap",
         "core.hookspecs",
         "core.service_manager",
     ),

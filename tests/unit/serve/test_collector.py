@@ -8,7 +8,8 @@ from core import process
 
 
 @pytest.fixture(autouse=True)
-def threshold():
+def threshold(monkeypatch):
+    monkeypatch.setattr(process.heap, "keep", lambda: None)
     before = gc.get_threshold()
     yield
     gc.set_threshold(*before)
