@@ -77,7 +77,8 @@ class Host(Protocol):
 
 _process: Host | None = None  # of a child: the only one
 _answering: ContextVar[bool] = ContextVar("answering", default=False)
-_current: ContextVar[Host] = ContextVar("host")  # in the server's process: of the model that runs
+running_host: ContextVar[Host] = ContextVar("host")
+"""In the server's process: of the model that runs in this thread, or task. See `running`."""
 
 
 def current() -> Host:
@@ -85,7 +86,7 @@ def current() -> Host:
     if _process is not None:
         return _process
     try:
-        return _current.get()
+        return running_host.get()
     except LookupError:
         raise TritonModelException(
             "triton_python_backend_utils can only be used by a model that the server runs; in "
@@ -130,7 +131,7 @@ class running:
         self._host = host
 
     def __enter__(self) -> None:
-        self._token = _current.set(self._host)
+        self._token = running_host.set(self._host)
 
     def __exit__(self, *_: object) -> None:
-        _current.reset(self._token)
+        running_host.reset(self._token)

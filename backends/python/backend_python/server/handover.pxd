@@ -3,6 +3,7 @@ import cython
 from backend_python.api.request cimport InferenceRequest, all_received, received
 from backend_python.api.response cimport InferenceResponse
 from backend_python.api.tensor cimport Tensor, all_shared
+from backend_python.returned cimport checked
 
 cdef int BYTES
 
@@ -20,6 +21,8 @@ cdef class Handover:
     cdef list _there(self, batch)
     @cython.locals(theirs=InferenceRequest)
     cdef _tell(self, list found, list requests, list told)
+    @cython.locals(requests=list)
+    cpdef run(self, batch, execute, failed)
     @cython.locals(i=cython.Py_ssize_t, answers=list, request=InferenceRequest, response=InferenceResponse)
     cpdef answer(self, batch, list requests, list responses)
     @cython.locals(request=InferenceRequest)

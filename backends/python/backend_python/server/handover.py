@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from types import CoroutineType
 from typing import Any
 
 from backend_python.api.datatypes import BYTES
+from backend_python.api.host import running_host
 from backend_python.api.request import (
     TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
     InferenceRequest,
@@ -13,6 +16,7 @@ from backend_python.api.request import (
     received,
 )
 from backend_python.api.tensor import Tensor, all_shared
+from backend_python.returned import checked
 from backend_python.server.local import LocalHost, answer
 from backend_python.server.tensors import core_tensor_of, model_tensor_there
 from core.batch import Batch
@@ -78,6 +82,31 @@ class Handover:
                 theirs._trace = request.trace.carrier()
             if request.has_parameters:
                 theirs._parameters = json.dumps(request.parameters)
+
+    def run(
+        self,
+        batch: Batch,
+        execute: Callable[[list[InferenceRequest]], Any],
+        failed: Callable[[Batch, BaseException], None],
+    ) -> tuple[list[InferenceRequest], Any] | None:
+        """Have the model execute a batch, and answer it; a coroutine, with its requests, for others to await.
+
+        execute   what the model's execute returns; what it raises is for `failed`
+        """
+        requests = self.requests(batch)
+        token = running_host.set(self._host)
+        try:
+            returned = execute(requests)
+            if isinstance(returned, CoroutineType):
+                return requests, returned
+            responses = checked(requests, returned, self._decoupled)
+        except BaseException as error:  # SystemExit too: it is the batch that failed
+            failed(batch, error)
+            return None
+        finally:
+            running_host.reset(token)
+        self.answer(batch, requests, responses)
+        return None
 
     def answer(self, batch: Batch, requests: list[InferenceRequest], responses: list[Any]) -> None:
         """Hand on what execute returned: a response, or None, for each request."""

@@ -116,26 +116,15 @@ class InProcess:
             self._thread.submit(self._execute_there, batch, done)
             return
         batch.compute_start_ns = time.monotonic_ns()
-        requests = self._handover.requests(batch)
         assert self._runner is not None
-        with api_host.running(self._host):
-            try:
-                returned = self._runner.call(requests)
-                if is_coroutine(returned):
-                    self._executing += 1
-                    # It takes the host along, which is this thread's for now only.
-                    task = self._instance.loop.create_task(
-                        self._await(batch, requests, returned, done)
-                    )
-                    self._tasks.add(task)  # the loop holds tasks weakly
-                    return
-                responses = self._runner.checked(requests, returned)
-            except BaseException as error:  # SystemExit too: it is the batch that failed
-                self._fail(batch, error)
-                done(None)
-                return
-        self._handover.answer(batch, requests, responses)
-        done(None)
+        waits = self._handover.run(batch, self._runner.call, self._fail)
+        if waits is None:
+            done(None)
+            return
+        self._executing += 1
+        with api_host.running(self._host):  # the task takes the host along
+            task = self._instance.loop.create_task(self._await(batch, *waits, done))
+        self._tasks.add(task)  # the loop holds tasks weakly
 
     async def _await(
         self, batch: Batch, requests: list[InferenceRequest], coroutine: Any, done: Done
