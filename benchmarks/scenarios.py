@@ -60,7 +60,10 @@ SCENARIOS = {
         _of("identity_batched", "identity, FP32[1, 16], dynamic batching"),
         _of("add_sub", "Python model add_sub, FP32[16], no batching", servers=EVERYBODY),
         _of("add_sub_batched", "Python model add_sub, FP32[1, 16], dynamic batching"),
-        _of("add_sub_inline", "Python model add_sub, FP32[16], no batching; in core within the server"),
+        _of(
+            "add_sub_inline",
+            "Python model add_sub, FP32[16], no batching; in core within the server",
+        ),
         _of(
             "add_sub_inline_batched",
             "Python model add_sub, FP32[1, 16], dynamic batching; in core within the server",

@@ -53,6 +53,8 @@ LANES = {
     "http-batched": Counted("identity_batched", "http-binary", connections=IN_FLIGHT),
     "http-ensemble": Counted("three_steps", "http-json", ("identity",)),
     "http-add-sub": Counted("add_sub_inline_batched", "http-binary", connections=IN_FLIGHT),
+    "http-add-sub-each": Counted("add_sub_inline", "http-binary"),
+    "http-add-sub-json": Counted("add_sub_inline", "http-json"),
     "grpc": Counted("identity", "grpc"),
     "grpc-batched": Counted("identity_batched", "grpc", connections=IN_FLIGHT),
 }

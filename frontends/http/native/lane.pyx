@@ -34,7 +34,7 @@ cdef enum:
     FIRST_ROOM = 64 * 1024  # taken for a body at once, if it says that it is larger
     DIRECT_FROM = 256 * 1024  # what is left of a body from which on the transport reads into it itself
     LANDS_FROM = 32 * 1024  # bytes of a body for which the transport does so from the first of the next one on
-    LANDS_TO = 4 * 1024 * 1024  # and up to which it does: room is taken before the body is there
+    LANDS_TO = 1024 * 1024  # and up to which it does: room is taken before the body is there
     UNKNOWN = -1
 
 

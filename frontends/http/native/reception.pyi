@@ -30,8 +30,8 @@ class Reception(asyncio.BufferedProtocol):
 class Landing(asyncio.BufferedProtocol):
     """All of the requests of a client that sends the same head again and again.
 
-    lane        is given `landed()` for each request, `astray()` for bytes that are not one, and everything that
-                happens meanwhile
+    lane        is given `landed()` for each request, `astray()` for bytes that are not one, and everything
+                that happens meanwhile
     head        of the next request, as of those before
     body_size   bytes of its body, few enough to be taken before they have come
     json_size   bytes of them in front of the tensors, which are put where a line of the cache begins
