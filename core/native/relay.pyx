@@ -5,6 +5,7 @@ cimport cython
 
 import logging
 from collections import deque
+from contextvars import Context
 from queue import SimpleQueue
 from weakref import WeakKeyDictionary
 
@@ -111,7 +112,8 @@ cdef Bell bell_of(loop):
         _bells[loop] = bell
     if not bell.users:
         try:
-            loop.add_reader(bell.descriptor, bell.heard)
+            # Not in the context of whoever opens the first model: it would live as long as the loop.
+            Context().run(loop.add_reader, bell.descriptor, bell.heard)
         except NotImplementedError:
             return None
     bell.users += 1

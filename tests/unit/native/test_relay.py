@@ -7,11 +7,14 @@ import sys
 import threading
 import time
 import weakref
+from contextvars import ContextVar
 
 import pytest
 import uvloop
 
 from core.native.relay import Relay
+
+opening = ContextVar("opening")
 
 
 class Elsewhere(asyncio.SelectorEventLoop):
@@ -148,6 +151,21 @@ def test_what_fails_on_the_loop_costs_nobody_else_a_word(run, caplog):
 
     assert run(test) == [1, 9]
     assert "this one fails" in caplog.text
+
+
+def test_what_is_told_is_called_in_nobodys_context(run):
+    async def test(loop):
+        opening.set("of whoever opened the first model")
+        place = Workplace(loop)
+        seen = []
+        heard = place.hear
+        place.hear = lambda square, error: (seen.append(opening.get(None)), heard(square, error))
+        place.relay.put(1)
+        await place.until(1)
+        await place.close()
+        return seen
+
+    assert run(test) == [None]
 
 
 def test_nothing_is_kept_of_work_that_is_done(run):
