@@ -11,6 +11,7 @@ from typing import Any
 from core.config import ModelConfig
 from core.errors import CoreError, invalid
 
+_PRECISIONS = ("f32", "f16", "bf16")
 _HINTS = ("LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT")
 _NUMBERS = ("INFERENCE_NUM_THREADS", "COMPILATION_NUM_THREADS")
 _OWN_STREAMS = ("AUTO", "NUMA")
@@ -64,6 +65,10 @@ def _properties(values: dict[str, str], model: str) -> dict[str, Any]:
         if text.upper() != "YES":
             raise _wrong(model, "HINT_BF16", "YES", text)
         found["INFERENCE_PRECISION_HINT"] = "bf16"
+    if text := values.get("INFERENCE_PRECISION_HINT"):
+        if text.lower() not in _PRECISIONS:
+            raise _wrong(model, "INFERENCE_PRECISION_HINT", "/".join(_PRECISIONS), text)
+        found["INFERENCE_PRECISION_HINT"] = text.lower()
     if text := values.get("NUM_STREAMS"):
         if text.upper() not in _OWN_STREAMS and not (text.isascii() and text.isdigit()):
             raise _wrong(model, "NUM_STREAMS", "either AUTO/NUMA/<int_value>", text)

@@ -49,6 +49,7 @@ def test_numbers_hints_and_streams():
         ("INFERENCE_NUM_THREADS", "many", "a non-negative number, got many"),
         ("COMPILATION_NUM_THREADS", "-1", "a non-negative number, got -1"),
         ("HINT_BF16", "no", "YES, got no"),
+        ("INFERENCE_PRECISION_HINT", "f8", "f32/f16/bf16, got f8"),
         ("NUM_STREAMS", "some", "either AUTO/NUMA/<int_value>, got some"),
         ("PERFORMANCE_HINT", "FAST", "LATENCY/THROUGHPUT/CUMULATIVE_THROUGHPUT, got FAST"),
     ],
@@ -85,6 +86,13 @@ def test_openvino_takes_every_setting(serve, doubled, caplog):
 
     assert model(x=X)["y"].tolist() == (2 * X).tolist()
     assert "has no 'INFERENCE_NUM_THREADS'" not in caplog.text
+
+
+def test_a_model_computes_in_the_precision_that_it_names(serve, doubled):
+    third = np.full((2, 3), 1 / 3, np.float32)
+    exact = serve(doubled(), with_parameters(INFERENCE_PRECISION_HINT="F32"))
+
+    assert exact(x=third)["y"].tolist() == (2 * third).tolist()
 
 
 @pytest.mark.parametrize("device", ["AUTO", "HETERO:CPU", "MULTI:CPU"])
