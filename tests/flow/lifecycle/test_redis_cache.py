@@ -30,6 +30,10 @@ def free_port():
         return found.getsockname()[1]
 
 
+class Taken(Exception):
+    pass
+
+
 class Redis:
     """A redis-server on a port of its own that keeps nothing on disk."""
 
@@ -42,10 +46,14 @@ class Redis:
         self._process = None
 
     async def start(self):
+        """Listen. Raises Taken if somebody else has got the port since it was free."""
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
         for _ in range(1000):
+            if self._process.poll() is not None:
+                raise Taken
             with contextlib.suppress(OSError):
-                return await self.talk(b"PING")
+                if (await self.talk(b"PING")).startswith((b"+PONG", b"-NOAUTH")):
+                    return
             await asyncio.sleep(0.01)
         raise AssertionError("redis-server does not listen")
 
@@ -81,10 +89,13 @@ async def redis(tmp_path_factory):
     started = []
 
     async def start(*arguments):
-        found = Redis(tmp_path_factory.mktemp("redis"), *arguments)
-        started.append(found)
-        await found.start()
-        return found
+        for _ in range(10):
+            found = Redis(tmp_path_factory.mktemp("redis"), *arguments)
+            started.append(found)
+            with contextlib.suppress(Taken):
+                await found.start()
+                return found
+        raise AssertionError("no port for redis-server")
 
     yield start
     for each in started:
