@@ -1,5 +1,6 @@
 """Where an instance with `placement = "auto"` executes: times decide, and here they are given."""
 
+import asyncio
 import threading
 
 import numpy as np
@@ -143,3 +144,28 @@ async def test_the_loop_is_not_held_for_longer_however_long_the_way_is(ask, way)
     longest_us = max(auto.MOST_SHORT_NS, auto.SHORT_NS) / 1000
 
     assert set(await ask(longest_us + 1, 3 * auto.TRIAL)) == {False}
+
+
+async def test_an_execution_that_is_not_quite_short_has_a_turn_of_the_loop_for_itself(ask, way):
+    turn, loop = 0, asyncio.get_running_loop()
+
+    def next_turn():
+        nonlocal turn
+        turn += 1
+        loop.call_soon(next_turn)
+
+    class Noting(Timed):
+        def execute(self, batch):
+            turns.append(turn)
+            return super().execute(batch)
+
+    turns = []
+    way(auto.MOST_SHORT_NS / 1000)
+    took_us = auto.WHOLE_TURN_NS / 1000 + 20
+    await ask(took_us, auto.TRIAL, Noting)
+    next_turn()
+
+    places = await asyncio.gather(*(ask(took_us) for _ in range(5)))
+
+    assert all(all(each) for each in places)
+    assert len(set(turns[-5:])) == 5

@@ -18,6 +18,7 @@ cdef class AutoWorker(ThreadWorker):
     cpdef run(self, BatchDelivery delivery)
     @cython.locals(batch=Batch)
     cpdef _ended(self, BatchDelivery delivery, error)
+    cpdef _run_here(self, BatchDelivery delivery)
     cdef _learn_on_loop(self, long long took_ns)
     @cython.locals(first=cython.bint)
     cdef _learn_on_thread(self, long long took_ns, long long crossing_ns)
