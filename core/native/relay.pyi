@@ -27,4 +27,4 @@ class Relay:
         """
 
     def close(self) -> None:
-        """The thread has ended, or will not tell anything any more. Loop thread."""
+        """The thread has ended, or will not tell anything any more. Once or again. Loop thread."""

@@ -126,7 +126,7 @@ cdef class Relay:
     cdef object _loop, _work
     cdef Bell _bell  # None: the loop's own ways, and a queue
     cdef relay_signal _signal
-    cdef bint _has_signal, _to_ring
+    cdef bint _has_signal, _to_ring, _closed
 
     def __init__(self, loop):
         self._loop = loop
@@ -165,8 +165,9 @@ cdef class Relay:
         self._to_ring = True
 
     def close(self):
-        if self._bell is None:
+        if self._bell is None or self._closed:
             return
+        self._closed = True
         self._bell.users -= 1
         if not self._bell.users:
             self._loop.remove_reader(self._bell.descriptor)

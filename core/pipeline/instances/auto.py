@@ -19,9 +19,8 @@ from core.pipeline.instances.worker import Owner, ThreadWorker
 # its turn only after a slice of some milliseconds. So the loop may be held as long.
 ONE_PROCESSOR = len(os.sched_getaffinity(0)) == 1
 SHORT_NS = 2_000_000 if ONE_PROCESSOR else 60_000
-TOO_LONG_NS = (
-    8_000_000 if ONE_PROCESSOR else 2_000_000
-)  # one such execution ends the stay on the loop
+# One such execution ends the stay on the loop.
+TOO_LONG_NS = 8_000_000 if ONE_PROCESSOR else 2_000_000
 # An execution from this time on has a turn of the loop for itself. What is written in a turn leaves at its
 # end, and the answers to a burst of requests would all leave after the last execution.
 WHOLE_TURN_NS = 100_000

@@ -209,6 +209,20 @@ def test_a_hundred_relays_take_one_descriptor_and_give_it_back(run):
     assert descriptors() <= before
 
 
+def test_a_relay_that_is_closed_twice_leaves_the_others_heard(run):
+    async def test(loop):
+        closed = Relay(loop)
+        closed.close()
+        closed.close()
+        place = Workplace(loop)
+        place.relay.put(3)
+        await place.until(1)
+        await place.close()
+        return [square for square, _ in place.told]
+
+    assert run(test) == [9]
+
+
 def test_a_thread_that_waits_costs_no_time(run):
     async def test(loop):
         place = Workplace(loop)
