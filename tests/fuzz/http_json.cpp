@@ -57,6 +57,12 @@ void require_same_again(const Request& request, const Input& input) {
                : read_numbers(cursor, input.type, count, again.data()));
   require(cursor.at() == end);
   require(std::memcmp(again.data(), elements, input.size) == 0);
+  // And so are its numbers where they stand, from their first byte to their last one.
+  require(text == (input.numbers.size == 0));
+  if (text) return;
+  const char* behind = input.numbers.data + input.numbers.size;
+  require(read_numbers(input.numbers.data, behind, input.type, count, again.data()) == behind);
+  require(std::memcmp(again.data(), elements, input.size) == 0);
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ struct Place {
 // dimensions   Request::dimensions[first_dimension] and those after it
 // size         bytes: of `data` in memory, or of the binary tensor
 // memory       what Memory gave for `data`; null if size is 0
+// numbers      the text of `data` from its bracket to its bracket, if they are numbers; else empty
 struct Input {
   Text name;
   DataType type = DataType::kNone;
@@ -44,6 +45,7 @@ struct Input {
   Source source = Source::kNone;
   uint64_t size = 0;
   void* memory = nullptr;
+  Text numbers;
   Place place;
 };
 
@@ -292,7 +294,11 @@ class RequestReader {
     if (input.type == DataType::kBytes) return read_text_data(input, count);
     input.size = count * smallest;
     char* to = memory_.take(memory_.context, input.size, &input.memory);
-    return to != nullptr && read_numbers(cursor_, input.type, count, to);
+    cursor_.skip_space();
+    const char* begin = cursor_.at();
+    if (to == nullptr || !read_numbers(cursor_, input.type, count, to)) return false;
+    input.numbers = {begin, static_cast<size_t>(cursor_.at() - begin)};
+    return true;
   }
 
   bool read_text_data(Input& input, uint64_t count) {

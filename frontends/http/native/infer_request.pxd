@@ -12,3 +12,7 @@ cdef class OutputForm:
 cpdef tuple read(
     str model, int64_t version, object body, Py_ssize_t json_size, uint64_t most_bytes, object regions
 )
+
+# Of each input of a body that is all JSON: where the text of its numbers begins and ends. None if an input
+# has none, or if the body is not what `read` understands.
+cdef list places_of_numbers(bytes body, uint64_t most_bytes)

@@ -63,6 +63,7 @@ cdef extern from "infer_request.hpp" namespace "http_json" nogil:
         Source source
         uint64_t size
         void* memory
+        Text numbers
         Place place
 
     cdef cppclass Output:
@@ -213,6 +214,27 @@ cdef tuple _read(
     except CoreError:  # of shared memory; another member may be wrong before it
         return None
     return request, form
+
+
+cdef list places_of_numbers(bytes body, uint64_t most_bytes):
+    """See infer_request.pxd."""
+    cdef Lease[Request] lease
+    cdef Request* found = lease.get()
+    cdef list taken = [], places = []
+    cdef Memory memory
+    cdef const char* json = PyBytes_AS_STRING(body)
+    cdef Py_ssize_t begin
+    cdef size_t i
+    memory.context = <void*>taken
+    memory.take = _take
+    if not RequestReader(json, PyBytes_GET_SIZE(body), most_bytes, memory, found[0]).read():
+        return None
+    for i in range(found.inputs.size()):
+        if not found.inputs[i].numbers.size:
+            return None
+        begin = found.inputs[i].numbers.data - json
+        places.append((begin, begin + <Py_ssize_t>found.inputs[i].numbers.size))
+    return places
 
 
 cdef char* _take(void* context, size_t size, void** memory) noexcept with gil:

@@ -60,9 +60,34 @@ cpdef tuple write(InferenceResponse response, OutputForm form):
     """The body of an answer as parts; see infer_response.pyi."""
     cdef Lease[Growth] lease
     cdef Growth* text = lease.get()
-    cdef Tensor tensor
     cdef list parts = [], tail = []
-    cdef Py_ssize_t json_size = 0
+    cdef Py_ssize_t json_size = _put_answer(text, response, form, parts, tail, None)
+    json_size += <Py_ssize_t>text.size()
+    parts.append(PyBytes_FromStringAndSize(text.data(), <Py_ssize_t>text.size()))
+    if not tail:
+        return 0, parts
+    parts += tail
+    return json_size, parts
+
+
+cdef list texts_around_numbers(InferenceResponse response, OutputForm form):
+    """See infer_response.pxd."""
+    cdef Lease[Growth] lease
+    cdef Growth* text = lease.get()
+    cdef list places = [0]
+    _put_answer(text, response, form, [], [], places)
+    cdef bytes whole = PyBytes_FromStringAndSize(text.data(), <Py_ssize_t>text.size())
+    return [whole[begin:end] for begin, end in zip(places, [*places[1:], len(whole)])]
+
+
+cdef Py_ssize_t _put_answer(
+    Growth* text, InferenceResponse response, OutputForm form, list parts, list tail, list places
+) except -1:
+    """The whole answer; bytes that `parts` got, to which large arrays go, and binary tensors to `tail`.
+
+    places   if not None, gets the ends of the text before each array, which is left out then
+    """
+    cdef Py_ssize_t given = 0
     cdef const char* comma = "["
     _put(text, "{", 1)
     if response.id:
@@ -79,33 +104,39 @@ cpdef tuple write(InferenceResponse response, OutputForm form):
         _put_bytes(text, orjson.dumps(response.parameters))
     _put(text, ',"outputs":', 11)
     for item in response.outputs:
-        tensor = item
         _put(text, comma, 1)
         comma = ","
-        _put_description(text, tensor)
-        if form.placed and tensor.name in form.placed:
-            _put(text, "}", 1)
-        elif form.binary(tensor.name):
-            _put(text, ',"parameters":{"binary_data_size":', 34)
-            raw = _raw(tensor)
-            size = _size(raw)
-            _put_integer(text, size)
-            _put(text, "}}", 2)
-            if size:
-                tail.append(raw)
-        else:
-            _put(text, ',"data":', 8)
-            json_size += _put_data(text, tensor, parts)
-            _put(text, "}", 1)
+        given += _put_output(text, <Tensor>item, form, parts, tail, places)
     if comma[0] == c"[":
         _put(text, "[", 1)
     _put(text, "]}", 2)
-    json_size += <Py_ssize_t>text.size()
-    parts.append(PyBytes_FromStringAndSize(text.data(), <Py_ssize_t>text.size()))
-    if not tail:
-        return 0, parts
-    parts += tail
-    return json_size, parts
+    return given
+
+
+cdef Py_ssize_t _put_output(
+    Growth* text, Tensor tensor, OutputForm form, list parts, list tail, list places
+) except -1:
+    """One output; bytes that `parts` got."""
+    cdef Py_ssize_t given = 0
+    _put_description(text, tensor)
+    if form.placed and tensor.name in form.placed:
+        _put(text, "}", 1)
+    elif form.binary(tensor.name):
+        _put(text, ',"parameters":{"binary_data_size":', 34)
+        raw = _raw(tensor)
+        size = _size(raw)
+        _put_integer(text, size)
+        _put(text, "}}", 2)
+        if size:
+            tail.append(raw)
+    else:
+        _put(text, ',"data":', 8)
+        if places is None:
+            given = _put_data(text, tensor, parts)
+        else:
+            places.append(<Py_ssize_t>text.size())
+        _put(text, "}", 1)
+    return given
 
 
 def write_data(Tensor tensor not None):

@@ -114,6 +114,15 @@ class Cursor {
     return true;
   }
 
+  // Take a comma that is here, if a list does not follow it. It may be false where `take` and a look are true.
+  bool take_comma_before_value() {
+    if (end_ - at_ < 3 || *at_ != ',') return false;
+    const char next = at_[1] == ' ' ? at_[2] : at_[1];
+    if (next == '[' || is_space(next)) return false;
+    ++at_;
+    return true;
+  }
+
   template <size_t N>
   bool take_word(const char (&word)[N]) {
     if (static_cast<size_t>(end_ - at_) < N - 1 || std::memcmp(at_, word, N - 1) != 0) return false;

@@ -166,7 +166,7 @@ cdef class Lane(Crew):
         """Whether a request with another head is, which is told then."""
         if head.verdict != Infer or not self._port.takes(head):
             return False
-        self._told = told_by(data[at : at + <Py_ssize_t>head.size])
+        self._told = told_by(data[at : at + <Py_ssize_t>head.size], self._told)
         return self._port.guard is None or self._told.lets_in(self._port, self._transport)
 
     cdef Py_ssize_t _begin(self, bytes data, Py_ssize_t begin) except -1:

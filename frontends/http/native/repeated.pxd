@@ -6,53 +6,41 @@ from core.tensor cimport Tensor
 from frontends.http.native.infer_request cimport OutputForm
 
 
-@cython.final
 cdef class RepeatedRequest:
-    """Written once.
+    """Written once, by `_keep`.
 
-    size     bytes of the body
-    json     the JSON of the body, before its tensors
-    tensors  the inputs that it was read as, without their bytes, of which there are `sizes`; what else the
-             request said stands beside them
+    tensors  the inputs that it was read as, without their numbers; what else the request said stands beside them
     form     of the answer
     """
 
-    cdef Py_ssize_t _size
-    cdef bytes _json
     cdef str _model, _id
     cdef long long _version
     cdef object _correlation_id, _priority, _timeout_us
     cdef int _flags
-    cdef tuple _outputs, _tensors, _sizes
+    cdef tuple _outputs, _tensors
     cdef readonly OutputForm form
 
-    cdef bint begins(self, bytes body)
+    cdef _keep(self, InferenceRequest request, OutputForm form)
     cdef InferenceRequest again(self, bytes body)
+    cdef InferenceRequest _with(self, dict inputs)
 
 
-cdef RepeatedRequest repeated_request(
-    InferenceRequest request, OutputForm form, bytes body, Py_ssize_t json_size
-)
-
-
-@cython.final
 cdef class RepeatedAnswer:
-    """Written once.
+    """Written once, by `_keep`: of which model the answer is, and its outputs as they were described."""
 
-    text      the head and the JSON of the answer, in which the date is at `date_at`
-    tensors   as they were described; sizes in bytes
-    """
-
-    cdef bytes _text
-    cdef Py_ssize_t _date_at, _size
     cdef str _model
     cdef object _version
     cdef OutputForm _form
-    cdef tuple _tensors, _sizes
+    cdef tuple _tensors
 
+    cdef _keep(self, InferenceResponse response, OutputForm form)
+    cdef bint _is_like(self, InferenceResponse response, OutputForm form)
     cdef bytes again(self, InferenceResponse response, OutputForm form, const char* date)
 
 
-cdef RepeatedAnswer repeated_answer(
-    InferenceResponse response, OutputForm form, bytes answer, list parts
-)
+# Whether requests, or answers, may be repeated that are so.
+cdef bint is_plain(InferenceRequest request)
+cdef bint has_plain_answer(InferenceResponse response, OutputForm form)
+
+# What has the bytes of a tensor, without making any where an array has them.
+cdef object bytes_of(Tensor tensor)

@@ -2,12 +2,12 @@
 
 Loop thread only; of use to compiled code alone.
 
-Clients ask a model again and again with the same JSON, and other tensors in binary behind it; the answers
+Clients ask a model again and again with the same JSON, and other numbers in it or behind it; the answers
 differ in their numbers alone. So the JSON is compared, and neither read nor written again.
 """
 
 class RepeatedRequest:
-    """A request that was read, for a body of the same size that begins with the same JSON."""
+    """A request that was read, for a body that differs from its own in numbers alone."""
 
 class RepeatedAnswer:
     """An answer that was written, for a response that has tensors of the same names, types and shapes."""

@@ -29,7 +29,9 @@ bool each_leaf(Cursor& cursor, Element element) {
     }
     if (depth == 0) return false;
     if (!begun || cursor.peek() != ']') {
-      if (!element()) return false;
+      do {
+        if (!element()) return false;
+      } while (cursor.take_comma_before_value());
     }
     while (cursor.take(']')) {
       if (--depth == 0) return true;
@@ -92,6 +94,12 @@ inline bool read_numbers(Cursor& cursor, DataType type, size_t count, char* to) 
     case DataType::kFp64: return read_numbers<double>(cursor, count, to);
     default: return false;
   }
+}
+
+// The same from `at` on; returns what is behind them, null if they are not right.
+inline const char* read_numbers(const char* at, const char* end, DataType type, size_t count, char* to) {
+  Cursor cursor(at, end);
+  return read_numbers(cursor, type, count, to) ? cursor.at() : nullptr;
 }
 
 // Bytes that grow, up to a limit; what is over it is counted, not kept.

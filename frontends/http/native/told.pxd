@@ -1,4 +1,5 @@
 import cython
+from libc.stdint cimport uint64_t
 
 from core.pipeline.intake cimport Door
 from core.request cimport InferenceRequest
@@ -14,7 +15,7 @@ cdef class Told:
     data        the head itself, which `head` points into: a client's next head is often the same
     json_size   bytes of JSON that it names; negative for none, and for what takes a longer look
     form        of the answer to the request that was read last
-    request     what comes again in the bodies behind this head, and in the answers; None for nothing
+    request     what comes again in bodies for the same model, and in the answers; None for nothing
     answer
     requests_tried, answers_tried
                 how many were read or written since one was as the one before it
@@ -37,9 +38,10 @@ cdef class Told:
     cdef leave(self)
     cdef dict headers(self)
     cdef InferenceRequest again(self, body)
-    cdef keep_request(self, InferenceRequest request, body)
+    cdef keep_request(self, InferenceRequest request, body, uint64_t most_bytes)
+    cdef go_on_from(self, Told before)
     cdef bint keeps_answers(self) noexcept
 
 
-cdef Told told_by(bytes data)
+cdef Told told_by(bytes data, Told before)
 cdef InferenceRequest parsed(Port port, Told told, Door door, body)

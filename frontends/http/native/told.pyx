@@ -7,13 +7,15 @@ bytes ─► head.hpp ─► [Told] ─► parse ─► InferenceRequest
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeLatin1
+from libc.stdint cimport uint64_t
 from libc.string cimport memcmp
 
 from core.pipeline.intake cimport Door
 from core.request cimport InferenceRequest
 from frontends.http.native.infer_request cimport OutputForm, read as read_body
 from frontends.http.native.port cimport Head, Port, Span, read
-from frontends.http.native.repeated cimport repeated_request
+from frontends.http.native.repeated_binary cimport binary_request
+from frontends.http.native.repeated_json cimport json_request
 
 from frontends.http.codec.limits import JSON_SIZE
 from frontends.http.codec.parse import parse
@@ -74,20 +76,36 @@ cdef class Told:
         return {JSON_SIZE: PyUnicode_DecodeLatin1(text.data, text.size, NULL)}
 
     cdef InferenceRequest again(self, body):
-        """The request in a body whose JSON is that of the one before; None for another."""
-        if self.request is None or type(body) is not bytes or not self.request.begins(<bytes>body):
+        """The request in a body that differs in numbers alone from one before; None for another."""
+        cdef InferenceRequest found
+        if self.request is None or type(body) is not bytes:
             return None
-        self.requests_tried = 1
-        self.form = self.request.form
-        return self.request.again(<bytes>body)
+        found = self.request.again(<bytes>body)
+        if found is not None:
+            self.requests_tried = 1
+            self.form = self.request.form
+        return found
 
-    cdef keep_request(self, InferenceRequest request, body):
+    cdef keep_request(self, InferenceRequest request, body, uint64_t most_bytes):
         """Keep what the next body may have in common with this one; not of the first of its head."""
         if type(body) is not bytes or self.requests_tried > MOST_TRIED:
             return
         if self.requests_tried:
-            self.request = repeated_request(request, self.form, <bytes>body, self.json_size)
+            if self.json_size == NO_JSON_SIZE:
+                self.request = json_request(request, self.form, <bytes>body, most_bytes)
+            else:
+                self.request = binary_request(request, self.form, <bytes>body, self.json_size)
         self.requests_tried += 1
+
+    cdef go_on_from(self, Told before):
+        """Keep what was found out behind another head, such as one with another Content-Length."""
+        if (
+            before.json_size == self.json_size
+            and before.head.version == self.head.version
+            and before.model == self.model
+        ):
+            self.request, self.requests_tried = before.request, before.requests_tried
+            self.answer, self.answers_tried = before.answer, before.answers_tried
 
     cdef bint keeps_answers(self) noexcept:
         """Whether an answer that was not as the one before it is worth to be kept."""
@@ -113,16 +131,17 @@ cdef InferenceRequest parsed(Port port, Told told, Door door, body):
         return request
     request = <InferenceRequest>found[0]
     told.form = <OutputForm>found[1]
-    if size < whole:
-        told.keep_request(request, body)
+    told.keep_request(request, body, port.most)
     return request
 
 
-cdef Told told_by(bytes data):
-    """Of a whole head for inference."""
+cdef Told told_by(bytes data, Told before):
+    """Of a whole head for inference; `before` is the one before it on this connection, or None."""
     cdef Told told = Told.__new__(Told)
     told.data = data
     told.head = read(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
     told.model = PyUnicode_DecodeLatin1(told.head.model.data, told.head.model.size, NULL)
     told.json_size = _json_size(&told.head)
+    if before is not None:
+        told.go_on_from(before)
     return told

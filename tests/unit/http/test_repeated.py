@@ -67,7 +67,10 @@ class Connection:
         return reply
 
     def ask(self, *arguments, **more):
-        self.lane.data_received(request(*arguments, **more))
+        return self.give(request(*arguments, **more))
+
+    def give(self, data):
+        self.lane.data_received(data)
         return re.sub(rb"Date: [^\r]*", b"Date: then", self.written[-1])
 
 
@@ -86,6 +89,15 @@ def request(values, **more):
         b"Inference-Header-Content-Length: %d\r\n\r\n%s%s"
         % (len(head) + values.nbytes, len(head), head, values.tobytes())
     )
+
+
+def text_request(data="[[1.5]]", shape="[1,1]", more="", space=""):
+    """With the numbers in the JSON, as its text has them."""
+    body = (
+        f'{{{more}"inputs":[{{"name":"x","datatype":"FP32",{space}"shape":{shape},"data":{data}}}]}}'
+    ).encode()
+    head = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+    return head % len(body) + body
 
 
 @pytest.fixture
@@ -137,6 +149,80 @@ def test_inputs_are_no_others_requests(connection):
 
         assert list(connection.requests[-1].inputs) == ["x"]
         connection.requests[-1].inputs.clear()
+
+
+def test_numbers_in_the_json_are_read_and_written_each_time(connection):
+    for i in range(6):
+        values = [
+            [i, 0.1 * i],
+            [-1e9 * i, 7],
+        ]  # their text is longer, or shorter, than the one before
+
+        answer = connection.give(text_request(json.dumps(values), "[2,2]"))
+
+        expected = np.array(values, np.float32)
+        np.testing.assert_array_equal(connection.requests[i].inputs["x"].array, expected)
+        got = json.loads(answer.partition(b"\r\n\r\n")[2])["outputs"]
+        assert [each["name"] for each in got] == ["y"]
+        np.testing.assert_array_equal(np.float32(got[0]["data"]), expected.ravel())
+
+
+ELEMENTS = ["1", "-0.25", " 3e2", "7 ", "NaN", "1e999", "true", '"4"', "", "[5]", "0x1"]
+LISTS = st.builds(
+    lambda elements, gap: "[" + f",{gap}".join(elements) + "]",
+    st.lists(st.sampled_from(ELEMENTS[:4]) | st.sampled_from(ELEMENTS), min_size=1, max_size=3),
+    st.sampled_from(["", " ", "\n "]),
+)
+TEXTS = st.builds(
+    text_request,
+    LISTS | LISTS.map(lambda one: f"[{one}]"),
+    st.sampled_from(["[1,2]", "[2,1]", "[1,1]", "[1,0]"]),
+    st.sampled_from(["", "", "", '"id":"one",', '"parameters":{"mine":1},']),
+    st.sampled_from(["", "", " "]),
+)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=10), st.data())
+def test_a_request_in_json_is_as_if_it_were_the_first(texts, data):
+    connection = Connection()
+    for _ in range(len(texts) * 3):
+        text = data.draw(st.sampled_from(texts))
+        alone = Connection()
+
+        answer = connection.give(text)
+
+        assert answer == alone.give(text)
+        assert len(connection.requests) == len(alone.requests)
+        for mine, theirs in zip(connection.requests, alone.requests, strict=True):
+            assert mine.inputs["x"].raw == theirs.inputs["x"].raw
+            assert mine.inputs["x"].shape == theirs.inputs["x"].shape
+            assert (mine.id, mine.parameters) == (theirs.id, theirs.parameters)
+        connection.requests.clear()
+
+
+def test_what_is_behind_the_numbers_belongs_to_the_request(connection):
+    text = text_request("[[12345]]")
+    for _ in range(3):
+        connection.give(text)
+
+    for torn in (text[:-1] + b" ", text[:-2] + b"} ", text[:-1] + b"]"):
+        assert connection.give(torn).startswith(b"HTTP/1.1 400 ")
+    # Of the same size: two digits fewer, and two braces more.
+    head, _, body = text_request("[[123]]").partition(b"\r\n\r\n")
+    size = len(body)
+    longer = head.replace(b"%d" % size, b"%d" % (size + 2)) + b"\r\n\r\n" + body + b"}}"
+    assert len(longer) == len(text)
+    assert connection.give(longer).startswith(b"HTTP/1.1 400 ")
+
+
+def test_lists_of_other_lengths_are_refused(connection):
+    for _ in range(3):
+        connection.give(text_request(json.dumps([1] * 3000), "[1,3000]"))
+
+    for count in (0, 1, 2999, 3001):
+        answer = connection.give(text_request(json.dumps([1] * count), "[1,3000]"))
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert answer == Connection().give(text_request(json.dumps([1] * count), "[1,3000]"))
 
 
 def arrays(size):

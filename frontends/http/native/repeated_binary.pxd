@@ -1,0 +1,16 @@
+from core.request cimport InferenceRequest
+from core.response cimport InferenceResponse
+from frontends.http.native.infer_request cimport OutputForm
+from frontends.http.native.repeated cimport RepeatedAnswer, RepeatedRequest
+
+
+# What is to be found again of a request; None if a body with the same JSON may mean another one.
+cdef RepeatedRequest binary_request(
+    InferenceRequest request, OutputForm form, bytes body, Py_ssize_t json_size
+)
+
+# What is to be found again of an answer; None where its JSON depends on more than its tensors. `parts` are
+# those of its body: the JSON, then each tensor.
+cdef RepeatedAnswer binary_answer(
+    InferenceResponse response, OutputForm form, bytes answer, list parts
+)
