@@ -1,4 +1,4 @@
-"""ONNX Runtime: the MLP of the other benchmarks."""
+"""ONNX Runtime: the MLP of the other benchmarks and a residual network."""
 
 from __future__ import annotations
 
@@ -8,20 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.case import Case
-from benchmarks.models import mlp
+from benchmarks.models import mlp, residual
 from benchmarks.models.sample import Arrays
 
 
-class OnnxMlp(Case):
-    name = "onnx_mlp"
+class OnnxCase(Case):
     backend = "onnxruntime"
     package = "onnxruntime"
-    width, results = mlp.SIZES[0], mlp.SIZES[-1]
-    most = 1024
     more = 'parameters { key: "intra_op_thread_count" value: { string_value: "1" } }\n'
-
-    def write(self, folder: Path) -> None:
-        mlp.write(folder / "model.onnx")
 
     def load(self, folder: Path) -> Callable[[Arrays], Arrays]:
         onnxruntime: Any = importlib.import_module("onnxruntime")  # ships no types
@@ -36,4 +30,22 @@ class OnnxMlp(Case):
         return run
 
 
-CASES = [OnnxMlp()]
+class OnnxMlp(OnnxCase):
+    name = "onnx_mlp"
+    width, results = mlp.SIZES[0], mlp.SIZES[-1]
+    most = 1024
+
+    def write(self, folder: Path) -> None:
+        mlp.write(folder / "model.onnx")
+
+
+class OnnxResidual(OnnxCase):
+    name = "onnx_residual"
+    width, results = residual.PIXELS, residual.CLASSES
+    most = 32
+
+    def write(self, folder: Path) -> None:
+        residual.write(folder / "model.onnx")
+
+
+CASES = [OnnxMlp(), OnnxResidual()]

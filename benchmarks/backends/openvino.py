@@ -1,4 +1,4 @@
-"""OpenVINO: the MLP of the other benchmarks and a small convolutional network, as IR."""
+"""OpenVINO: the MLP of the other benchmarks, a small convolutional network, and a residual one as ONNX."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.backends.case import Case
-from benchmarks.models import mlp
+from benchmarks.models import mlp, residual
 from benchmarks.models.sample import Arrays
 
 _SIDE = 16
@@ -20,6 +20,7 @@ class OpenVinoCase(Case):
     backend = "openvino"
     package = "openvino"
     more = 'parameters { key: "INFERENCE_NUM_THREADS" value: { string_value: "1" } }\n'
+    file = "model.xml"
 
     def graph(self, openvino: Any, ops: Any, rows: Any) -> Any:
         """The node of the results of `rows` FP32[n, width], the same in every run."""
@@ -34,12 +35,12 @@ class OpenVinoCase(Case):
         results = self.graph(openvino, ops, rows)
         results.output(0).set_names({"OUTPUT0"})
         model = openvino.Model([ops.result(results)], [rows], self.name)
-        openvino.save_model(model, str(folder / "model.xml"), compress_to_fp16=False)
+        openvino.save_model(model, str(folder / self.file), compress_to_fp16=False)
 
     def load(self, folder: Path) -> Callable[[Arrays], Arrays]:
         openvino: Any = importlib.import_module("openvino")
         settings = {"INFERENCE_NUM_THREADS": 1, "PERFORMANCE_HINT": "LATENCY"}
-        compiled = openvino.Core().compile_model(str(folder / "model.xml"), "CPU", settings)
+        compiled = openvino.Core().compile_model(str(folder / self.file), "CPU", settings)
         request = compiled.create_infer_request()
 
         def run(inputs: Arrays) -> Arrays:
@@ -84,4 +85,15 @@ class OpenVinoConvolution(OpenVinoCase):
         return ops.matmul(vectors, weights(self.results, flat), False, True)
 
 
-CASES = [OpenVinoMlp(), OpenVinoConvolution()]
+class OpenVinoResidual(OpenVinoCase):
+    name = "openvino_residual"
+    more = OpenVinoCase.more + 'default_model_filename: "model.onnx"\n'
+    file = "model.onnx"
+    width, results = residual.PIXELS, residual.CLASSES
+    most = 32
+
+    def write(self, folder: Path) -> None:
+        residual.write(folder / self.file)
+
+
+CASES = [OpenVinoMlp(), OpenVinoConvolution(), OpenVinoResidual()]

@@ -1,4 +1,4 @@
-"""PyTorch: the MLP of the other benchmarks and a small convolutional network, as TorchScript."""
+"""PyTorch: the MLP of the other benchmarks, a small convolutional and a residual network, as TorchScript."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.case import Case
-from benchmarks.models import mlp
+from benchmarks.models import mlp, residual
 from benchmarks.models.sample import Arrays
 
 _SIDE = 16
@@ -87,4 +87,45 @@ class TorchConvolution(TorchCase):
         )
 
 
-CASES = [TorchMlp(), TorchConvolution()]
+class TorchResidual(TorchCase):
+    name = "torch_residual"
+    width, results = residual.PIXELS, residual.CLASSES
+    most = 32
+
+    def module(self) -> Any:
+        import torch
+        from torch import nn
+        from torch.nn import functional
+
+        found = residual.network()
+
+        def convolution(layer: residual.Convolution) -> Any:
+            width, before, size, _ = layer.weights.shape
+            made = nn.Conv2d(before, width, size, layer.stride, layer.padding, bias=False)
+            made.weight.data = torch.from_numpy(layer.weights)
+            return made
+
+        class Block(nn.Module):  # type: ignore[misc]  # torch is not read
+            def __init__(self, block: residual.Block):
+                super().__init__()
+                self.first, self.second = convolution(block.first), convolution(block.second)
+                self.shortcut = convolution(block.shortcut) if block.shortcut else nn.Identity()
+
+            def forward(self, images: Any) -> Any:
+                inner = self.second(functional.relu(self.first(images)))
+                return functional.relu(inner + self.shortcut(images))
+
+        classes = nn.Linear(*found.classes.shape, bias=False)
+        classes.weight.data = torch.from_numpy(found.classes.T.copy())
+        return nn.Sequential(
+            nn.Unflatten(1, (residual.CHANNELS, residual.SIDE, residual.SIDE)),
+            convolution(found.stem),
+            nn.ReLU(),
+            *map(Block, found.blocks),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            classes,
+        )
+
+
+CASES = [TorchMlp(), TorchConvolution(), TorchResidual()]

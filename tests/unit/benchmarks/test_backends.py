@@ -6,6 +6,7 @@ import pytest
 from benchmarks.backends.__main__ import HEAD, Finding, line
 from benchmarks.backends.case import BACKENDS, Case, cases
 from benchmarks.backends.loop import best, rate, sizes
+from benchmarks.models import residual
 from core.config import parse_text
 
 
@@ -60,8 +61,42 @@ def test_a_request_has_the_answer_of_the_framework():
     assert "other values" in sample.difference({"OUTPUT0": np.zeros((2, 3), np.float32)})
 
 
+@pytest.mark.parametrize("backend", ["onnx", "pytorch", "openvino"])
+def test_frameworks_agree_on_the_residual_network(backend, tmp_path):
+    (case,) = [each for each in cases([backend]) if each.name.endswith("_residual")]
+    pytest.importorskip(case.package)
+    case.write(tmp_path / "1")
+    rows = case.rows(2)
+
+    found = case.load(tmp_path / "1")({"INPUT0": rows})["OUTPUT0"]
+
+    # OpenVINO computes in bfloat16 where the processor can: eight bits.
+    np.testing.assert_allclose(found, forward(rows), rtol=0.02, atol=4)
+
+
+def forward(rows):
+    """The residual network in numpy."""
+    found = residual.network()
+    images = rows.reshape(-1, residual.CHANNELS, residual.SIDE, residual.SIDE)
+    images = np.maximum(convolved(images, found.stem), 0)
+    for block in found.blocks:
+        inner = convolved(np.maximum(convolved(images, block.first), 0), block.second)
+        beside = convolved(images, block.shortcut) if block.shortcut else images
+        images = np.maximum(inner + beside, 0)
+    return images.mean((2, 3)) @ found.classes
+
+
+def convolved(images, layer):
+    size, stride, pad = layer.weights.shape[2], layer.stride, layer.padding
+    padded = np.pad(images, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (size, size), (2, 3))
+    return np.einsum("nchwij,ocij->nohw", windows[:, :, ::stride, ::stride], layer.weights)
+
+
 def test_a_line_stands_below_its_head():
-    found = line(Finding("doubling", 4, 1000, 900, 0.9, 100, 800, 8.0))
+    found = line(Finding("doubling", 4, 1000, 900, 0.9, 444, 100, 800, 8.0))
 
     assert len(found) == len(HEAD)
     assert "90%" in found
+    assert " 4.00 " in found  # ms of a batch
+    assert " 444 " in found
