@@ -7,7 +7,7 @@ bytes ─► infer_request.hpp ─► [read] ─► InferenceRequest
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.long cimport PyLong_FromLongLong
-from cpython.memoryview cimport PyMemoryView_FromObject
+from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -109,8 +109,6 @@ cdef extern from "infer_request.hpp" namespace "http_json" nogil:
 
 cdef enum:
     LARGE = 65536  # bytes of JSON that take longer than handing the GIL over and back
-    # A view costs more than a copy of so few bytes, and would keep the whole body in memory.
-    COPIED_UP_TO = 512
     NAMES = 256  # a power of two
     LONGEST_NAME = 64  # that is remembered
 
@@ -321,7 +319,6 @@ cdef bint _set_inputs(
     cdef Tensor tensor
     cdef Input* one
     cdef size_t i
-    cdef object views = None
     for i in range(found.inputs.size()):
         one = &found.inputs[i]
         tensor = Tensor.__new__(Tensor)
@@ -338,10 +335,7 @@ cdef bint _set_inputs(
                     <const char*>view.buf + at, <Py_ssize_t>one.size
                 )
             else:
-                if views is None:
-                    views = PyMemoryView_FromObject(body)
-                    views = views if views.readonly else views.toreadonly()
-                tensor._raw = PySequence_GetSlice(views, at, at + <Py_ssize_t>one.size)
+                tensor._raw = part_of_body(body, at, <Py_ssize_t>one.size)
             at += <Py_ssize_t>one.size
         else:
             tensor._raw = regions.read(
@@ -353,6 +347,11 @@ cdef bint _set_inputs(
         inputs[tensor.name] = tensor
     request.inputs = inputs
     return at == view.len and <size_t>len(inputs) == found.inputs.size()
+
+
+cdef object part_of_body(object body, Py_ssize_t at, Py_ssize_t size):
+    part = PySequence_GetSlice(PyMemoryView_FromObject(body), at, at + size)
+    return part if PyMemoryView_GET_BUFFER(part).readonly else part.toreadonly()
 
 
 cdef OutputForm _set_outputs(InferenceRequest request, object regions, Request* found):

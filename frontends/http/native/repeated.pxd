@@ -21,7 +21,7 @@ cdef class RepeatedRequest:
     cdef readonly OutputForm form
 
     cdef _keep(self, InferenceRequest request, OutputForm form)
-    cdef InferenceRequest again(self, bytes body)
+    cdef InferenceRequest again(self, object body, const char* data, Py_ssize_t size)
     cdef InferenceRequest _with(self, dict inputs)
 
 

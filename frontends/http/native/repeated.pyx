@@ -29,8 +29,8 @@ cdef class RepeatedRequest:
         self._tensors = tuple([_described(each) for each in request.inputs.values()])
         self.form = form
 
-    cdef InferenceRequest again(self, bytes body):
-        """The request in a body that differs in numbers alone; None for another."""
+    cdef InferenceRequest again(self, object body, const char* data, Py_ssize_t size):
+        """The request in a body, which has that data, if it differs in numbers alone; None for another."""
         raise NotImplementedError
 
     cdef InferenceRequest _with(self, dict inputs):

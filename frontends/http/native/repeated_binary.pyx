@@ -12,7 +12,7 @@ from core.native.arrays cimport fill, length
 from core.request cimport InferenceRequest
 from core.response cimport InferenceResponse
 from core.tensor cimport Tensor, made_tensor
-from frontends.http.native.infer_request cimport OutputForm
+from frontends.http.native.infer_request cimport COPIED_UP_TO, OutputForm, part_of_body
 from frontends.http.native.repeated cimport (
     RepeatedAnswer, RepeatedRequest, bytes_of, has_plain_answer, is_plain,
 )
@@ -30,31 +30,32 @@ cdef class BinaryRequest(RepeatedRequest):
     cdef bytes _json
     cdef tuple _sizes
 
-    cdef InferenceRequest again(self, bytes body):
-        cdef const char* at = PyBytes_AS_STRING(body)
-        cdef Py_ssize_t json_size = PyBytes_GET_SIZE(self._json), i, size
+    cdef InferenceRequest again(self, object body, const char* data, Py_ssize_t whole):
+        cdef Py_ssize_t at = PyBytes_GET_SIZE(self._json), i, size
+        cdef bint copies = type(body) is bytes  # a small one
         cdef dict inputs
         cdef Tensor like
-        if PyBytes_GET_SIZE(body) != self._size or memcmp(at, PyBytes_AS_STRING(self._json), json_size):
+        if whole != self._size or memcmp(data, PyBytes_AS_STRING(self._json), at):
             return None
-        at += json_size
         inputs = {}
         for i in range(len(self._tensors)):
             like = <Tensor>self._tensors[i]
             size = self._sizes[i]
-            inputs[like.name] = made_tensor(
-                like.name, like.dtype, like.shape, PyBytes_FromStringAndSize(at, size), None
-            )
+            if copies or size <= COPIED_UP_TO:
+                raw = PyBytes_FromStringAndSize(data + at, size)
+            else:
+                raw = part_of_body(body, at, size)
+            inputs[like.name] = made_tensor(like.name, like.dtype, like.shape, raw, None)
             at += size
         return self._with(inputs)
 
 
 cdef RepeatedRequest binary_request(
-    InferenceRequest request, OutputForm form, bytes body, Py_ssize_t json_size
+    InferenceRequest request, OutputForm form, bytes json, Py_ssize_t whole
 ):
     cdef BinaryRequest found
     cdef Tensor tensor
-    cdef Py_ssize_t left = PyBytes_GET_SIZE(body) - json_size
+    cdef Py_ssize_t left = whole - PyBytes_GET_SIZE(json)
     cdef list sizes = []
     if not is_plain(request):
         return None
@@ -66,8 +67,8 @@ cdef RepeatedRequest binary_request(
         return None
     found = BinaryRequest.__new__(BinaryRequest)
     found._keep(request, form)
-    found._size = PyBytes_GET_SIZE(body)
-    found._json = body[:json_size]
+    found._size = whole
+    found._json = json
     found._sizes = tuple(sizes)
     return found
 

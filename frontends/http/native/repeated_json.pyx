@@ -45,8 +45,6 @@ cdef extern from "answer.hpp" namespace "answer" nogil:
 
 cdef enum:
     MOST_START = 96  # bytes of the beginning of a head
-    # Bytes: in more than that the numbers are what takes the time. So a short list takes little memory too much.
-    MOST_JSON = 16 * 1024
     NO_JSON_SIZE = -1
 
 cdef frozenset _NO_NUMBERS = frozenset((dtypes.BYTES, dtypes.FP16, dtypes.BF16))  # in JSON
@@ -63,9 +61,9 @@ cdef class JsonRequest(RepeatedRequest):
 
     cdef tuple _texts, _sizes
 
-    cdef InferenceRequest again(self, bytes body):
-        cdef const char* at = PyBytes_AS_STRING(body)
-        cdef const char* end = at + PyBytes_GET_SIZE(body)
+    cdef InferenceRequest again(self, object body, const char* data, Py_ssize_t whole):
+        cdef const char* at = data
+        cdef const char* end = data + whole
         cdef Py_ssize_t i, size, count = len(self._tensors)
         cdef dict inputs = {}
         cdef Tensor like
@@ -100,7 +98,7 @@ cdef RepeatedRequest json_request(
     cdef Tensor tensor
     cdef list places, texts = []
     cdef Py_ssize_t behind = 0
-    if not is_plain(request) or PyBytes_GET_SIZE(body) > MOST_JSON:
+    if not is_plain(request):
         return None
     places = places_of_numbers(body, most_bytes)
     if places is None:

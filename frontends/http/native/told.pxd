@@ -4,7 +4,7 @@ from libc.stdint cimport uint64_t
 from core.pipeline.intake cimport Door
 from core.request cimport InferenceRequest
 from frontends.http.native.infer_request cimport OutputForm
-from frontends.http.native.port cimport Head, Port
+from frontends.http.native.port cimport Head, Port, Span
 from frontends.http.native.repeated cimport RepeatedAnswer, RepeatedRequest
 
 
@@ -37,8 +37,8 @@ cdef class Told:
     cdef bint lets_in(self, Port port, transport) except -1
     cdef leave(self)
     cdef dict headers(self)
-    cdef InferenceRequest again(self, body)
-    cdef keep_request(self, InferenceRequest request, body, uint64_t most_bytes)
+    cdef InferenceRequest again(self, body, Span data)
+    cdef keep_request(self, InferenceRequest request, Span body, uint64_t most_bytes)
     cdef go_on_from(self, Told before)
     cdef bint keeps_answers(self) noexcept
 

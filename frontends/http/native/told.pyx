@@ -5,7 +5,9 @@ bytes ─► head.hpp ─► [Told] ─► parse ─► InferenceRequest
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.memoryview cimport PyMemoryView_GET_BUFFER
 from cpython.unicode cimport PyUnicode_DecodeLatin1
 from libc.stdint cimport uint64_t
 from libc.string cimport memcmp
@@ -15,7 +17,7 @@ from core.request cimport InferenceRequest
 from frontends.http.native.infer_request cimport OutputForm, read as read_body
 from frontends.http.native.port cimport Head, Port, Span, read
 from frontends.http.native.repeated_binary cimport binary_request
-from frontends.http.native.repeated_json cimport json_request
+from frontends.http.native.repeated_json cimport MOST_JSON, json_request
 
 from frontends.http.codec.limits import JSON_SIZE
 from frontends.http.codec.parse import parse
@@ -75,26 +77,29 @@ cdef class Told:
             return {}
         return {JSON_SIZE: PyUnicode_DecodeLatin1(text.data, text.size, NULL)}
 
-    cdef InferenceRequest again(self, body):
+    cdef InferenceRequest again(self, body, Span data):
         """The request in a body that differs in numbers alone from one before; None for another."""
         cdef InferenceRequest found
-        if self.request is None or type(body) is not bytes:
+        if self.request is None:
             return None
-        found = self.request.again(<bytes>body)
+        found = self.request.again(body, data.data, data.size)
         if found is not None:
             self.requests_tried = 1
             self.form = self.request.form
         return found
 
-    cdef keep_request(self, InferenceRequest request, body, uint64_t most_bytes):
+    cdef keep_request(self, InferenceRequest request, Span body, uint64_t most_bytes):
         """Keep what the next body may have in common with this one; not of the first of its head."""
-        if type(body) is not bytes or self.requests_tried > MOST_TRIED:
+        cdef bytes json
+        if self.requests_tried > MOST_TRIED:
             return
         if self.requests_tried:
-            if self.json_size == NO_JSON_SIZE:
-                self.request = json_request(request, self.form, <bytes>body, most_bytes)
-            else:
-                self.request = binary_request(request, self.form, <bytes>body, self.json_size)
+            if self.json_size != NO_JSON_SIZE:
+                json = PyBytes_FromStringAndSize(body.data, self.json_size)
+                self.request = binary_request(request, self.form, json, body.size)
+            elif body.size <= <size_t>MOST_JSON:
+                json = PyBytes_FromStringAndSize(body.data, body.size)
+                self.request = json_request(request, self.form, json, most_bytes)
         self.requests_tried += 1
 
     cdef go_on_from(self, Told before):
@@ -113,12 +118,27 @@ cdef class Told:
         return 1 < self.answers_tried <= MOST_TRIED
 
 
+cdef Span _data(object body):
+    """The bytes of a body as the lane has them: of its own object, which nobody changes the size of meanwhile."""
+    cdef Span found
+    cdef Py_buffer* view
+    if type(body) is bytes:
+        found.data, found.size = PyBytes_AS_STRING(body), <size_t>PyBytes_GET_SIZE(body)
+    elif type(body) is bytearray:
+        found.data, found.size = PyByteArray_AS_STRING(body), <size_t>PyByteArray_GET_SIZE(body)
+    else:
+        view = PyMemoryView_GET_BUFFER(body)
+        found.data, found.size = <const char*>view.buf, <size_t>view.len
+    return found
+
+
 cdef InferenceRequest parsed(Port port, Told told, Door door, body):
     """The request in a body; the form of its answer is told.form. Raises CoreError."""
-    cdef Py_ssize_t whole = PyBytes_GET_SIZE(body) if type(body) is bytes else len(body)
+    cdef Span data = _data(body)
+    cdef Py_ssize_t whole = <Py_ssize_t>data.size
     cdef Py_ssize_t size = whole if told.json_size == NO_JSON_SIZE else told.json_size
     cdef tuple found = None
-    cdef InferenceRequest request = told.again(body)
+    cdef InferenceRequest request = told.again(body, data)
     if request is not None:
         return request
     if 0 < size <= whole and size <= port.most:
@@ -131,7 +151,7 @@ cdef InferenceRequest parsed(Port port, Told told, Door door, body):
         return request
     request = <InferenceRequest>found[0]
     told.form = <OutputForm>found[1]
-    told.keep_request(request, body, port.most)
+    told.keep_request(request, data, port.most)
     return request
 
 

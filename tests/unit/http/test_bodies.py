@@ -1,5 +1,6 @@
 """Large bodies on the fast lane: where they are received."""
 
+import json
 import tracemalloc
 
 import numpy as np
@@ -99,6 +100,28 @@ def test_the_transport_reads_into_the_bodies_of_a_client_that_repeats_itself(con
     assert asked(connection) == [numbers(first) for first in range(6)]
     (tensor,) = connection.replies[-1].request.inputs.values()
     assert tensor.array.ctypes.data % 64 == 0  # where a line of the cache begins
+
+
+def behind_json(values):
+    """A request whose tensor comes behind its description."""
+    entry = {"name": "x", "datatype": "FP32", "shape": [len(values) // 4]}
+    entry["parameters"] = {"binary_data_size": len(values)}
+    text = json.dumps({"inputs": [entry]}).encode()
+    sizes = (len(text) + len(values), len(text))
+    return (
+        b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n"
+        b"Inference-Header-Content-Length: %d\r\n\r\n" % sizes
+    ) + (text + values)
+
+
+def test_the_same_description_before_other_tensors_is_not_read_again(connection):
+    for first in range(8):
+        connection.receive(behind_json(numbers(first)))
+
+    assert asked(connection) == [numbers(first) for first in range(8)]
+    shapes = [reply.request.inputs["x"].shape for reply in connection.replies]
+    assert shapes[-1] is shapes[-2] == (20_000,)
+    assert all(not reply.request.inputs["x"].array.flags.writeable for reply in connection.replies)
 
 
 @given(st.lists(st.integers(0, 80_200), max_size=4))

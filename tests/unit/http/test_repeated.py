@@ -105,15 +105,30 @@ def connection():
     return Connection()
 
 
-def test_each_request_has_its_own_values_and_gets_its_own_answer(connection):
+@pytest.mark.parametrize("shape", [(2, 3), (30, 30), (64, 64)], ids=["tiny", "copied", "viewed"])
+def test_each_request_has_its_own_values_and_gets_its_own_answer(connection, shape):
     for i in range(6):
-        values = np.full((2, 3), i, np.float32)
+        values = np.full(shape, i, np.float32)
 
         answer = connection.ask(values)
 
-        np.testing.assert_array_equal(connection.requests[i].inputs["x"].array, values)
         assert answer.endswith(values.tobytes())
         assert answer == Connection().ask(values)
+    for i, each in enumerate(connection.requests):
+        np.testing.assert_array_equal(each.inputs["x"].array, np.full(shape, i, np.float32))
+        assert not each.inputs["x"].array.flags.writeable
+
+
+def test_large_bodies_may_come_in_pieces(connection):
+    for i in range(6):
+        values = np.full((80, 80), i, np.float32)
+        data = request(values)
+
+        for begin in range(0, len(data), 7_000):
+            connection.lane.data_received(data[begin : begin + 7_000])
+
+        np.testing.assert_array_equal(connection.requests[i].inputs["x"].array, values)
+        assert not connection.requests[i].inputs["x"].array.flags.writeable
 
 
 def test_another_json_of_the_same_size_is_read_as_it_is(connection):
