@@ -36,7 +36,6 @@ class OnnxInstance(ModelInstance):
         session, graph = self.model.session_on(self.device, self.host_policy.cores)
         config = self.model.config
         outputs: dict[str, Any] = {s.output_name: s for s in config.sequence_batching.state}
-        self._states = frozenset(outputs)
         outputs.update((io.name, io) for io in config.output)
         self._names = list(outputs)
         self._batches = bool(config.max_batch_size)
@@ -46,7 +45,6 @@ class OnnxInstance(ModelInstance):
             name: tuple(io.dims) for name, io in outputs.items() if not graph.outputs[name].dims
         }
         self._texts = {n for n, info in graph.outputs.items() if info.dtype is dtypes.BYTES}
-        self._listed = len(config.output)
         self._as_they_are = not (self._scalars or self._texts)
         self._feed = Feed(config, graph)
         options = run_options(config)
@@ -83,7 +81,7 @@ class OnnxInstance(ModelInstance):
         rows = batch.rows if self._batches else 0
         self._termination.begin(batch)
         try:
-            outputs = self._run(feed, self._wanted(batch), rows, self._staying(batch))
+            outputs = self._run(feed, batch.wanted(self._names), rows, self._staying(batch))
         except Exception as error:
             raise (self._termination.end() or self._failed(error)) from error
         self._termination.end()
@@ -91,20 +89,6 @@ class OnnxInstance(ModelInstance):
 
     def cancelled(self, batch: Batch) -> None:
         self._termination.now(batch)
-
-    def _wanted(self, batch: Batch) -> list[str]:
-        """The outputs that some request of the batch wants, and its states; no others are fetched."""
-        if len(self._names) == 1:
-            return self._names
-        wanted: set[str] = set()
-        for request in batch.requests:
-            if not request.outputs:
-                return self._names
-            for output in request.outputs:
-                wanted.add(output.name)
-            if len(wanted) == self._listed:
-                return self._names
-        return [name for name in self._names if name in wanted or name in self._states]
 
     def _staying(self, batch: Batch) -> Collection[str]:
         """The outputs that some request of the batch takes where they are made."""

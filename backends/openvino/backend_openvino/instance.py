@@ -47,13 +47,10 @@ class OpenVinoInstance(ModelInstance):
             )
             for name, port in _given(config, ports.inputs)
         ]
-        states = {state.output_name for state in config.sequence_batching.state}
         names = [io.name for io in config.output]
-        names += [name for name in sorted(states) if name not in names]
+        names += sorted({s.output_name for s in config.sequence_batching.state} - set(names))
         self._outputs = {name: ports.outputs[name].index for name in names}
         self._names = names
-        self._listed = len(config.output)
-        self._states = states
         self._scalars = {
             io.name: tuple(io.dims) for io in config.output if ports.outputs[io.name].dims == ()
         }
@@ -74,7 +71,7 @@ class OpenVinoInstance(ModelInstance):
             found = self._request.infer(share_outputs=not self._has_text, decode_strings=False)
         except Exception as error:
             raise internal(f"model '{self.model.name}': {ov_text(error)}") from error
-        names = self._wanted(batch)
+        names = batch.wanted(self._names)
         if self._as_they_are:
             outputs = self._copies(found, names)
         else:
@@ -93,20 +90,6 @@ class OpenVinoInstance(ModelInstance):
                 "'YES' at a performance cost."
             )
         return missing
-
-    def _wanted(self, batch: Batch) -> list[str]:
-        """The outputs that some request of the batch wants, and its states; no others are copied."""
-        if len(self._names) == 1:
-            return self._names
-        wanted: set[str] = set()
-        for request in batch.requests:
-            if not request.outputs:
-                return self._names
-            for output in request.outputs:
-                wanted.add(output.name)
-            if len(wanted) == self._listed:
-                return self._names
-        return [name for name in self._names if name in wanted or name in self._states]
 
     def _copies(self, found: Any, names: list[str]) -> dict[str, np.ndarray]:
         """Outputs that need no more than a copy: the next run writes to the same memory."""
