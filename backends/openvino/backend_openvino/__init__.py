@@ -8,6 +8,8 @@
     fitting.py    the model as the configuration wants it: datatypes, shapes, batch dimension
     settings.py   what config.pbtxt asks of OpenVINO
     instance.py   execute: tensors ─► infer ─► arrays
+    feeding.py    one input of an infer request
+    text.py       text, there and back
 
 openvino is imported when the first model asks for this backend, since only then this package is.
 """

@@ -11,11 +11,12 @@ import openvino as ov
 from backend_openvino.feeding import Feed
 from backend_openvino.reading import ov_text
 from backend_openvino.tensors import Port
+from backend_openvino.text import elements_of
 from core import dtypes
 from core.backend import ModelInstance
 from core.batch import Batch
 from core.config import ModelConfig
-from core.errors import internal, invalid
+from core.errors import CoreError, internal, invalid
 
 if TYPE_CHECKING:
     from backend_openvino.backend import OpenVinoModel
@@ -66,11 +67,11 @@ class OpenVinoInstance(ModelInstance):
         batch.inputs_ready()
         try:
             for feed in self._inputs:
-                feed.give(batch[feed.name], missing)
+                feed.give(batch, missing)
             # Text cannot be shared: OpenVINO says so for every run, on the standard error.
             found = self._request.infer(share_outputs=not self._has_text, decode_strings=False)
         except Exception as error:
-            raise internal(f"model '{self.model.name}': {ov_text(error)}") from error
+            raise self._failed(error) from error
         names = batch.wanted(self._names)
         if self._as_they_are:
             outputs = self._copies(found, names)
@@ -78,6 +79,11 @@ class OpenVinoInstance(ModelInstance):
             outputs = {name: self._output(name, missing) for name in names}
         batch.outputs_ready()
         return outputs
+
+    def _failed(self, error: Exception) -> CoreError:
+        if isinstance(error, CoreError):
+            return error
+        return internal(f"model '{self.model.name}': {ov_text(error)}")
 
     def _missing(self, batch: Batch) -> int:
         """How many rows a model of a fixed number of them gets on top."""
@@ -104,7 +110,7 @@ class OpenVinoInstance(ModelInstance):
         tensor = self._request.get_output_tensor(self._outputs[name])
         array: np.ndarray
         if tensor.element_type == ov.Type.string:
-            array = tensor.bytes_data.astype(object)
+            array = elements_of(tensor)
         elif tensor.element_type == ov.Type.bf16:
             array = tensor.data.view(dtypes.BF16.numpy).copy()
         else:
