@@ -37,6 +37,8 @@ class OpenVinoInstance(ModelInstance):
             )
         compiled = self.model.compiled_for(self.host_policy.cores)
         self._request = compiled.create_infer_request()
+        # Variables within the model would carry one client's values into the answer to another.
+        self._remembers = bool(self._request.query_state())
         ports = self.model.ports
         self._inputs = [
             Feed(
@@ -66,6 +68,8 @@ class OpenVinoInstance(ModelInstance):
         missing = self._missing(batch) if self._rows else 0
         batch.inputs_ready()
         try:
+            if self._remembers:
+                self._request.reset_state()
             for feed in self._inputs:
                 feed.give(batch, missing)
             # Text cannot be shared: OpenVINO says so for every run, on the standard error.

@@ -9,6 +9,7 @@ import pytest
 from backend_openvino.text import _groups, elements_of, tensor_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from openvino.op.util import Variable, VariableInfo
 
 from core import dtypes
 from core.errors import CoreError, Kind
@@ -105,6 +106,23 @@ def test_groups_of_text_are_all_of_it_and_little_more(lengths):
     for first, last in groups:
         part = lengths[first:last]
         assert len(part) == 1 or max(part) * len(part) <= max(1 << 16, 4 * sum(part))
+
+
+def test_variables_within_a_model_begin_anew_for_each_request(serve):
+    x = op.parameter([-1, 2], ov.Type.f32)
+    x.output(0).set_names({"x"})
+    info = VariableInfo()
+    info.data_shape, info.data_type, info.variable_id = ov.PartialShape([-1, 2]), ov.Type.f32, "sum"
+    variable = Variable(info)
+    before = op.read_value(op.multiply(x, np.float32(0)), variable)
+    after = op.add(before, x)
+    result = op.result(after)
+    result.output(0).set_names({"y"})
+    model = serve(ov.Model([result], [op.assign(after, variable)], [x], "remembers"))
+
+    for value in (1, 5, 1):
+        x = np.full((1, 2), value, np.float32)
+        assert model(x=x)["y"].tolist() == x.tolist()
 
 
 def test_a_scalar_is_one_element_to_clients(serve, model_of):
