@@ -10,6 +10,8 @@
     instance.py   execute: tensors ─► infer ─► arrays
     feeding.py    one input of an infer request
     text.py       text, there and back
+    termination.py
+                  what ends a run for which nobody waits any more
 
 openvino is imported when the first model asks for this backend, since only then this package is.
 """

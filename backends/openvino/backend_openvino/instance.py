@@ -11,6 +11,7 @@ import openvino as ov
 from backend_openvino.feeding import Feed
 from backend_openvino.reading import ov_text
 from backend_openvino.tensors import Port
+from backend_openvino.termination import Termination
 from backend_openvino.text import elements_of
 from core import dtypes
 from core.backend import ModelInstance
@@ -37,6 +38,7 @@ class OpenVinoInstance(ModelInstance):
             )
         compiled = self.model.compiled_for(self.host_policy.cores)
         self._request = compiled.create_infer_request()
+        self._termination = Termination(self._request, self.loop)
         # Variables within the model would carry one client's values into the answer to another.
         self._remembers = bool(self._request.query_state())
         ports = self.model.ports
@@ -67,6 +69,7 @@ class OpenVinoInstance(ModelInstance):
     def execute(self, batch: Batch) -> Mapping[str, Any] | None:
         missing = self._missing(batch) if self._rows else 0
         batch.inputs_ready()
+        self._termination.begin(batch)
         try:
             if self._remembers:
                 self._request.reset_state()
@@ -75,7 +78,8 @@ class OpenVinoInstance(ModelInstance):
             # Text cannot be shared: OpenVINO says so for every run, on the standard error.
             found = self._request.infer(share_outputs=not self._has_text, decode_strings=False)
         except Exception as error:
-            raise self._failed(error) from error
+            raise (self._termination.end() or self._failed(error)) from error
+        self._termination.end()
         names = batch.wanted(self._names)
         if self._as_they_are:
             outputs = self._copies(found, names)
@@ -83,6 +87,10 @@ class OpenVinoInstance(ModelInstance):
             outputs = {name: self._output(name, missing) for name in names}
         batch.outputs_ready()
         return outputs
+
+    def cancelled(self, batch: Batch) -> None:
+        if self.model.can_break_off:
+            self._termination.now(batch)
 
     def _failed(self, error: Exception) -> CoreError:
         if isinstance(error, CoreError):
