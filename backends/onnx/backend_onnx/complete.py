@@ -14,7 +14,7 @@ import onnxruntime as ort
 
 from backend_onnx.check import unservable
 from backend_onnx.graph import Graph, TensorInfo, graph_of
-from backend_onnx.options import GLOBAL_THREADS, session_options
+from backend_onnx.options import session_options, shares_threads
 from backend_onnx.providers import CPU
 from backend_onnx.session import model_file, open_session
 from core.backend import Backend
@@ -47,9 +47,7 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
 
 def _read_graph(config: ModelConfig, path: Path, backend: Backend) -> Graph:
     """The graph of the file, from a session that only looks: not optimised, on the CPU."""
-    options = session_options(
-        config, path, global_threads=backend.config.get(GLOBAL_THREADS) == "1"
-    )
+    options = session_options(config, path, global_threads=shares_threads(backend.config))
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry("session.disable_prepacking", "1")
     return graph_of(open_session(model_file(config, path), options, [(CPU, {})], config.name))
