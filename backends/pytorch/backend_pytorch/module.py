@@ -16,11 +16,12 @@ from typing import Any
 
 import torch
 
-from backend_pytorch.files import Format, cannot_load, format_of, not_found
+from backend_pytorch.files import Format, cannot_load, format_of
 from backend_pytorch.framework import first_line
 from backend_pytorch.program import Port, Program
 from core.config import ModelConfig
 from core.errors import CoreError, internal, invalid
+from core.model_file import not_found
 
 logger = logging.getLogger("core")
 
