@@ -60,11 +60,16 @@ def unservable(model: str, port: Port) -> CoreError:
     )
 
 
+def unexpected(name: str, ports: Mapping[str, Port], kind: str) -> CoreError:
+    """The refusal of a tensor that the file does not have."""
+    return invalid(
+        f"unexpected inference {kind} '{name}', allowed {kind}s are: {', '.join(sorted(ports))}"
+    )
+
+
 def _check_name(name: str, ports: Mapping[str, Port], kind: str) -> None:
     if name not in ports:
-        raise invalid(
-            f"unexpected inference {kind} '{name}', allowed {kind}s are: {', '.join(sorted(ports))}"
-        )
+        raise unexpected(name, ports, kind)
 
 
 def _check_type_of_state(model: str, name: str, asked: DataType, port: Port) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import openvino as ov
 
-from backend_openvino.check import unservable
+from backend_openvino.check import unexpected, unservable
 from backend_openvino.reading import model_file, read_model
 from backend_openvino.settings import settings_of
 from backend_openvino.tensors import Port, Ports, ports_of
@@ -87,7 +87,7 @@ def _complete_tensors(
     by_name = {name: port for port in ports for name in port.names}
     for entry in entries:
         if (found := by_name.get(entry.name)) is None:
-            continue  # `check` refuses it, with the names that there are
+            raise unexpected(entry.name, by_name, kind)
         if found.dtype is None:
             raise unservable(config.name, found)
         entry.data_type = entry.data_type or found.dtype.number

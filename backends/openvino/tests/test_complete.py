@@ -92,3 +92,8 @@ def test_an_open_rank_takes_what_is_written(serve, free):
     )
 
     assert model(x=np.ones((3, 2), np.float32))["y"].tolist() == [[2, 2]] * 3
+
+
+def test_an_entry_that_the_file_does_not_have_is_told_with_those_it_has(serve, doubled):
+    with pytest.raises(CoreError, match="unexpected inference output 'z', allowed outputs are: y"):
+        serve(doubled(), 'backend: "openvino" output { name: "z" }')
