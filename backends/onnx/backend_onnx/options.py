@@ -34,6 +34,7 @@ _EXECUTION_MODES = {
 }
 _TRUTHS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+_DEVICES = re.compile(r"((cpu|gpu):[0-9]+)(;(cpu|gpu):[0-9]+)*;?")
 # ONNX Runtime starts what it is told; some thousands wait for each other for good.
 MOST_THREADS = max(1024, os.cpu_count() or 0)
 
@@ -69,6 +70,13 @@ class Parameters:
         if (count := threads_of(text)) is None:
             raise self._wrong(name, text, f"a whole number up to {MOST_THREADS}")
         return count
+
+    def devices(self, name: str) -> str:
+        """Such as "cpu:0;gpu:0"; "" for none. Raises CoreError(INVALID) for anything else."""
+        text = self.values.get(name, "").strip()
+        if text and not _DEVICES.fullmatch(text):
+            raise self._wrong(name, text, "devices such as cpu:0;gpu:0")
+        return text
 
     def one_of(self, name: str, choices: Mapping[int, Any], default: int) -> Any:
         """The value that `choices` has for the number. Raises CoreError(INVALID) if it has none."""
@@ -162,9 +170,12 @@ def threads_by_default() -> int:
 
 
 def run_options(config: ModelConfig) -> Any:
-    """The onnxruntime.RunOptions of the runs of one instance, which breaks off its own and no others."""
+    """The onnxruntime.RunOptions of the runs of one instance, which breaks off its own and no others.
+
+    Raises CoreError(INVALID) for a value that cannot be.
+    """
     options = ort.RunOptions()
-    if places := Parameters(config).values.get(ARENA_SHRINKAGE):
+    if places := Parameters(config).devices(ARENA_SHRINKAGE):
         options.add_run_config_entry(ARENA_SHRINKAGE, places)
     return options
 

@@ -89,6 +89,7 @@ def test_arena_shrinkage_is_an_option_of_each_run():
         ("execution_mode", "2"),
         ("enable_mem_arena", "maybe"),
         ("share_session", "2"),
+        ("memory.enable_memory_arena_shrinkage", "cpu"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(serve, identity, name, value):
