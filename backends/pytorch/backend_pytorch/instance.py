@@ -183,6 +183,8 @@ class TorchInstance(ModelInstance):
 
     def _result(self, results: list[Any], name: str) -> Any:
         index = self._output_places[name]
+        if not results and self._outputs[name] is dtypes.BYTES and len(self._names) == 1:
+            return results  # an empty List[str] looks like no outputs
         if index >= len(results):
             raise invalid(
                 f"The output {name} in the model configuration refers to an output index which doesn't "
