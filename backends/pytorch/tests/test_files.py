@@ -7,8 +7,11 @@ import zipfile
 
 import pytest
 import torch
+from backend_pytorch import backend
+from backend_pytorch.complete import complete
 from backend_pytorch.exported import open_exported
 
+from core.config import parse_text
 from core.errors import CoreError
 
 CONFIG = """
@@ -135,6 +138,16 @@ def test_a_checkpoint_is_not_unpickled_but_explained(serve, whole, tmp_path):
     assert "torch.jit.script(model).save" in message
     assert 'runtime: "model.py"' in message
     assert not touched.exists()
+
+
+def test_a_checkpoint_is_refused_before_its_configuration_is_made(tmp_path):
+    torch.save({"w": torch.ones(1)}, tmp_path / "model.pt")
+    config = parse_text('name: "m" default_model_filename: "model.pt"', "config.pbtxt")
+
+    with pytest.raises(
+        CoreError, match=r"is a checkpoint of torch.save: weights, without the code"
+    ):
+        complete(config, tmp_path, backend)
 
 
 def test_a_program_without_forward_is_refused_with_the_methods_it_has(serve, modules):
