@@ -1,7 +1,7 @@
 import cython
 
 from core.config.signature cimport InputSpec, Signature
-from core.request cimport InferenceRequest
+from core.request cimport InferenceRequest, RequestedOutput
 from core.tensor cimport Tensor, array_tensor
 
 
@@ -20,6 +20,8 @@ cdef class Batch:
     cpdef on_cancel(self, listener)
     @cython.locals(request=InferenceRequest, tensor=Tensor, found=list, inputs=list)
     cpdef list arrays(self)
+    @cython.locals(request=InferenceRequest, output=RequestedOutput, wanted=set, states=dict)
+    cpdef list wanted(self, list names)
     @cython.locals(request=InferenceRequest, found=list, i=cython.Py_ssize_t)
     cpdef list told(self)
     @cython.locals(i=cython.Py_ssize_t, j=cython.Py_ssize_t, outputs=list)

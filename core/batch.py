@@ -144,6 +144,25 @@ class Batch:
                 found.append(i)
         return found
 
+    def wanted(self, names: list[str]) -> list[str]:
+        """The outputs that a model has to give: those that some request wants, and its states.
+
+        names   of all outputs of the model, states too
+        Returns some of them in their order, or `names` itself for all.
+        """
+        if len(names) == 1:
+            return names
+        wanted: set[str] = set()
+        for request in self.requests:
+            if not request.outputs:
+                return names
+            for output in request.outputs:
+                wanted.add(output.name)
+            if len(wanted) == len(self.signature.outputs):
+                return names
+        states = self.signature.states
+        return [name for name in names if name in wanted or name in states]
+
     def inputs_ready(self) -> None:
         """Gather every input now, and mark the time: what follows counts as inference.
 

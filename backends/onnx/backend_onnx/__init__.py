@@ -10,6 +10,9 @@
     instance.py   execute: feed ─► run ─► outputs
     feed.py       the inputs of a batch as ONNX Runtime takes them
     run.py        one run, by feed or by binding
+    device.py     arrays on the device of a session
+    termination.py
+                  what ends a run for which nobody waits any more
 
 onnxruntime is imported when the first model asks for this backend, since only then this package is.
 """

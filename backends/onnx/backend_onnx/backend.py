@@ -12,10 +12,12 @@ from backend_onnx.complete import complete
 from backend_onnx.graph import Graph, graph_of
 from backend_onnx.instance import OnnxInstance
 from backend_onnx.options import (
-    GLOBAL_THREADS,
+    MOST_THREADS,
     session_options,
     shares_session,
+    shares_threads,
     threads_by_default,
+    threads_of,
 )
 from backend_onnx.providers import providers_for
 from backend_onnx.session import model_file, open_session
@@ -43,20 +45,23 @@ class OnnxBackend(Backend):
             return
         ort.set_global_thread_pool_sizes(
             self._threads("intra_op_thread_count") or threads_by_default(),
-            self._threads("inter_op_thread_count"),
+            self._threads("inter_op_thread_count") or threads_by_default(),
         )
         OnnxBackend._has_global_threads = True
 
     @property
     def global_threads(self) -> bool:
         """Whether the sessions of all models share the threads of the process."""
-        return self.config.get(GLOBAL_THREADS) == "1" or OnnxBackend._has_global_threads
+        return OnnxBackend._has_global_threads or shares_threads(self.config)
 
     def _threads(self, key: str) -> int:
         text = self.config.get(key, "0")
-        if not text.isascii() or not text.isdigit():
-            raise invalid(f"--backend-config=onnxruntime,{key}={text}: it must be a whole number")
-        return int(text)
+        if (count := threads_of(text)) is None:
+            raise invalid(
+                f"--backend-config=onnxruntime,{key}={text}: it must be a whole number up to "
+                f"{MOST_THREADS}"
+            )
+        return count
 
 
 class OnnxModel(Model):

@@ -61,6 +61,13 @@ def unservable(model: str, info: TensorInfo) -> CoreError:
     return unsupported(text)
 
 
+def unexpected(name: str, infos: Mapping[str, TensorInfo], kind: str) -> CoreError:
+    """The refusal of a tensor that the file does not have."""
+    return invalid(
+        f"unexpected inference {kind} '{name}', allowed {kind}s are: {_listed(sorted(infos))}"
+    )
+
+
 def _check_inputs_complete(config: ModelConfig, graph: Graph, reserved: set[str]) -> None:
     """Every input of the file must come from somewhere."""
     given = {io.name for io in config.input} | reserved
@@ -76,9 +83,7 @@ def _check_inputs_complete(config: ModelConfig, graph: Graph, reserved: set[str]
 
 def _check_name(name: str, infos: Mapping[str, TensorInfo], kind: str) -> None:
     if name not in infos:
-        raise invalid(
-            f"unexpected inference {kind} '{name}', allowed {kind}s are: {_listed(sorted(infos))}"
-        )
+        raise unexpected(name, infos, kind)
 
 
 def _check_state(

@@ -12,9 +12,9 @@ from typing import Any
 
 import onnxruntime as ort
 
-from backend_onnx.check import unservable
+from backend_onnx.check import unexpected, unservable
 from backend_onnx.graph import Graph, TensorInfo, graph_of
-from backend_onnx.options import GLOBAL_THREADS, session_options
+from backend_onnx.options import session_options, shares_threads
 from backend_onnx.providers import CPU
 from backend_onnx.session import model_file, open_session
 from core.backend import Backend
@@ -41,15 +41,15 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     graph = _read_graph(config, path, backend)
     _complete_batching(config, graph, backend)
     reserved_inputs, reserved_outputs = tensors_of_the_server(config)
-    _complete_tensors(config, config.input, graph.inputs, reserved_inputs)
-    _complete_tensors(config, config.output, graph.outputs, reserved_outputs)
+    optional = graph.overridable.keys()
+    inputs = {**graph.inputs, **graph.overridable}
+    _complete_tensors(config, config.input, inputs, {*reserved_inputs, *optional}, "input")
+    _complete_tensors(config, config.output, graph.outputs, reserved_outputs, "output")
 
 
 def _read_graph(config: ModelConfig, path: Path, backend: Backend) -> Graph:
     """The graph of the file, from a session that only looks: not optimised, on the CPU."""
-    options = session_options(
-        config, path, global_threads=backend.config.get(GLOBAL_THREADS) == "1"
-    )
+    options = session_options(config, path, global_threads=shares_threads(backend.config))
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry("session.disable_prepacking", "1")
     return graph_of(open_session(model_file(config, path), options, [(CPU, {})], config.name))
@@ -90,16 +90,23 @@ def _described_without_batch(config: ModelConfig, graph: Graph) -> bool:
 
 
 def _complete_tensors(
-    config: ModelConfig, entries: Any, infos: dict[str, TensorInfo], reserved: Iterable[str]
+    config: ModelConfig,
+    entries: Any,
+    infos: dict[str, TensorInfo],
+    reserved: Iterable[str],
+    kind: str,
 ) -> None:
-    """Add every tensor of the file to an empty list; complete the entries of another."""
+    """Add every tensor of the file that is not reserved to an empty list; complete the entries of another.
+
+    Raises CoreError(INVALID) for an entry that the file does not have.
+    """
     if not entries:
         for name in infos:
             if name not in reserved:
                 entries.add(name=name)
     for entry in entries:
         if (info := infos.get(entry.name)) is None:
-            continue  # `check` refuses it, with the names that there are
+            raise unexpected(entry.name, infos, kind)
         if info.dtype is None:
             raise unservable(config.name, info)
         entry.data_type = entry.data_type or info.dtype.number

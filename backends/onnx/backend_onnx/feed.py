@@ -6,6 +6,7 @@ str, and what config.pbtxt has as batch_input is added.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,11 @@ from backend_onnx.graph import Graph
 from core import dlpack, dtypes
 from core.batch import Batch
 from core.config import ModelConfig
-from core.errors import invalid
+from core.errors import CoreError, invalid
 from core.ragged import batch_inputs
+
+_SMALL = 1 << 20  # bytes that elements of one width may always take
+_WIDER = 16  # than all their bytes, above that
 
 
 class Feed:
@@ -54,19 +58,19 @@ def _scalar(array: Any) -> np.ndarray:
 
 
 def _text(array: np.ndarray, name: str, batch: Batch) -> np.ndarray:
-    """bytes → str, which is what ONNX Runtime's Python interface takes.
-
-    Bytes that are no UTF-8 go as fixed-width bytes, which end at the first NUL; a request with
-    elements that have a NUL as well is failed, and its elements left empty.
-    """
+    """bytes → str, which is what ONNX Runtime's Python interface takes."""
     elements = array.reshape(-1)
     try:
-        texts = [element.decode() for element in elements]
+        found = _decoded(elements)
     except UnicodeDecodeError:
-        return _raw(elements, name, batch).reshape(array.shape)
-    found = np.empty(len(texts), object)
-    found[:] = texts
+        found = _mixed(elements, name, batch)
     return found.reshape(array.shape)
+
+
+def _decoded(elements: np.ndarray) -> np.ndarray:
+    found = np.empty(len(elements), object)
+    found[:] = [element.decode() for element in elements]
+    return found
 
 
 def encoded(array: np.ndarray) -> np.ndarray:
@@ -76,23 +80,55 @@ def encoded(array: np.ndarray) -> np.ndarray:
     return found.reshape(array.shape)
 
 
-def _raw(elements: np.ndarray, name: str, batch: Batch) -> np.ndarray:
-    rows = max(1, batch.rows)
-    width = len(elements) // rows
-    first = 0
+def _mixed(elements: np.ndarray, name: str, batch: Batch) -> np.ndarray:
+    """Elements of which some are no UTF-8: they can only go as bytes of one width, up to the first NUL.
+
+    Requests with such elements fail where that cannot be: where they hold a NUL as well, where those of
+    another request do, and where a long element would make all as long. They leave empty elements behind.
+    """
     kept = elements.copy()
+    raw = [(i, part) for i, part in _of_requests(kept, name, batch) if not _decodes(part)]  # views
+    for i, part in raw:
+        if _has_nul(part):
+            batch.fail(i, _not_passed(name, batch, "a NUL byte beside them"))
+            part[:] = b""
+    width = max(map(len, kept), default=0) + 1  # ONNX Runtime reads up to a NUL
+    is_wide = width * len(kept) > max(_SMALL, _WIDER * sum(map(len, kept)))
+    if is_wide or _has_nul(kept):
+        reason = (
+            "an element that is much longer than others" if is_wide else "a NUL in the same batch"
+        )
+        for i, part in raw:
+            if not _decodes(part):
+                batch.fail(i, _not_passed(name, batch, reason))
+                part[:] = b""
+        return _decoded(kept)
+    fixed: np.ndarray = kept.astype(f"S{width}")
+    return fixed
+
+
+def _of_requests(elements: np.ndarray, name: str, batch: Batch) -> Iterator[tuple[int, np.ndarray]]:
+    first = 0
     for i, request in enumerate(batch.requests):
-        last = first + request.rows * width if len(batch.requests) > 1 else len(elements)
-        if any(b"\0" in element for element in elements[first:last]):
-            batch.fail(
-                i,
-                invalid(
-                    f"input '{name}' of model '{batch.signature.name}' has a NUL byte beside bytes "
-                    "that are no UTF-8; ONNX Runtime's Python interface can pass on only one of them"
-                ),
-            )
-            kept[first:last] = b""
+        last = first + request.inputs[name].array.size if len(batch) > 1 else len(elements)
+        yield i, elements[first:last]
         first = last
-    # One byte more than the longest: ONNX Runtime reads up to a NUL.
-    raw: np.ndarray = kept.astype(f"S{max(map(len, kept), default=0) + 1}")
-    return raw
+
+
+def _decodes(elements: np.ndarray) -> bool:
+    try:
+        _decoded(elements)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _has_nul(elements: np.ndarray) -> bool:
+    return any(b"\0" in element for element in elements)
+
+
+def _not_passed(name: str, batch: Batch, reason: str) -> CoreError:
+    return invalid(
+        f"input '{name}' of model '{batch.signature.name}' has bytes that are no UTF-8, and there is "
+        f"{reason}; ONNX Runtime's Python interface can pass on only one of them"
+    )

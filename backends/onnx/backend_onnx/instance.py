@@ -16,7 +16,7 @@ from backend_onnx.termination import Termination
 from core import dtypes
 from core.backend import ModelInstance
 from core.batch import Batch
-from core.errors import CoreError, Fatal, internal
+from core.errors import CoreError, Fatal, Kind, internal
 from core.ragged import scattered
 from core.request import DeviceOutput
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from backend_onnx.backend import OnnxModel
 
 _BROKEN_DEVICE = ("EngineError", "DeviceReset")  # what no later run on the device survives
+
+
+class _NoText(CoreError):
+    """Text that ONNX Runtime cannot hand over. Nobody knows whose it is."""
 
 
 class OnnxInstance(ModelInstance):
@@ -36,7 +40,6 @@ class OnnxInstance(ModelInstance):
         session, graph = self.model.session_on(self.device, self.host_policy.cores)
         config = self.model.config
         outputs: dict[str, Any] = {s.output_name: s for s in config.sequence_batching.state}
-        self._states = frozenset(outputs)
         outputs.update((io.name, io) for io in config.output)
         self._names = list(outputs)
         self._batches = bool(config.max_batch_size)
@@ -46,7 +49,7 @@ class OnnxInstance(ModelInstance):
             name: tuple(io.dims) for name, io in outputs.items() if not graph.outputs[name].dims
         }
         self._texts = {n for n, info in graph.outputs.items() if info.dtype is dtypes.BYTES}
-        self._listed = len(config.output)
+        self._can_be_parted = self._batches and not (config.batch_input or config.batch_output)
         self._as_they_are = not (self._scalars or self._texts)
         self._feed = Feed(config, graph)
         options = run_options(config)
@@ -61,7 +64,14 @@ class OnnxInstance(ModelInstance):
         self.memory = "device" if self._run.takes_device and not self._scatters else "host"
 
     def execute(self, batch: Batch) -> Mapping[str, Any] | None:
-        outputs = self._outputs_of(batch)
+        feed = self._feed(batch)
+        try:
+            outputs = self._outputs_of(feed, batch)
+        except _NoText:
+            if len(batch) == 1 or not self._can_be_parted:
+                raise
+            self._one_by_one(feed, batch)
+            return None
         if not self._as_they_are:
             self._convert(outputs)
         batch.outputs_ready()
@@ -78,12 +88,26 @@ class OnnxInstance(ModelInstance):
             if name in self._scalars:
                 outputs[name] = np.asarray(outputs[name]).reshape(self._scalars[name])
 
-    def _outputs_of(self, batch: Batch) -> dict[str, Any]:
-        feed = self._feed(batch)
+    def _one_by_one(self, feed: dict[str, Any], batch: Batch) -> None:
+        """Answer each request by a run of its own: of one of them the model gave what cannot be read."""
+        first = 0
+        for i, request in enumerate(batch.requests):
+            rows = slice(first, first + request.rows)
+            first = rows.stop
+            part = {name: array[rows] for name, array in feed.items()}
+            try:
+                outputs = self._run(part, self._names, request.rows)
+            except Exception as raised:
+                batch.fail(i, self._failed(raised), failure=True)
+            else:
+                self._convert(outputs)
+                batch.respond(i, outputs)
+
+    def _outputs_of(self, feed: dict[str, Any], batch: Batch) -> dict[str, Any]:
         rows = batch.rows if self._batches else 0
         self._termination.begin(batch)
         try:
-            outputs = self._run(feed, self._wanted(batch), rows, self._staying(batch))
+            outputs = self._run(feed, batch.wanted(self._names), rows, self._staying(batch))
         except Exception as error:
             raise (self._termination.end() or self._failed(error)) from error
         self._termination.end()
@@ -91,20 +115,6 @@ class OnnxInstance(ModelInstance):
 
     def cancelled(self, batch: Batch) -> None:
         self._termination.now(batch)
-
-    def _wanted(self, batch: Batch) -> list[str]:
-        """The outputs that some request of the batch wants, and its states; no others are fetched."""
-        if len(self._names) == 1:
-            return self._names
-        wanted: set[str] = set()
-        for request in batch.requests:
-            if not request.outputs:
-                return self._names
-            for output in request.outputs:
-                wanted.add(output.name)
-            if len(wanted) == self._listed:
-                return self._names
-        return [name for name in self._names if name in wanted or name in self._states]
 
     def _staying(self, batch: Batch) -> Collection[str]:
         """The outputs that some request of the batch takes where they are made."""
@@ -123,9 +133,10 @@ class OnnxInstance(ModelInstance):
 
     def _failed(self, error: Exception) -> CoreError:
         if isinstance(error, UnicodeDecodeError):
-            return internal(
+            return _NoText(
+                Kind.INTERNAL,
                 f"model '{self.model.name}' gave text that is no UTF-8 ({error.reason}), which ONNX "
-                "Runtime's Python interface cannot hand over"
+                "Runtime's Python interface cannot hand over",
             )
         text = f"model '{self.model.name}': {ort_text(error)}"
         if type(error).__name__ in _BROKEN_DEVICE:

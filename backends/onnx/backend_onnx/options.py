@@ -7,6 +7,7 @@ a parameter with a dot in its name is passed on to ONNX Runtime as a session con
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,11 @@ _EXECUTION_MODES = {
     0: ort.ExecutionMode.ORT_SEQUENTIAL,
     1: ort.ExecutionMode.ORT_PARALLEL,
 }
-_TRUTHS = {"1": True, "true": True, "0": False, "false": False}
+_TRUTHS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+_DEVICES = re.compile(r"((cpu|gpu):[0-9]+)(;(cpu|gpu):[0-9]+)*;?")
+# ONNX Runtime starts what it is told; some thousands wait for each other for good.
+MOST_THREADS = max(1024, os.cpu_count() or 0)
 
 
 class Parameters:
@@ -42,22 +47,36 @@ class Parameters:
         self.values = {name: entry.string_value for name, entry in config.parameters.items()}
 
     def boolean(self, name: str, default: bool) -> bool:
-        """0, 1, true or false. Raises CoreError(INVALID) for anything else."""
+        """0, 1, true, false, on or off. Raises CoreError(INVALID) for anything else."""
         text = self.values.get(name)
         if text is None:
             return default
-        if (value := _TRUTHS.get(text.strip().lower())) is None:
-            raise self._wrong(name, text, "0 or 1 (or false, true)")
+        if (value := truth(text)) is None:
+            raise self._wrong(name, text, "0 or 1 (or false, true, off, on)")
         return value
 
     def number(self, name: str, default: int) -> int:
-        """A whole number that is not negative. Raises CoreError(INVALID) for anything else."""
+        """A whole number. Raises CoreError(INVALID) for anything else."""
         text = self.values.get(name)
         if text is None:
             return default
-        if not text.strip().isascii() or not text.strip().isdigit():
-            raise self._wrong(name, text, "a whole number, 0 or larger")
+        if not _WHOLE_NUMBER.fullmatch(text.strip()):
+            raise self._wrong(name, text, "a whole number")
         return int(text)
+
+    def threads(self, name: str) -> int:
+        """How many threads, 0 for the default. Raises CoreError(INVALID) as `threads_of` says None."""
+        text = self.values.get(name, "0")
+        if (count := threads_of(text)) is None:
+            raise self._wrong(name, text, f"a whole number up to {MOST_THREADS}")
+        return count
+
+    def devices(self, name: str) -> str:
+        """Such as "cpu:0;gpu:0"; "" for none. Raises CoreError(INVALID) for anything else."""
+        text = self.values.get(name, "").strip()
+        if text and not _DEVICES.fullmatch(text):
+            raise self._wrong(name, text, "devices such as cpu:0;gpu:0")
+        return text
 
     def one_of(self, name: str, choices: Mapping[int, Any], default: int) -> Any:
         """The value that `choices` has for the number. Raises CoreError(INVALID) if it has none."""
@@ -71,6 +90,34 @@ class Parameters:
             f"model '{self._model}': parameter '{name}' is '{found}', it must be {expected}; "
             "change it in config.pbtxt"
         )
+
+
+def truth(text: str) -> bool | None:
+    """What Triton takes for a boolean; None for what is none."""
+    return _TRUTHS.get(text.strip().lower())
+
+
+def threads_of(text: str) -> int | None:
+    """How many threads a text asks for; 0, and what is less, is the default, which is 0 here.
+
+    None for what is no whole number, and for more than any machine could use.
+    """
+    if not _WHOLE_NUMBER.fullmatch(text.strip()) or int(text) > MOST_THREADS:
+        return None
+    return max(0, int(text))
+
+
+def shares_threads(settings: Mapping[str, str]) -> bool:
+    """Whether --backend-config wants one pool of threads for all sessions of the process.
+
+    Raises CoreError(INVALID) for a value that is no boolean.
+    """
+    text = settings.get(GLOBAL_THREADS, "0")
+    if (value := truth(text)) is None:
+        raise invalid(
+            f"--backend-config=onnxruntime,{GLOBAL_THREADS}={text}: it must be 0 or 1 (or false, true)"
+        )
+    return value
 
 
 def session_options(
@@ -94,9 +141,11 @@ def session_options(
         options.use_per_session_threads = False
     else:
         options.intra_op_num_threads = (
-            parameters.number("intra_op_thread_count", 0) or cores or threads_by_default()
+            parameters.threads("intra_op_thread_count") or cores or threads_by_default()
         )
-        options.inter_op_num_threads = parameters.number("inter_op_thread_count", 0)
+        options.inter_op_num_threads = (
+            parameters.threads("inter_op_thread_count") or cores or threads_by_default()
+        )
     options.execution_mode = parameters.one_of("execution_mode", _EXECUTION_MODES, 0)
     options.enable_cpu_mem_arena = parameters.boolean("enable_mem_arena", True)
     options.enable_mem_pattern = parameters.boolean("enable_mem_pattern", True)
@@ -121,9 +170,12 @@ def threads_by_default() -> int:
 
 
 def run_options(config: ModelConfig) -> Any:
-    """The onnxruntime.RunOptions of the runs of one instance, which breaks off its own and no others."""
+    """The onnxruntime.RunOptions of the runs of one instance, which breaks off its own and no others.
+
+    Raises CoreError(INVALID) for a value that cannot be.
+    """
     options = ort.RunOptions()
-    if places := Parameters(config).values.get(ARENA_SHRINKAGE):
+    if places := Parameters(config).devices(ARENA_SHRINKAGE):
         options.add_run_config_entry(ARENA_SHRINKAGE, places)
     return options
 

@@ -13,7 +13,8 @@ import onnxruntime as ort
 
 from backend_onnx.providers import Provider, check_active
 from core.config import ModelConfig
-from core.errors import CoreError, internal, unavailable
+from core.errors import CoreError, internal
+from core.model_file import check_readable, not_found
 
 FILENAME = "model.onnx"
 
@@ -24,7 +25,6 @@ _OPSET = re.compile(
 )
 _IR_VERSION = re.compile(r"IR version: (\d+), max supported IR version: (\d+)")
 _MISSING_OPERATOR = re.compile(r"No Op registered for|not a registered function/op")
-_LFS_POINTER = b"version https://git-lfs"
 
 
 def model_file(config: ModelConfig, directory: Path) -> Path:
@@ -37,12 +37,7 @@ def model_file(config: ModelConfig, directory: Path) -> Path:
         path = path / FILENAME
     if path.is_file():
         return path
-    there = sorted(each.name for each in path.parent.iterdir()) if path.parent.is_dir() else []
-    raise unavailable(
-        f"unable to find '{path}' for model '{config.name}' (its folder has "
-        f"{', '.join(there) or 'nothing'}); put the model there, or name its file with "
-        "default_model_filename in config.pbtxt"
-    )
+    raise not_found(path, config.name)
 
 
 def open_session(path: Path, options: Any, providers: list[Provider], model: str) -> Any:
@@ -50,6 +45,7 @@ def open_session(path: Path, options: Any, providers: list[Provider], model: str
 
     Raises CoreError with the file, the reason and what to do.
     """
+    check_readable(path, model)
     try:
         session = ort.InferenceSession(
             str(path),
@@ -79,8 +75,6 @@ def _not_opened(path: Path, error: BaseException, model: str) -> CoreError:
 
 def _advice(path: Path, text: str, kind: str) -> str:
     """What a person can do about it."""
-    if path.read_bytes()[: len(_LFS_POINTER)] == _LFS_POINTER:
-        return "the file is only a pointer of Git LFS; fetch the model itself with: git lfs pull"
     # The texts of ONNX Runtime 1.31 and 1.23, the last for Python 3.10.
     if kind == "InvalidProtobuf" or any(each in text for each in _NO_MODEL):
         return (

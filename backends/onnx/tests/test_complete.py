@@ -172,3 +172,8 @@ def test_batching_that_the_model_cannot_do_is_refused_with_the_tensor(serve, ide
 def test_a_setting_that_is_no_number_is_refused(serve, identity):
     with pytest.raises(CoreError, match="default-max-batch-size=many: it must be a whole number"):
         serve(identity(), settings={"default-max-batch-size": "many"})
+
+
+def test_an_entry_that_the_file_does_not_have_is_told_with_those_it_has(serve, identity):
+    with pytest.raises(CoreError, match="unexpected inference input 'X', allowed inputs are: x"):
+        serve(identity(), 'backend: "onnxruntime" input { name: "X" }')

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 import pytest
-from backend_onnx.options import run_options, session_options
+from backend_onnx.options import run_options, session_options, shares_threads
 
 from core.config import parse_text
 from core.errors import CoreError
@@ -82,15 +82,41 @@ def test_arena_shrinkage_is_an_option_of_each_run():
     ("name", "value"),
     [
         ("intra_op_thread_count", "many"),
-        ("inter_op_thread_count", "-1"),
+        ("inter_op_thread_count", "1.5"),
+        ("intra_op_thread_count", ""),
+        ("intra_op_thread_count", "1000000"),
+        ("intra_op_thread_count", "9" * 5000),
         ("execution_mode", "2"),
         ("enable_mem_arena", "maybe"),
         ("share_session", "2"),
+        ("memory.enable_memory_arena_shrinkage", "cpu"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(serve, identity, name, value):
     with pytest.raises(CoreError, match=f"model 'm': parameter '{name}' is '{value}'"):
         serve(identity(), parameters(**{name: value}))
+
+
+def test_values_are_those_of_triton():
+    options = options_of(
+        parameters(
+            intra_op_thread_count=" 2 ",
+            inter_op_thread_count="-1",
+            enable_mem_arena="Off",
+            enable_mem_pattern="on",
+        )
+    )
+
+    assert options.intra_op_num_threads == 2
+    assert (options.enable_cpu_mem_arena, options.enable_mem_pattern) == (False, True)
+
+
+def test_a_switch_of_the_backend_is_a_boolean():
+    assert shares_threads({"enable-global-threadpool": "TRUE"})
+    assert not shares_threads({"enable-global-threadpool": "off"})
+    assert not shares_threads({})
+    with pytest.raises(CoreError, match="onnxruntime,enable-global-threadpool=2: it must be 0 or"):
+        shares_threads({"enable-global-threadpool": "2"})
 
 
 def test_a_missing_operator_library_is_refused_by_name(serve, identity):

@@ -1,5 +1,7 @@
 """Every datatype and every kind of shape comes through."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from onnx import TensorProto
@@ -142,6 +144,69 @@ def test_bytes_that_cannot_be_passed_on_fail_their_own_request_only(serve, ident
     assert "NUL byte" in answers[1].message
     assert "'x'" in answers[1].message
     assert answers[0]["y"].tolist() == answers[2]["y"].tolist() == [[b"good"]]
+
+
+def test_text_of_another_request_does_not_keep_a_nul_from_being_passed_on(serve, sizes):
+    both = np.array([[b"a\0b"]], object), np.array([[b"\xff"]], object)
+
+    answers = serve(*sizes).together({"x": both[0]}, {"x": both[1]})
+
+    assert answers[0]["n"].tolist() == [[1]]
+    assert "a NUL in the same batch" in answers[1].message
+
+
+def test_a_long_element_does_not_make_all_as_long(serve, sizes):
+    model = serve(*sizes)
+    bomb = np.array([[b"\xff" + b"x" * 4_000_000]] + [[b""]] * 3_000, object)
+    tracemalloc.start()
+
+    answers = model.together({"x": bomb}, {"x": np.array([[b"good"]], object)})
+
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "an element that is much longer than others" in answers[0].message
+    assert answers[1]["n"].tolist() == [[1]]
+    assert peak < 100_000_000
+
+
+@pytest.fixture
+def sizes(graph):
+    """A model that counts the elements of each row, and its configuration."""
+    kind = TensorProto.STRING
+    made = graph(
+        [
+            ("Equal", ["x", "x"], ["same"], {}),
+            ("Cast", ["same"], ["number"], {"to": TensorProto.INT64}),
+            ("ReduceSum", ["number", "axes"], ["n"], {}),
+        ],
+        {"x": (kind, ["n", 1])},
+        {"n": (TensorProto.INT64, ["n", 1])},
+        {"axes": np.array([1])},
+        opset=19,
+        ir_version=9,
+    )
+    config = """
+        backend: "onnxruntime" max_batch_size: 5000
+        dynamic_batching { max_queue_delay_microseconds: 100000 }
+    """
+    return made, config
+
+
+def test_text_that_cannot_be_read_is_an_error_of_its_request_alone(serve, identity):
+    model = serve(
+        identity(TensorProto.STRING, ["n", 1]),
+        """
+        backend: "onnxruntime" max_batch_size: 8
+        dynamic_batching { preferred_batch_size: [ 4 ] max_queue_delay_microseconds: 10000000 }
+        """,
+    )
+    texts = [[b"a"]], [[b"\xff"]], [[b"b"], ["ä".encode()]]
+
+    answers = model.together(*({"x": np.array(each, object)} for each in texts))
+
+    assert answers[0]["y"].tolist() == texts[0]
+    assert "gave text that is no UTF-8" in answers[1].message
+    assert answers[2]["y"].tolist() == texts[2]
 
 
 def test_text_that_the_model_gives_and_python_cannot_read_is_an_error(serve, identity):

@@ -8,6 +8,10 @@
     fitting.py    the model as the configuration wants it: datatypes, shapes, batch dimension
     settings.py   what config.pbtxt asks of OpenVINO
     instance.py   execute: tensors ─► infer ─► arrays
+    feeding.py    one input of an infer request
+    text.py       text, there and back
+    termination.py
+                  what ends a run for which nobody waits any more
 
 openvino is imported when the first model asks for this backend, since only then this package is.
 """

@@ -14,7 +14,7 @@ from backend_openvino.fitting import fitted
 from backend_openvino.instance import OpenVinoInstance
 from backend_openvino.reading import model_file, ov_text, read_model, version
 from backend_openvino.settings import Settings, settings_of
-from backend_openvino.tensors import Ports, ports_of
+from backend_openvino.tensors import Ports, is_static, ports_of
 from core.backend import Backend, Model
 from core.errors import CoreError, internal, invalid
 
@@ -29,10 +29,12 @@ class OpenVinoModel(Model):
     OpenVINO counts and places its threads.
 
     settings, ports   of its configuration and file
+    can_break_off     whether a run may be ended before its time
     """
 
     settings: Settings
     ports: Ports
+    can_break_off = False
 
     def load(self) -> None:
         """Read the file and make it fit the configuration; compiling is left to the first instance."""
@@ -45,6 +47,9 @@ class OpenVinoModel(Model):
         self.ports = ports_of(model)
         check(self.config, self.ports, reshapes=self.settings.reshapes)
         self._fitted, self.rows = fitted(model, self.config, self.ports, self.settings)
+        # After a run of variable shapes that was broken off, OpenVINO 2026.4 answers with values of that
+        # run, or crashes, whichever infer request comes next.
+        self.can_break_off = self.settings.device == "CPU" and is_static(self._fitted)
         self._compiled: dict[frozenset[int], Any] = {}
         self._opening = threading.Lock()  # instances open at the same time, each on its thread
 

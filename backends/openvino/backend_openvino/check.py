@@ -28,6 +28,17 @@ def check(config: ModelConfig, ports: Ports, *, reshapes: bool) -> None:
             f"model '{config.name}': batch_input and batch_output are not for OpenVINO models; "
             "remove them from config.pbtxt"
         )
+    for io in config.input:
+        if io.optional:
+            raise unsupported(
+                f"model '{config.name}': 'optional' is set to true for input '{io.name}' while the backend "
+                "model doesn't support optional input; an OpenVINO model needs all of its inputs"
+            )
+        if io.allow_ragged_batch:
+            raise unsupported(
+                f"model '{config.name}': allow_ragged_batch of input '{io.name}' is not for OpenVINO models; "
+                "remove it from config.pbtxt"
+            )
     expected = {io.name for io in config.input} | tensors_of_the_server(config)[0]
     for name in expected:
         _check_name(name, ports.inputs, "input")
@@ -60,11 +71,16 @@ def unservable(model: str, port: Port) -> CoreError:
     )
 
 
+def unexpected(name: str, ports: Mapping[str, Port], kind: str) -> CoreError:
+    """The refusal of a tensor that the file does not have."""
+    return invalid(
+        f"unexpected inference {kind} '{name}', allowed {kind}s are: {', '.join(sorted(ports))}"
+    )
+
+
 def _check_name(name: str, ports: Mapping[str, Port], kind: str) -> None:
     if name not in ports:
-        raise invalid(
-            f"unexpected inference {kind} '{name}', allowed {kind}s are: {', '.join(sorted(ports))}"
-        )
+        raise unexpected(name, ports, kind)
 
 
 def _check_type_of_state(model: str, name: str, asked: DataType, port: Port) -> None:

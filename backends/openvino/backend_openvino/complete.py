@@ -13,7 +13,7 @@ from typing import Any
 
 import openvino as ov
 
-from backend_openvino.check import unservable
+from backend_openvino.check import unexpected, unservable
 from backend_openvino.reading import model_file, read_model
 from backend_openvino.settings import settings_of
 from backend_openvino.tensors import Port, Ports, ports_of
@@ -35,15 +35,21 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     """Fill in inputs, outputs, max_batch_size and dynamic_batching, in place.
 
     path   the version's folder
-    Does nothing if every input and output is described: what a person wrote in full is meant.
+    If every input and output is described, only dynamic_batching may be added: what a person wrote in
+    full is meant.
     Raises CoreError if the file cannot be read.
     """
-    if is_described(config):
+    described = is_described(config)
+    if described and (config.max_batch_size <= 1 or config.WhichOneof("scheduling_choice")):
         return
     runtime = ov.Core()
     if extension := settings_of(config).extension:
         add_extension(runtime, extension, config.name)
     ports = ports_of(read_model(runtime, model_file(config, path), config.name))
+    if described:
+        if _batches(ports):
+            fill_scheduler(config)
+        return
     _complete_batching(config, ports, backend)
     reserved_inputs, reserved_outputs = tensors_of_the_server(config)
     _complete_tensors(config, config.input, ports.input_list, "input", reserved_inputs)
@@ -61,9 +67,13 @@ def add_extension(runtime: Any, path: str, model: str) -> None:
         ) from error
 
 
-def _complete_batching(config: ModelConfig, ports: Ports, backend: Backend) -> None:
+def _batches(ports: Ports) -> bool:
     """Only a layout says that a first dimension is the batch: an open one may be anything."""
-    if not all(port.has_batch for port in (*ports.input_list, *ports.output_list)):
+    return all(port.has_batch for port in (*ports.input_list, *ports.output_list))
+
+
+def _complete_batching(config: ModelConfig, ports: Ports, backend: Backend) -> None:
+    if not _batches(ports):
         if config.max_batch_size:
             logger.warning(
                 "model layout for model %s does not support batching while non-zero max_batch_size is "
@@ -87,7 +97,7 @@ def _complete_tensors(
     by_name = {name: port for port in ports for name in port.names}
     for entry in entries:
         if (found := by_name.get(entry.name)) is None:
-            continue  # `check` refuses it, with the names that there are
+            raise unexpected(entry.name, by_name, kind)
         if found.dtype is None:
             raise unservable(config.name, found)
         entry.data_type = entry.data_type or found.dtype.number

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
-from core.errors import invalid
+from backend_openvino.text import passable, tensor_of
+from core.batch import Batch
 
 _SMALL = 1 << 16  # bytes that are copied faster than a tensor is set
 
@@ -32,8 +33,11 @@ class Feed:
         self._scalar = scalar
         self._kept: np.ndarray | None = None
 
-    def give(self, array: np.ndarray, missing: int) -> None:
-        """Let the next run read an array, and as many rows of zeros as are missing."""
+    def give(self, batch: Batch, missing: int) -> None:
+        """Let the next run read what a batch brings, and as many rows of zeros as are missing."""
+        array = batch[self.name]
+        if self._is_text:
+            array = passable(array, self.name, batch)
         if missing:
             array = _filled_up(array, missing)
         kept = self._kept
@@ -51,7 +55,7 @@ class Feed:
         if self._scalar:
             array = array.reshape(())
         if self._is_text:
-            self._request.set_input_tensor(self._index, ov.Tensor(_texts(array, self.name)))
+            self._request.set_input_tensor(self._index, tensor_of(array))
             return
         copied = self._is_copied(array)
         array = array.copy() if copied else np.asarray(array, order="C")
@@ -67,13 +71,3 @@ def _filled_up(array: np.ndarray, missing: int) -> np.ndarray:
         whole[:] = b""
     whole[: len(array)] = array
     return whole
-
-
-def _texts(array: np.ndarray, name: str) -> np.ndarray:
-    """Elements of one width. numpy takes zeros off their end, so none may end in one."""
-    if any(element.endswith(b"\0") for element in array.reshape(-1)):
-        raise invalid(
-            f"input '{name}': an element ends in a NUL byte, which OpenVINO's Python interface cannot "
-            "pass on"
-        )
-    return array.astype("S")

@@ -28,18 +28,21 @@ def fitted(model: Any, config: ModelConfig, ports: Ports, settings: Settings) ->
     model   as read; may be changed
     Raises CoreError(INVALID) where the file cannot be made to fit.
     """
-    if settings.reshapes:
-        _reshape(model, config, ports)
+    open_ranks = any(ports.inputs[io.name].dims is None for io in config.input)
+    if settings.reshapes or open_ranks:
+        _reshape(model, config, ports, whole=settings.reshapes)
     rows = 0
     if config.max_batch_size:
         model, rows = _batched(model, config, settings)
     return _converted(model, config, ports), rows
 
 
-def _reshape(model: Any, config: ModelConfig, ports: Ports) -> None:
-    """Give the inputs the dims of the configuration."""
+def _reshape(model: Any, config: ModelConfig, ports: Ports, *, whole: bool) -> None:
+    """Give the inputs the dims of the configuration: all, or those of which the file has none."""
     shapes = {}
     for io in config.input:
+        if not whole and ports.inputs[io.name].dims is not None:
+            continue
         dims = list(io.reshape.shape) if io.HasField("reshape") else list(io.dims)
         shapes[ports.inputs[io.name].index] = [-1, *dims] if config.max_batch_size else dims
     _change_shapes(model, shapes, config)

@@ -11,11 +11,13 @@ import openvino as ov
 from backend_openvino.feeding import Feed
 from backend_openvino.reading import ov_text
 from backend_openvino.tensors import Port
+from backend_openvino.termination import Termination
+from backend_openvino.text import elements_of
 from core import dtypes
 from core.backend import ModelInstance
 from core.batch import Batch
 from core.config import ModelConfig
-from core.errors import internal, invalid
+from core.errors import CoreError, internal, invalid
 
 if TYPE_CHECKING:
     from backend_openvino.backend import OpenVinoModel
@@ -36,6 +38,9 @@ class OpenVinoInstance(ModelInstance):
             )
         compiled = self.model.compiled_for(self.host_policy.cores)
         self._request = compiled.create_infer_request()
+        self._termination = Termination(self._request, self.loop)
+        # Variables within the model would carry one client's values into the answer to another.
+        self._remembers = bool(self._request.query_state())
         ports = self.model.ports
         self._inputs = [
             Feed(
@@ -47,13 +52,10 @@ class OpenVinoInstance(ModelInstance):
             )
             for name, port in _given(config, ports.inputs)
         ]
-        states = {state.output_name for state in config.sequence_batching.state}
         names = [io.name for io in config.output]
-        names += [name for name in sorted(states) if name not in names]
+        names += sorted({s.output_name for s in config.sequence_batching.state} - set(names))
         self._outputs = {name: ports.outputs[name].index for name in names}
         self._names = names
-        self._listed = len(config.output)
-        self._states = states
         self._scalars = {
             io.name: tuple(io.dims) for io in config.output if ports.outputs[io.name].dims == ()
         }
@@ -67,20 +69,33 @@ class OpenVinoInstance(ModelInstance):
     def execute(self, batch: Batch) -> Mapping[str, Any] | None:
         missing = self._missing(batch) if self._rows else 0
         batch.inputs_ready()
+        self._termination.begin(batch)
         try:
+            if self._remembers:
+                self._request.reset_state()
             for feed in self._inputs:
-                feed.give(batch[feed.name], missing)
+                feed.give(batch, missing)
             # Text cannot be shared: OpenVINO says so for every run, on the standard error.
             found = self._request.infer(share_outputs=not self._has_text, decode_strings=False)
         except Exception as error:
-            raise internal(f"model '{self.model.name}': {ov_text(error)}") from error
-        names = self._wanted(batch)
+            raise (self._termination.end() or self._failed(error)) from error
+        self._termination.end()
+        names = batch.wanted(self._names)
         if self._as_they_are:
             outputs = self._copies(found, names)
         else:
             outputs = {name: self._output(name, missing) for name in names}
         batch.outputs_ready()
         return outputs
+
+    def cancelled(self, batch: Batch) -> None:
+        if self.model.can_break_off:
+            self._termination.now(batch)
+
+    def _failed(self, error: Exception) -> CoreError:
+        if isinstance(error, CoreError):
+            return error
+        return internal(f"model '{self.model.name}': {ov_text(error)}")
 
     def _missing(self, batch: Batch) -> int:
         """How many rows a model of a fixed number of them gets on top."""
@@ -93,20 +108,6 @@ class OpenVinoInstance(ModelInstance):
                 "'YES' at a performance cost."
             )
         return missing
-
-    def _wanted(self, batch: Batch) -> list[str]:
-        """The outputs that some request of the batch wants, and its states; no others are copied."""
-        if len(self._names) == 1:
-            return self._names
-        wanted: set[str] = set()
-        for request in batch.requests:
-            if not request.outputs:
-                return self._names
-            for output in request.outputs:
-                wanted.add(output.name)
-            if len(wanted) == self._listed:
-                return self._names
-        return [name for name in self._names if name in wanted or name in self._states]
 
     def _copies(self, found: Any, names: list[str]) -> dict[str, np.ndarray]:
         """Outputs that need no more than a copy: the next run writes to the same memory."""
@@ -121,7 +122,7 @@ class OpenVinoInstance(ModelInstance):
         tensor = self._request.get_output_tensor(self._outputs[name])
         array: np.ndarray
         if tensor.element_type == ov.Type.string:
-            array = tensor.bytes_data.astype(object)
+            array = elements_of(tensor)
         elif tensor.element_type == ov.Type.bf16:
             array = tensor.data.view(dtypes.BF16.numpy).copy()
         else:

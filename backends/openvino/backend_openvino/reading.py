@@ -11,11 +11,12 @@ from typing import Any
 import openvino as ov
 
 from core.config import ModelConfig
-from core.errors import CoreError, internal, unavailable
+from core.errors import CoreError, internal
+from core.model_file import check_readable, not_found
 
 FILENAME = "model.xml"
 
-_LFS_POINTER = b"version https://git-lfs"
+_FILES = (".xml", ".onnx", ".tflite", ".pdmodel", ".pb")  # no folders
 
 
 def model_file(config: ModelConfig, directory: Path) -> Path:
@@ -24,14 +25,9 @@ def model_file(config: ModelConfig, directory: Path) -> Path:
     Raises CoreError(UNAVAILABLE) with what is there instead.
     """
     path = directory / (config.default_model_filename or FILENAME)
-    if path.exists():
+    if path.is_file() or (path.is_dir() and path.suffix not in _FILES):
         return path
-    there = sorted(each.name for each in path.parent.iterdir()) if path.parent.is_dir() else []
-    raise unavailable(
-        f"unable to find '{path}' for model '{config.name}' (its folder has "
-        f"{', '.join(there) or 'nothing'}); put the model there, or name its file with "
-        "default_model_filename in config.pbtxt"
-    )
+    raise not_found(path, config.name)
 
 
 def read_model(core: Any, path: Path, model: str) -> Any:
@@ -39,10 +35,8 @@ def read_model(core: Any, path: Path, model: str) -> Any:
 
     Raises CoreError with the file, the reason and what to do.
     """
-    if path.is_file() and path.read_bytes()[: len(_LFS_POINTER)] == _LFS_POINTER:
-        raise _unreadable(
-            path, model, "the file is only a pointer of Git LFS; fetch the model with: git lfs pull"
-        )
+    if path.is_file():
+        check_readable(path, model)
     if path.suffix == ".xml" and path.stat().st_size == 0:
         raise _unreadable(path, model, "it is empty; export or copy the file again")
     try:

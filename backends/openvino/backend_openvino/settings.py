@@ -5,6 +5,7 @@ ModelConfig ─► [settings] ─► backend.  Names and values are those of Tri
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from core.errors import CoreError, invalid
 _PRECISIONS = ("f32", "f16", "bf16")
 _HINTS = ("LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT")
 _NUMBERS = ("INFERENCE_NUM_THREADS", "COMPILATION_NUM_THREADS")
+_MOST = max(1024, os.cpu_count() or 0)  # threads or streams
 _OWN_STREAMS = ("AUTO", "NUMA")
 
 
@@ -58,9 +60,7 @@ def _properties(values: dict[str, str], model: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in _NUMBERS:
         if text := values.get(name):
-            if not (text.isascii() and text.isdigit()):
-                raise _wrong(model, name, "a non-negative number", text)
-            found[name] = int(text)
+            found[name] = _number(text, model, name, "a non-negative number")
     if text := values.get("HINT_BF16"):
         if text.upper() != "YES":
             raise _wrong(model, "HINT_BF16", "YES", text)
@@ -70,14 +70,22 @@ def _properties(values: dict[str, str], model: str) -> dict[str, Any]:
             raise _wrong(model, "INFERENCE_PRECISION_HINT", "/".join(_PRECISIONS), text)
         found["INFERENCE_PRECISION_HINT"] = text.lower()
     if text := values.get("NUM_STREAMS"):
-        if text.upper() not in _OWN_STREAMS and not (text.isascii() and text.isdigit()):
-            raise _wrong(model, "NUM_STREAMS", "either AUTO/NUMA/<int_value>", text)
+        if text.upper() not in _OWN_STREAMS:
+            _number(text, model, "NUM_STREAMS", "either AUTO/NUMA/<int_value>")
         found["NUM_STREAMS"] = text.upper()
     if text := values.get("PERFORMANCE_HINT"):
         if text.upper() not in _HINTS:
             raise _wrong(model, "PERFORMANCE_HINT", "/".join(_HINTS), text)
         found["PERFORMANCE_HINT"] = text.upper()
     return found
+
+
+def _number(text: str, model: str, name: str, expected: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise _wrong(model, name, expected, text)
+    if len(text) > 18 or int(text) > _MOST:
+        raise _wrong(model, name, f"{_MOST} or less", text)
+    return int(text)
 
 
 def _wrong(model: str, name: str, expected: str, found: str) -> CoreError:

@@ -89,6 +89,15 @@ def _port(output: Any, index: int) -> Port:
     )
 
 
+def is_static(model: Any) -> bool:
+    """Whether every tensor of an openvino.Model, also within it, has one shape for all runs."""
+    return not any(
+        output.get_partial_shape().is_dynamic
+        for node in model.get_ordered_ops()
+        for output in node.outputs()
+    )
+
+
 def dims_of(shape: Any) -> tuple[int, ...] | None:
     """The dimensions of an openvino.PartialShape; None if there may be any number of them."""
     if shape.rank.is_dynamic:

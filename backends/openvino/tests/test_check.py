@@ -74,3 +74,16 @@ def test_ragged_tensors(serve, doubled):
     )
 
     assert "batch_input and batch_output are not for OpenVINO models" in text
+
+
+@pytest.mark.parametrize("word", ["optional", "allow_ragged_batch"])
+def test_what_openvino_has_no_place_for_is_refused_by_name(serve, doubled, word):
+    with pytest.raises(CoreError, match=f"model 'm': .*{word}.*input 'x'"):
+        serve(
+            doubled(),
+            f"""
+            backend: "openvino" max_batch_size: 4
+            input {{ name: "x" data_type: TYPE_FP32 dims: 3 {word}: true }}
+            output {{ name: "y" data_type: TYPE_FP32 dims: 3 }}
+            """,
+        )

@@ -92,3 +92,48 @@ def test_an_open_rank_takes_what_is_written(serve, free):
     )
 
     assert model(x=np.ones((3, 2), np.float32))["y"].tolist() == [[2, 2]] * 3
+
+
+def test_an_entry_that_the_file_does_not_have_is_told_with_those_it_has(serve, doubled):
+    with pytest.raises(CoreError, match="unexpected inference output 'z', allowed outputs are: y"):
+        serve(doubled(), 'backend: "openvino" output { name: "z" }')
+
+
+@pytest.mark.parametrize(
+    ("layout", "more", "scheduler"),
+    [
+        ("N...", "", "dynamic_batching"),
+        ("", "", None),
+        ("N...", "sequence_batching { }", "sequence_batching"),
+    ],
+)
+def test_a_described_model_gets_a_scheduler_where_the_file_says_that_it_batches(
+    serve, doubled, layout, more, scheduler
+):
+    model = serve(
+        doubled(layout=layout),
+        f"""
+        backend: "openvino" max_batch_size: 4 {more}
+        input {{ name: "x" data_type: TYPE_FP32 dims: 3 }}
+        output {{ name: "y" data_type: TYPE_FP32 dims: 3 }}
+        """,
+    )
+
+    assert model.config.WhichOneof("scheduling_choice") == scheduler
+
+
+@pytest.mark.parametrize("rows", [0, 4])
+def test_dims_that_the_file_leaves_open_come_from_the_configuration(serve, model_of, rows):
+    x = op.parameter(ov.PartialShape.dynamic(), ov.Type.f32)
+    x.output(0).set_names({"x"})
+    result = op.result(op.add(x, x))
+    result.output(0).set_names({"y"})
+    dims = "[ -1, 2 ]" if rows == 0 else "[ 2 ]"
+
+    model = serve(
+        ov.Model([result], [x], "open"),
+        f'backend: "openvino" max_batch_size: {rows} '
+        f'input {{ name: "x" dims: {dims} }} output {{ name: "y" dims: {dims} }}',
+    )
+
+    assert model(x=np.ones((3, 2), np.float32))["y"].tolist() == [[2, 2]] * 3

@@ -86,3 +86,8 @@ def test_importing_core_does_not_import_openvino():
     code = "import core, core.server, sys; sys.exit('openvino' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_folder_in_the_place_of_a_file_is_told(serve):
+    with pytest.raises(CoreError, match=r"unable to find '.*model.xml'.* model.xml \(a folder\)"):
+        serve(lambda folder: (folder / "model.xml").mkdir(), 'backend: "openvino"')

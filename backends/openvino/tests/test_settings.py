@@ -48,6 +48,8 @@ def test_numbers_hints_and_streams():
     [
         ("INFERENCE_NUM_THREADS", "many", "a non-negative number, got many"),
         ("COMPILATION_NUM_THREADS", "-1", "a non-negative number, got -1"),
+        ("INFERENCE_NUM_THREADS", "99999999999", "1024 or less, got 99999999999"),
+        ("NUM_STREAMS", "20000", "1024 or less, got 20000"),
         ("HINT_BF16", "no", "YES, got no"),
         ("INFERENCE_PRECISION_HINT", "f8", "f32/f16/bf16, got f8"),
         ("NUM_STREAMS", "some", "either AUTO/NUMA/<int_value>, got some"),

@@ -1,14 +1,18 @@
 """Every datatype, shape and way of batching gives what OpenVINO gives when it is called directly."""
 
+import tracemalloc
+
 import numpy as np
 import openvino as ov
 import openvino.opset13 as op
 import pytest
+from backend_openvino.text import _groups, elements_of, tensor_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from openvino.op.util import Variable, VariableInfo
 
 from core import dtypes
-from core.errors import CoreError
+from core.errors import CoreError, Kind
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
@@ -59,8 +63,66 @@ def test_text_may_hold_any_bytes_but_a_nul_at_its_end(serve, same):
     text = np.array([[b"", b"\xff\x00\xfe", "ä€".encode()]], object)
 
     assert model(x=text)["y"].tolist() == text.tolist()
-    with pytest.raises(CoreError, match="input 'x': an element ends in a NUL byte"):
+    with pytest.raises(CoreError, match="input 'x' of model 'm' has an element that ends in a NUL"):
         model(x=np.array([[b"a\0", b"", b""]], object))
+
+
+def test_text_that_cannot_be_passed_on_is_an_error_of_its_request_alone(serve, same):
+    model = serve(
+        same(ov.Type.string),
+        """
+        backend: "openvino" max_batch_size: 4
+        dynamic_batching { preferred_batch_size: [ 2 ] max_queue_delay_microseconds: 10000000 }
+        """,
+    )
+    good = np.array([[b"a", b"\0b", b""]], object)
+
+    answers = model.together({"x": np.array([[b"a", b"b\0", b""]], object)}, {"x": good})
+
+    assert answers[0].kind is Kind.INVALID
+    assert answers[1]["y"].tolist() == good.tolist()
+
+
+@pytest.mark.parametrize("longest", [0, 1, 200_000])
+def test_a_long_element_of_text_does_not_make_all_as_long(longest):
+    elements = [b"y" * (i % 7) for i in range(3_000)]
+    elements[1_000] = elements[-1] = b"x" * longest
+    array = np.array(elements, object).reshape(1_000, 3)
+    tracemalloc.start()
+
+    found = elements_of(tensor_of(array))
+
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.tolist() == array.tolist()
+    assert peak < 300 * longest + 4_000_000
+
+
+@given(st.lists(st.integers(0, 1 << 20), max_size=40))
+def test_groups_of_text_are_all_of_it_and_little_more(lengths):
+    groups = list(_groups(lengths))
+
+    assert [i for first, last in groups for i in range(first, last)] == list(range(len(lengths)))
+    for first, last in groups:
+        part = lengths[first:last]
+        assert len(part) == 1 or max(part) * len(part) <= max(1 << 16, 4 * sum(part))
+
+
+def test_variables_within_a_model_begin_anew_for_each_request(serve):
+    x = op.parameter([-1, 2], ov.Type.f32)
+    x.output(0).set_names({"x"})
+    info = VariableInfo()
+    info.data_shape, info.data_type, info.variable_id = ov.PartialShape([-1, 2]), ov.Type.f32, "sum"
+    variable = Variable(info)
+    before = op.read_value(op.multiply(x, np.float32(0)), variable)
+    after = op.add(before, x)
+    result = op.result(after)
+    result.output(0).set_names({"y"})
+    model = serve(ov.Model([result], [op.assign(after, variable)], [x], "remembers"))
+
+    for value in (1, 5, 1):
+        x = np.full((1, 2), value, np.float32)
+        assert model(x=x)["y"].tolist() == x.tolist()
 
 
 def test_a_scalar_is_one_element_to_clients(serve, model_of):

@@ -65,6 +65,7 @@ def open_aoti(path: Path, device: Any, model: str, runners: int) -> AotiProgram:
             str(path), "model", False, runners, _index(device)
         )
         metadata = loader.get_metadata()
+        arguments = arguments_of(path)
     except Exception as error:
         raise cannot_load(
             path,
@@ -81,7 +82,6 @@ def open_aoti(path: Path, device: Any, model: str, runners: int) -> AotiProgram:
             f"model '{model}': '{path}' was compiled for {compiled_for}, the instance is on {device}; use "
             f"instance_group {{ kind: {kind} }}, or compile the model for {device.type}"
         )
-    arguments = arguments_of(path)
     if arguments is None:
         logger.warning(
             "model '%s': the source in '%s' is not there or of an unknown form, so shapes of inputs cannot "

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from backend_pytorch.files import Format, format_of, model_file
+from backend_pytorch.files import Format, format_of, is_checkpoint, model_file
 from backend_pytorch.framework import import_torch
 from backend_pytorch.naming import config_inputs, config_outputs, places
 from backend_pytorch.program import Port, Program
@@ -53,6 +53,8 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
         from backend_pytorch.aoti import open_aoti
 
         raise _tells_no_types(config, found.value, open_aoti(file, None, config.name, 1))
+    else:
+        raise is_checkpoint(file, config.name)
 
 
 def _tells_no_types(config: ModelConfig, what: str, program: Program | None) -> CoreError:

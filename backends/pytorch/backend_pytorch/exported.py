@@ -54,8 +54,8 @@ def open_exported(path: Path, device: Any, model: str) -> ExportedModule:
     device   a torch.device, None to leave everything where the file has it
     Raises CoreError with file, reason and next step.
     """
-    refuse_pickles(path, model)
     try:
+        refuse_pickles(path, model)
         program = torch.export.load(str(path))
         if device is not None:
             program = _moved(program, device)

@@ -11,9 +11,8 @@ import zipfile
 from pathlib import Path
 
 from core.config import ModelConfig
-from core.errors import CoreError, internal, unavailable
-
-_LFS_POINTER = b"version https://git-lfs"
+from core.errors import CoreError, internal
+from core.model_file import check_readable, not_found
 
 
 class Format(enum.Enum):
@@ -41,20 +40,13 @@ def model_file(config: ModelConfig, directory: Path) -> Path:
     raise not_found(path, config.name)
 
 
-def not_found(path: Path, model: str) -> CoreError:
-    there = sorted(each.name for each in path.parent.iterdir()) if path.parent.is_dir() else []
-    return unavailable(
-        f"unable to find '{path}' for model '{model}' (its folder has {', '.join(there) or 'nothing'}); "
-        "put the model there, or name its file with default_model_filename in config.pbtxt"
-    )
-
-
 def format_of(path: Path, model: str) -> Format:
     """What the file is. Raises CoreError(INTERNAL) for one that is nothing of torch, with the next step."""
+    check_readable(path, model)
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-    except (zipfile.BadZipFile, OSError) as error:
+    except Exception as error:  # zipfile raises many more than its own for what is damaged
         raise _no_archive(path, model, error) from error
     inner = {name.partition("/")[2] for name in names}
     if any(name.startswith("data/aotinductor/") for name in inner):
@@ -88,12 +80,10 @@ def cannot_load(path: Path, model: str, version: str, reason: str, advice: str) 
 def _no_archive(path: Path, model: str, error: Exception) -> CoreError:
     size = path.stat().st_size
     with path.open("rb") as file:
-        head = file.read(len(_LFS_POINTER))
+        head = file.read(4)
     if not size:
         advice = "it is empty; copy or export it again"
-    elif head == _LFS_POINTER:
-        advice = "it is only a pointer of Git LFS; fetch the model itself with: git lfs pull"
-    elif head[:4] == b"PK\x03\x04":
+    elif head == b"PK\x03\x04":
         advice = f"its {size} bytes are only the beginning of an archive; copy or export it again"
     elif head[:1] == b"\x80":
         advice = (

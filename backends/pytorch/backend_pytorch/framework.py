@@ -49,4 +49,6 @@ def first_line(error: BaseException) -> str:
 
 def execute_failure(model: str, error: BaseException) -> CoreError:
     """An exception of a run, as Triton words it."""
-    return internal(f"PyTorch execute failure: {first_line(error)} (model '{model}')")
+    # An error of Python is often a bare word, that of a KeyError the key.
+    kind = "" if isinstance(error, RuntimeError) else f"{type(error).__name__}: "
+    return internal(f"PyTorch execute failure: {kind}{first_line(error)} (model '{model}')")

@@ -51,8 +51,6 @@ class TorchInstance(ModelInstance):
         self._inputs = _datatypes(config, config_inputs(config))
         self._outputs = _datatypes(config, config_outputs(config))
         self._names = list(self._outputs)
-        self._listed = len(config.output)
-        self._states = frozenset(state.output_name for state in config.sequence_batching.state)
         program = self._program
         self._keys = program.takes is None
         self._scalar_inputs: set[str] = (
@@ -123,7 +121,7 @@ class TorchInstance(ModelInstance):
 
     def _run_plainly(self, run: PlainRun, batch: Batch) -> dict[str, np.ndarray]:
         settings.enter(self._torch)
-        names = self._wanted(batch)
+        names = batch.wanted(self._names)
         with run.guard:
             found = run(batch)
             batch.outputs_ready()
@@ -146,7 +144,7 @@ class TorchInstance(ModelInstance):
 
     def outputs_of(self, tensors: dict[str, Any], batch: Batch) -> dict[str, Any]:
         """Runs the program on its inputs. Name → what it gives for an output that is wanted, checked."""
-        return self._picked(self._program.run(self._arguments(tensors)), self._wanted(batch))
+        return self._picked(self._program.run(self._arguments(tensors)), batch.wanted(self._names))
 
     def _tensors(self, batch: Batch) -> dict[str, Any]:
         given = {name: batch[name] for name in batch}
@@ -172,20 +170,6 @@ class TorchInstance(ModelInstance):
 
         return tensor_of(array, dtype, writes=self._program.writes_inputs)
 
-    def _wanted(self, batch: Batch) -> list[str]:
-        """The outputs that some request of the batch wants, and its states; no others are fetched."""
-        if len(self._names) == 1:
-            return self._names
-        wanted: set[str] = set()
-        for request in batch.requests:
-            if not request.outputs:
-                return self._names
-            for output in request.outputs:
-                wanted.add(output.name)
-            if len(wanted) == self._listed:
-                return self._names
-        return [name for name in self._names if name in wanted or name in self._states]
-
     def _picked(self, found: list[Any] | dict[str, Any], names: list[str]) -> dict[str, Any]:
         """Name → what the program gave for it, checked."""
         if isinstance(found, dict) and all(name in found for name in names):
@@ -199,6 +183,8 @@ class TorchInstance(ModelInstance):
 
     def _result(self, results: list[Any], name: str) -> Any:
         index = self._output_places[name]
+        if not results and self._outputs[name] is dtypes.BYTES and len(self._names) == 1:
+            return results  # an empty List[str] looks like no outputs
         if index >= len(results):
             raise invalid(
                 f"The output {name} in the model configuration refers to an output index which doesn't "

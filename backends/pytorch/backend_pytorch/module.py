@@ -9,22 +9,30 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import logging
+import re
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from backend_pytorch.files import Format, cannot_load, format_of, not_found
+from backend_pytorch.files import Format, cannot_load, format_of
 from backend_pytorch.framework import first_line
+from backend_pytorch.parameters import COMPILE
 from backend_pytorch.program import Port, Program
 from core.config import ModelConfig
 from core.errors import CoreError, internal, invalid
+from core.model_file import not_found
 
 logger = logging.getLogger("core")
 
 RUNTIME = "model.py"
+
+_importing = threading.Lock()  # models load at the same time, each on its thread
+_beside: set[str] = set()  # modules that some model has imported from its folder
 
 
 class ModuleProgram(Program):
@@ -94,8 +102,18 @@ class ModuleSource:
             module.load_state_dict(dict(first.named_parameters()), strict=False, assign=True)
         module.eval()
         module.requires_grad_(False)
-        run = module if compiled is None else torch.compile(module, **compiled)
-        return ModuleProgram(module, run, self._model)
+        return ModuleProgram(module, self._compiled(module, compiled), self._model)
+
+    def _compiled(self, module: Any, arguments: dict[str, Any] | None) -> Any:
+        if arguments is None:
+            return module
+        try:
+            return torch.compile(module, **arguments)
+        except Exception as error:
+            raise invalid(
+                f"model '{self._model}': torch.compile refuses the parameter '{COMPILE}': "
+                f"{first_line(error)}"
+            ) from error
 
     def _load(self, module: Any) -> None:
         try:
@@ -125,23 +143,47 @@ def files_of(config: ModelConfig, directory: Path) -> tuple[Path, Path | None]:
 
 
 def _imported(code: Path, model: str) -> Any:
-    """The file as a module of its own: two models may have files of one name."""
+    """The file as a module of its own: two models may have files of one name, also beside model.py."""
     name = f"_backend_pytorch_{abs(hash(code))}"
     spec = importlib.util.spec_from_file_location(name, code)
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
-    sys.modules[name] = found  # dataclasses and torch.compile look classes up there
-    sys.path.insert(0, str(code.parent))
-    try:
-        spec.loader.exec_module(found)
-    except Exception as error:
-        sys.modules.pop(name, None)
-        raise internal(
-            f"model '{model}': '{code}' cannot be imported: {type(error).__name__}: {error}"
-        ) from error
-    finally:
-        sys.path.remove(str(code.parent))
+    with _importing, _alone(code.parent):
+        sys.modules[name] = found  # dataclasses and torch.compile look classes up there
+        try:
+            spec.loader.exec_module(found)
+        except (Exception, SystemExit) as error:
+            sys.modules.pop(name, None)
+            raise internal(
+                f"model '{model}': '{code}' cannot be imported: {type(error).__name__}: {error}"
+            ) from error
     return found
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Imports find what lies in `folder`, as it is now, and nothing that lies beside other models."""
+    for name in _beside:
+        sys.modules.pop(name, None)  # who has imported it keeps it
+    before, writes = set(sys.modules), not sys.dont_write_bytecode
+    sys.path.insert(0, str(folder))
+    # Compiled files are known by the second and the size of their source, which a quick change repeats.
+    sys.dont_write_bytecode = True
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        sys.dont_write_bytecode = not writes
+        _beside.update(name for name in set(sys.modules) - before if _lies_in(folder, name))
+
+
+def _lies_in(folder: Path, name: str) -> bool:
+    places = [
+        getattr(sys.modules[name], "__file__", None),
+        *getattr(sys.modules[name], "__path__", ()),
+    ]
+    return any(place and folder in Path(place).parents for place in places)
 
 
 def _module_class(module: Any, wanted: str, code: Path, model: str) -> Any:
@@ -187,7 +229,7 @@ def _state(path: Path, model: str) -> Any:
             path,
             model,
             torch.__version__,
-            first_line(error).splitlines()[0],
+            _why_not_plain(error),
             "only a state dict of plain tensors is read, nothing else is unpickled: "
             "torch.save(model.state_dict(), 'model.pt')",
         ) from error
@@ -197,6 +239,14 @@ def _state(path: Path, model: str) -> Any:
             "torch.save(model.state_dict(), 'model.pt')"
         )
     return found
+
+
+def _why_not_plain(error: Exception) -> str:
+    """Not with torch's own advice, to unpickle the file all the same."""
+    found = re.search(r"unsupported (GLOBAL|global:? GLOBAL) [\w.]+", str(error), re.IGNORECASE)
+    if found:
+        return f"it needs code: {found[0]}"
+    return first_line(error).splitlines()[0].partition(" In PyTorch 2.6")[0]
 
 
 def _ports(module: Any, model: str) -> list[Port]:

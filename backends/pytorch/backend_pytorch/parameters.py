@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
+import re
 from typing import Any
 
 from core.config import ModelConfig
 from core.errors import CoreError, invalid
 
-_TRUTHS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+_TRUTHS = {
+    **dict.fromkeys(("1", "true", "on", "yes"), True),
+    **dict.fromkeys(("0", "false", "off", "no"), False),
+}
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+_MOST_THREADS = 1024  # or one for each core; OpenMP starts what it is told, or ends the process
 
 BOOLEANS = (
     "DISABLE_OPTIMIZED_EXECUTION",
@@ -56,14 +63,14 @@ class Parameters:
         for name in BOOLEANS:
             self.boolean(name)
         for name in NUMBERS:
-            self.number(name)
+            self.threads(name)
         self.compile()
 
     def text(self, name: str) -> str:
         return self._values.get(name, "")
 
     def boolean(self, name: str) -> bool | None:
-        """true or false (also 1, 0, yes, no); None if it is not there."""
+        """true or false (also 1, 0, on, off, yes, no); None if it is not there."""
         text = self._values.get(name)
         if text is None:
             return None
@@ -71,13 +78,15 @@ class Parameters:
             raise self._wrong(name, text, "true or false")
         return value
 
-    def number(self, *names: str) -> int | None:
-        """A whole number above 0, of the first of these names that is there; None if none is."""
+    def threads(self, *names: str) -> int | None:
+        """A number of threads, of the first of these names that is there. None if none is, and for 0 and
+        what is less, which leaves it to the default."""
         for name in names:
             if (text := self._values.get(name)) is not None:
-                if not text.strip().isascii() or not text.strip().isdigit() or not int(text):
-                    raise self._wrong(name, text, "a whole number, 1 or larger")
-                return int(text)
+                most = max(_MOST_THREADS, os.cpu_count() or 0)
+                if not _WHOLE_NUMBER.fullmatch(text.strip()) or int(text) > most:
+                    raise self._wrong(name, text, f"a whole number up to {most} (0: the default)")
+                return int(text) if int(text) > 0 else None
         return None
 
     def compile(self) -> dict[str, Any] | None:

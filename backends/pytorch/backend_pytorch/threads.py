@@ -49,13 +49,13 @@ class ProcessSettings:
         """Take what a model's parameters say, where no other model has said it yet."""
         self._set(
             "INTRA_OP_THREAD_COUNT",
-            parameters.number("INTRA_OP_THREAD_COUNT", "NUM_THREADS"),
+            parameters.threads("INTRA_OP_THREAD_COUNT", "NUM_THREADS"),
             self._set_threads,
             model,
         )
         self._set(
             "INTER_OP_THREAD_COUNT",
-            parameters.number("INTER_OP_THREAD_COUNT", "NUM_INTEROP_THREADS"),
+            parameters.threads("INTER_OP_THREAD_COUNT", "NUM_INTEROP_THREADS"),
             torch.set_num_interop_threads,
             model,
         )

@@ -2,11 +2,16 @@
 
 import io as streams
 import pickle
+import random
 import zipfile
 
 import pytest
 import torch
+from backend_pytorch import backend
+from backend_pytorch.complete import complete
+from backend_pytorch.exported import open_exported
 
+from core.config import parse_text
 from core.errors import CoreError
 
 CONFIG = """
@@ -77,6 +82,37 @@ def test_a_damaged_program_is_refused_with_torchs_version(serve, script, modules
     assert "export it again" in message
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_damaged_export_is_refused_by_name_wherever_it_is_damaged(tmp_path, export, seed):
+    path = tmp_path / "model.pt2"
+    export(torch.nn.Linear(2, 2), path, torch.ones(1, 2))
+    content, rng = bytearray(path.read_bytes()), random.Random(seed)
+    with zipfile.ZipFile(path) as archive:
+        parts = [each for each in archive.infolist() if each.filename.endswith((".json", ".pt"))]
+    part = rng.choice(parts)
+    place = part.header_offset + rng.randrange(2, 30 + len(part.filename))
+    content[place : place + 4] = rng.randbytes(4)
+    path.write_bytes(content)
+
+    try:
+        open_exported(path, None, "m")  # some bytes say nothing
+    except CoreError as error:
+        assert f"model 'm': torch {torch.__version__} cannot load '{path}': " in error.message
+
+
+def test_names_in_an_archive_that_are_no_text_are_refused(serve, script, modules):
+    def damage(folder):
+        script(modules.Identity(), folder / "model.pt")
+        content = bytearray((folder / "model.pt").read_bytes())
+        name = content.rindex(b"constants.pkl")
+        content[name - 20 : name] = b"\xe0" * 20
+        flags = content.rindex(b"PK\1\2", 0, name) + 8
+        content[flags + 1] |= 8  # the name is UTF-8, it says
+        (folder / "model.pt").write_bytes(content)
+
+    assert "model 'm': cannot load '" in refused(serve, damage)
+
+
 def test_another_archive_is_refused(serve):
     buffer = streams.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -102,6 +138,16 @@ def test_a_checkpoint_is_not_unpickled_but_explained(serve, whole, tmp_path):
     assert "torch.jit.script(model).save" in message
     assert 'runtime: "model.py"' in message
     assert not touched.exists()
+
+
+def test_a_checkpoint_is_refused_before_its_configuration_is_made(tmp_path):
+    torch.save({"w": torch.ones(1)}, tmp_path / "model.pt")
+    config = parse_text('name: "m" default_model_filename: "model.pt"', "config.pbtxt")
+
+    with pytest.raises(
+        CoreError, match=r"is a checkpoint of torch.save: weights, without the code"
+    ):
+        complete(config, tmp_path, backend)
 
 
 def test_a_program_without_forward_is_refused_with_the_methods_it_has(serve, modules):

@@ -6,8 +6,10 @@ import sys
 import numpy as np
 import pytest
 import torch
+from backend_pytorch import backend
 
 from core.errors import CoreError
+from core.testing.served import Served
 
 CONFIG = """
 backend: "pytorch" runtime: "model.py" max_batch_size: 4
@@ -78,8 +80,10 @@ def test_weights_that_hold_code_are_not_unpickled(serve, tmp_path):
         def __reduce__(self):
             return (os.mkdir, (str(touched),))
 
-    with pytest.raises(CoreError, match="only a state dict of plain tensors is read"):
+    with pytest.raises(CoreError, match="only a state dict of plain tensors is read") as caught:
         serve(files(weights={"line.weight": Harmful()}), CONFIG)
+    assert "mkdir" in caught.value.message
+    assert "to `False`" not in caught.value.message  # torch's advice
     assert not touched.exists()
 
 
@@ -94,6 +98,7 @@ def test_weights_that_hold_code_are_not_unpickled(serve, tmp_path):
         (CODE, [torch.ones(1)], "holds a list, not a state dict"),
         ("x = 1", None, "has no subclass of torch.nn.Module"),
         ("1/0", None, "cannot be imported: ZeroDivisionError"),
+        ("raise SystemExit(3)", None, r"model.py' cannot be imported: SystemExit: 3"),
         (
             CODE.replace("self):", "self, width):", 1),
             None,
@@ -153,3 +158,58 @@ def test_two_models_may_have_classes_of_one_name(serve, weights):
     serve(files(CODE.replace("2, 3", "5, 3")), CONFIG.replace("[ 2 ]", "[ 5 ]"))
 
     assert "model" not in set(sys.modules) - before
+
+
+def test_two_models_may_have_files_of_one_name_beside_their_code(tmp_path):
+    code = """
+import torch
+from parts import scale
+from more.deep import shift
+
+class Scale(torch.nn.Module):
+    def forward(self, x):
+        import math  # still found
+        return x * scale.BY + shift() + math.floor(0.5)
+"""
+
+    def fill(name, by):
+        folder = tmp_path / name / "1"
+        for package in ("parts", "more"):
+            (folder / package).mkdir(parents=True, exist_ok=True)
+        (folder.parent / "config.pbtxt").write_text(CONFIG.replace("[ 3 ]", "[ 2 ]"))
+        (folder / "model.py").write_text(code)
+        (folder / "parts" / "__init__.py").touch()
+        (folder / "parts" / "scale.py").write_text(f"BY = {by}")
+        (folder / "more" / "deep.py").write_text(f"def shift():\n    return {by}")
+
+    def ask(served, name):
+        return served.ask({"x": X}, (), name)["OUTPUT__0"].tolist()
+
+    with Served(backend, tmp_path) as served:
+        for name, by in (("a", 2), ("b", 3)):
+            fill(name, by)
+            served.load(name)
+        assert ask(served, "a") == [[4, 6]]
+        assert ask(served, "b") == [[6, 9]]
+
+        fill("a", 5)
+        served.load("a")
+
+        assert ask(served, "a") == [[10, 15]]
+        assert ask(served, "b") == [[6, 9]]
+    assert not list(tmp_path.rglob("*.pyc"))
+
+
+def test_what_torch_compile_refuses_is_told_by_name(serve):
+    asked = """parameters { key: "TORCH_COMPILE_OPTIONAL_PARAMETERS"
+        value { string_value: '{"backend": "none"}' } }"""
+
+    with pytest.raises(CoreError, match=r"refuses the parameter 'TORCH_COMPILE_.*backend: 'none'"):
+        serve(files(), CONFIG + asked)
+
+
+def test_an_error_of_python_is_told_with_its_kind(serve):
+    code = CODE.replace("return self", "return {}['size'] or self")
+
+    with pytest.raises(CoreError, match="PyTorch execute failure: KeyError: 'size'"):
+        serve(files(code), CONFIG)(x=X)

@@ -43,15 +43,22 @@ def kept(monkeypatch):
 
 @pytest.mark.parametrize("name", BOOLEANS)
 def test_a_switch_is_true_or_false(name):
-    for text, value in (("true", True), ("1", True), ("False", False), ("0", False)):
-        assert read(**{name: text}).boolean(name) is value
+    for text in ("true", "1", "On", " yes "):
+        assert read(**{name: text}).boolean(name) is True
+    for text in ("False", "0", "off", "no"):
+        assert read(**{name: text}).boolean(name) is False
     with pytest.raises(
-        CoreError, match=f"model 'm': parameter '{name}' is 'on', it must be true or"
+        CoreError, match=f"model 'm': parameter '{name}' is 'maybe', it must be true or"
     ):
-        read(**{name: "on"}).check()
+        read(**{name: "maybe"}).check()
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", ""])
+@pytest.mark.parametrize("text", ["0", "-1"])
+def test_no_number_of_threads_is_the_default(text):
+    assert read(INTRA_OP_THREAD_COUNT=text).threads("INTRA_OP_THREAD_COUNT") is None
+
+
+@pytest.mark.parametrize("text", ["two", "1.5", "", "1000000", "9" * 5000])
 def test_a_number_of_threads_is_a_whole_number(text):
     with pytest.raises(
         CoreError, match=r"'INTRA_OP_THREAD_COUNT' is '.*', it must be a whole number"

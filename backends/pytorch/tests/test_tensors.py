@@ -224,6 +224,14 @@ def test_an_answer_does_not_change_when_the_model_runs_again(serve, modules, io)
     assert [each.tolist() for each in answers] == [[1], [2], [3]]
 
 
+def test_no_text_is_an_answer_too(serve, modules, io):
+    config = io("input", ("words", "STRING", -1)) + io("output", ("o", "STRING", -1))
+
+    answer = serve(modules.Echo(), config)(words=np.empty(0, object))
+
+    assert answer["o"].shape == (0,)
+
+
 def test_a_run_that_fails_says_what_torch_says(serve, modules, io):
     model = serve(
         modules.Pick(),

@@ -5,6 +5,7 @@ import pytest
 
 from core import dtypes
 from core.batch import Batch
+from core.config.signature import Signature
 from core.native.arrays import shape_of
 from core.pipeline.intake import Stage
 from core.request import SEQUENCE_START, InferenceRequest, RequestedOutput
@@ -54,6 +55,30 @@ def test_a_batch_gives_the_arrays_of_each_request():
         [("x", dtypes.FP32.number), ("y", dtypes.FP32.number)]
     ] * 2
     np.testing.assert_array_equal(found[1][0][2], values + 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ([[]], ["a", "b", "c", "state"]),
+        ([["b"], []], ["a", "b", "c", "state"]),
+        ([["b"]], ["b", "state"]),
+        ([["c"], ["a", "c"]], ["a", "c", "state"]),
+        ([["c", "b"], ["a"]], ["a", "b", "c", "state"]),
+        ([["state"]], ["state"]),
+    ],
+)
+def test_a_batch_wants_what_its_requests_want_and_the_states(asked, wanted):
+    names = ["a", "b", "c", "state"]
+    signature = Signature("m", 1, {}, dict.fromkeys("abc"), 8, False, {"state": None})
+    requests = [
+        InferenceRequest("m", {}, outputs=tuple(map(RequestedOutput, each))) for each in asked
+    ]
+
+    found = Batch(requests, signature, None).wanted(names)
+
+    assert found == wanted
+    assert (found is names) == (len(wanted) == len(names))
 
 
 def test_a_batch_tells_which_requests_say_more_than_their_inputs():
