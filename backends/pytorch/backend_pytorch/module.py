@@ -163,8 +163,7 @@ def _imported(code: Path, model: str) -> Any:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Imports find what lies in `folder`, as it is now, and nothing that lies beside other models."""
-    for name in _beside:
-        sys.modules.pop(name, None)  # who has imported it keeps it
+    others = {name: sys.modules.pop(name) for name in _beside & sys.modules.keys()}
     before, writes = set(sys.modules), not sys.dont_write_bytecode
     sys.path.insert(0, str(folder))
     # Compiled files are known by the second and the size of their source, which a quick change repeats.
@@ -175,7 +174,13 @@ def _alone(folder: Path) -> Iterator[None]:
     finally:
         sys.path.remove(str(folder))
         sys.dont_write_bytecode = not writes
-        _beside.update(name for name in set(sys.modules) - before if _lies_in(folder, name))
+        found = {name for name in set(sys.modules) - before if _lies_in(folder, name)}
+        _beside.update(found)
+        # Functions of other models may import theirs once more, unless the name is this one's now.
+        taken = {name.partition(".")[0] for name in found}
+        for name, module in others.items():
+            if name.partition(".")[0] not in taken:
+                sys.modules[name] = module
 
 
 def _lies_in(folder: Path, name: str) -> bool:

@@ -200,6 +200,30 @@ class Scale(torch.nn.Module):
     assert not list(tmp_path.rglob("*.pyc"))
 
 
+def test_a_file_beside_the_code_may_be_imported_again_while_it_runs(tmp_path):
+    code = """
+import torch
+import scale_{0}
+
+class Scale(torch.nn.Module):
+    def forward(self, x):
+        from scale_{0} import BY
+        return x * BY
+"""
+    for name, by in (("a", 2), ("b", 3)):
+        folder = tmp_path / name / "1"
+        folder.mkdir(parents=True)
+        (folder.parent / "config.pbtxt").write_text(CONFIG.replace("[ 3 ]", "[ 2 ]"))
+        (folder / "model.py").write_text(code.format(name))
+        (folder / f"scale_{name}.py").write_text(f"BY = {by}")
+    with Served(backend, tmp_path) as served:
+        for name in "ab":
+            served.load(name)
+
+        assert served.ask({"x": X}, (), "a")["OUTPUT__0"].tolist() == [[2, 4]]
+        assert served.ask({"x": X}, (), "b")["OUTPUT__0"].tolist() == [[3, 6]]
+
+
 def test_what_torch_compile_refuses_is_told_by_name(serve):
     asked = """parameters { key: "TORCH_COMPILE_OPTIONAL_PARAMETERS"
         value { string_value: '{"backend": "none"}' } }"""
