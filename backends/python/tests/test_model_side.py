@@ -379,6 +379,14 @@ def test_wrong_arguments_of_functions_raise():
     assert pb_utils.Logger.LogLevel.VERBOSE == pb_utils.Logger.VERBOSE == 3
 
 
+def test_tritons_name_of_the_compiled_part_is_there():
+    import c_python_backend_utils as c_utils
+
+    for name in c_utils.__all__:
+        assert getattr(c_utils, name) is getattr(pb_utils, name, getattr(c_utils, name))
+    assert c_utils.Tensor is pb_utils.Tensor
+
+
 def test_every_name_that_models_use_is_there():
     for name in pb_utils.__all__:
         assert getattr(pb_utils, name) is not None
