@@ -190,3 +190,26 @@ async def test_text_that_cannot_be_written_is_refused_and_ends_nothing(serve, co
     answer = await model.ask({"x": np.array([b""], object)})
 
     assert answer.output("y").array[0].decode().startswith(text)
+
+
+@pytest.mark.parametrize("mode", EVERY_MODE)
+async def test_threads_of_a_model_may_call_the_server(serve, mode, caplog):
+    source = """
+    def work(self, sender):
+        pb_utils.Logger.log_warn("from a thread")
+        family = pb_utils.MetricFamily("threads", "d", pb_utils.MetricFamily.GAUGE)
+        metric = family.Metric()
+        metric.set(7)
+        sender.send(pb_utils.InferenceResponse([pb_utils.Tensor(
+            "y", np.array([metric.value()], np.float32))]), flags=1)
+
+    def execute(self, requests):
+        senders = [request.get_response_sender() for request in requests]
+        for sender in senders:
+            threading.Thread(target=self.work, args=(sender,)).start()
+        return [None for _ in requests]
+    """
+    model = await serve(source, mode=mode)
+
+    assert await asyncio.wait_for(model.y(1), 10) == [7]
+    assert "from a thread" in caplog.text
