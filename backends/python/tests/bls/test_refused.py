@@ -108,6 +108,23 @@ async def test_nonsense_in_a_call_ends_the_child_alone(serve, message):
 
 
 @pytest.mark.parametrize("mode", MODES)
+async def test_two_inputs_of_one_name_are_refused(serve, mode):
+    body = """
+    def execute(self, requests):
+        x = pb_utils.Tensor("x", np.ones(1, np.float32))
+        asked = pb_utils.InferenceRequest(
+            model_name="double", inputs=[x, x], requested_output_names=["y"])
+        error = asked.exec().error()
+        return [respond(np.array([f"{error.code().name} {error.message()}"], object))]
+    """
+    models = await serve(
+        double=(DOUBLE, {"mode": "inline"}), caller=(body, {"mode": mode, "datatype": "STRING"})
+    )
+
+    assert await models.tell("caller") == "INVALID_ARG input 'x' already exists in request"
+
+
+@pytest.mark.parametrize("mode", MODES)
 async def test_threads_of_a_model_may_call_others(serve, mode):
     body = """
     def execute(self, requests):
