@@ -227,7 +227,11 @@ def test_wrong_arguments_of_a_response_raise(arguments):
         pb_utils.InferenceResponse(**arguments)
 
 
-@pytest.mark.parametrize("parameters", [3, {1: "x"}, {"x": [1]}, {"x": None}], ids=str)
+@pytest.mark.parametrize(
+    "parameters",
+    [3, {1: "x"}, {"x": [1]}, {"x": None}, {"x": 2**64}, {"x": -(2**63) - 1}, {"x": "\udc80"}],
+    ids=ascii,
+)
 def test_parameters_are_names_and_scalars(parameters):
     with pytest.raises(pb_utils.TritonModelException, match="parameters"):
         pb_utils.InferenceResponse(parameters=parameters)
