@@ -256,10 +256,11 @@ def _text(error: BaseException) -> str:
 
 
 def _of_the_model(traceback: TracebackType | None) -> TracebackType | None:
-    """The traceback without what has called the model: this package, and asyncio for a coroutine."""
+    """The traceback without what has called the model: this package, on a thread or in a coroutine."""
     while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if not _is_ours(code.co_filename) and code.co_name != "run_until_complete":
+        module = traceback.tb_frame.f_globals.get("__name__", "")
+        ours = _is_ours(traceback.tb_frame.f_code.co_filename)
+        if not ours and not module.startswith(("asyncio.", "concurrent.futures.")):
             break
         traceback = traceback.tb_next
     return traceback

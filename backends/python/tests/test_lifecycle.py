@@ -102,6 +102,7 @@ async def test_a_model_that_cannot_start_fails_its_load_with_its_own_text(
 
     file = folder / "1" / "model.py"
     assert error.value.message.startswith(text.format(file=file))
+    assert "concurrent" not in error.value.message  # nothing of the thread that it was to run on
     assert children() == []
 
 

@@ -203,13 +203,14 @@ class InProcess:
 
     def _execute_on_thread(self, batch: Batch) -> None:
         batch.compute_start_ns = time.monotonic_ns()
-        requests = self._handover.requests(batch)
         assert self._runner is not None
+        waits = self._handover.run(batch, self._runner.call, self._fail)
+        if waits is None:
+            return
+        requests, coroutine = waits
         with api_host.running(self._host):
             try:
-                returned = self._runner.call(requests)
-                if is_coroutine(returned):
-                    returned = self._coroutine(batch, requests, returned)
+                returned = self._coroutine(batch, requests, coroutine)
                 responses = self._runner.checked(requests, returned)
             except BaseException as error:
                 self._fail(batch, error)
