@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 from contextvars import ContextVar
+from numbers import Real
 from typing import TYPE_CHECKING
 
 from core.embedded.mailbox import LoopThread, Mailbox, mailbox_here, waits_for_itself
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("core")
 
+MOST_TIMEOUT_S = 1e9  # some thirty years: more does not fit into clocks
 LOOK_S = 0.5  # how long a thread waits before it sees a signal that came at the wrong moment
 
 Item = InferenceResponse | CoreError | None
@@ -240,7 +242,7 @@ def deadline(request: InferenceRequest, timeout_s: float | None) -> None:
     """Let the request know how long somebody waits. Raises CoreError(INVALID) for no time at all."""
     if timeout_s is None:
         return
-    if not timeout_s > 0:
+    if not isinstance(timeout_s, Real) or not 0 < timeout_s <= MOST_TIMEOUT_S:
         raise CoreError(Kind.INVALID, f"timeout={timeout_s!r}: give seconds above 0, or None")
     request.deadline_ns = time.monotonic_ns() + int(timeout_s * 1e9)
 

@@ -45,29 +45,74 @@ def request_of(
 ) -> InferenceRequest:
     """A request for the model, as a frontend would make it. Any thread.
 
-    Raises CoreError(INVALID) for an input that is no tensor, and for a version that is no number.
+    Raises CoreError(INVALID) for an input that is no tensor, and for whatever else cannot be in a request.
     """
+    if type(model) is not str:
+        model = _text("model", model)
     if type(inputs) is not dict and not isinstance(inputs, Mapping):
         raise invalid(
             f"the inputs for model '{model}' are a {type(inputs).__name__}: give a dict of name and "
             "array"
         )
     request = made_request(model, {name: tensor_of(name, value) for name, value in inputs.items()})
-    request.model_version = parse_version(version) if isinstance(version, str) else version
-    request.id = id
+    if isinstance(version, str):
+        request.model_version = parse_version(version)
+    elif version != NEWEST:
+        request.model_version = _whole("version", version, 63)
+    if id != "":
+        request.id = _text("id", id)
     if outputs:
         if isinstance(outputs, str):
             raise invalid(f"outputs={outputs!r} is one text: give a list, [{outputs!r}]")
-        request.outputs = tuple(
-            RequestedOutput(each) if isinstance(each, str) else each for each in outputs
-        )
+        request.outputs = tuple(_output(each) for each in outputs)
     if parameters:
-        request.parameters = dict(parameters)
-    request.correlation_id = correlation_id
-    request.flags = SEQUENCE_START * sequence_start | SEQUENCE_END * sequence_end
-    request.priority = priority
-    request.timeout_us = queue_timeout_us
+        request.parameters = _parameters(parameters)
+    if correlation_id:
+        request.correlation_id = (
+            correlation_id
+            if isinstance(correlation_id, str)
+            else _whole("correlation_id", correlation_id, 64)
+        )
+    if sequence_start or sequence_end:
+        request.flags = SEQUENCE_START * bool(sequence_start) | SEQUENCE_END * bool(sequence_end)
+    if priority:
+        request.priority = _whole("priority", priority, 32)
+    if queue_timeout_us:
+        request.timeout_us = _whole("queue_timeout_us", queue_timeout_us, 63)
     return request
+
+
+def _text(what: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise invalid(f"{what}={value!r}: give a str")
+    return str(value)
+
+
+def _whole(what: str, value: Any, bits: int) -> int:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        raise invalid(f"{what}={value!r}: give a whole number")
+    if not 0 <= value < 1 << bits:
+        raise invalid(f"{what}={value!r}: give a number from 0 to {(1 << bits) - 1}")
+    return int(value)
+
+
+def _output(value: Any) -> RequestedOutput:
+    if isinstance(value, RequestedOutput):
+        return value
+    if isinstance(value, str):
+        return RequestedOutput(value)
+    raise invalid(f"outputs hold {value!r}: give names, or core.RequestedOutput")
+
+
+def _parameters(given: Any) -> dict[str, Parameter]:
+    if not isinstance(given, Mapping):
+        raise invalid(f"parameters={given!r}: give a dict of name and value")
+    for name, value in given.items():
+        if not isinstance(name, str) or not isinstance(value, bool | int | float | str):
+            raise invalid(
+                f"parameters hold {name!r}: {value!r}; names are str, values bool, int, float or str"
+            )
+    return dict(given)
 
 
 def tensor_of(name: str, value: Any) -> Tensor:
@@ -160,7 +205,13 @@ class Response(Mapping[str, Any]):
 
     def tensor(self, name: str) -> Tensor:
         """The output with its datatype and its wire form. Raises KeyError if there is none."""
-        return self._answer.output(name)
+        try:
+            return self._answer.output(name)
+        except KeyError:
+            there = ", ".join(self) or "none"
+            raise KeyError(
+                f"model '{self.model_name}' gave no output {name!r}; its outputs are {there}"
+            ) from None
 
     @property
     def model_name(self) -> str:

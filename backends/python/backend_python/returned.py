@@ -37,7 +37,7 @@ def checked(requests: list[InferenceRequest], returned: Any, decoupled: bool) ->
 
 def _other(requests: list[InferenceRequest], returned: Any, decoupled: bool) -> list[Any]:
     """The same for what is not a list with as many items."""
-    if returned is None and decoupled:
+    if returned is None and (decoupled or _answered_elsewhere(requests)):
         return [None] * len(requests)
     if not isinstance(returned, list):
         raise Refused(f"Expected a list in the execute return, found type '{type(returned)}'.")
@@ -48,3 +48,8 @@ def _other(requests: list[InferenceRequest], returned: Any, decoupled: bool) -> 
         f"objects. InferenceRequest(s) size is:{len(requests)}, and InferenceResponse(s) "
         f"size is:{len(returned)}\n"
     )
+
+
+def _answered_elsewhere(requests: list[InferenceRequest]) -> bool:
+    """Whether response senders answer a batch, now or later."""
+    return any(request._sender is not None for request in requests)

@@ -228,9 +228,7 @@ def failure(error: BaseException, instance: str) -> Failure:
     """What the log tells of an exception of `instance`."""
     import traceback
 
-    begin = error.__traceback__
-    while begin is not None and _is_ours(begin.tb_frame.f_code.co_filename):
-        begin = begin.tb_next
+    begin = _of_the_model(error.__traceback__)
     at = traceback.extract_tb(begin)
     file, line = (at[-1].filename, at[-1].lineno or 0) if at else (instance, 0)
     whole = "".join(traceback.format_exception(type(error), error, begin)) if at else ""
@@ -242,7 +240,7 @@ def failure(error: BaseException, instance: str) -> Failure:
 def _described(error: BaseException) -> str:
     if isinstance(error, Refused):
         return str(error)
-    frames = _frames(error.__traceback__)
+    frames = _frames(_of_the_model(error.__traceback__))
     if isinstance(error, TritonModelException) and not frames:
         return str(error)  # raised by this package about the model
     text = f"{type(error).__name__}: {_text(error)}"
@@ -255,6 +253,17 @@ def _text(error: BaseException) -> str:
     except Exception as broken:
         text = f"<MESSAGE UNAVAILABLE: {type(broken).__name__}>"
     return text
+
+
+def _of_the_model(traceback: TracebackType | None) -> TracebackType | None:
+    """The traceback without what has called the model: this package, on a thread or in a coroutine."""
+    while traceback is not None:
+        module = traceback.tb_frame.f_globals.get("__name__", "")
+        ours = _is_ours(traceback.tb_frame.f_code.co_filename)
+        if not ours and not module.startswith(("asyncio.", "concurrent.futures.")):
+            break
+        traceback = traceback.tb_next
+    return traceback
 
 
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep

@@ -10,6 +10,7 @@ import pytest
 from core.telemetry.registry import registry
 
 MODES = ["process", "thread", "inline"]
+EVERY_MODE = [*MODES, "shared"]
 METRICS = """
     def initialize(self, args):
         self.counters = pb_utils.MetricFamily(
@@ -142,3 +143,73 @@ async def test_calls_from_many_threads_get_their_own_answers(serve):
     model = await serve(source)
 
     assert await model.y(1) == [0]
+
+
+@pytest.mark.parametrize("mode", EVERY_MODE)
+async def test_a_metric_may_be_what_is_no_number(serve, mode):
+    source = """
+    def initialize(self, args):
+        self.family = pb_utils.MetricFamily("odd", "d", pb_utils.MetricFamily.GAUGE)
+        self.metric = self.family.Metric()
+
+    def execute(self, requests):
+        found = []
+        for value in (float("nan"), float("inf"), -float("inf")):
+            self.metric.set(value)
+            found.append(self.metric.value())
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("y", np.array(found, np.float32))])]
+    """
+    model = await serve(source, mode=mode)
+
+    assert str(await model.y(1)) == "[nan, inf, -inf]"
+
+
+@pytest.mark.parametrize("mode", EVERY_MODE)
+@pytest.mark.parametrize(
+    "code,text",
+    [
+        ("F('n', 'd' + HALF, C)", "TypeError: MetricFamily: description holds half of a"),
+        ("F('n', 'd', C).Metric({'a': HALF})", "TypeError: Metric: a label holds half of a"),
+        ("F('n', 'd', F.HISTOGRAM).Metric(buckets=['a'])", "TypeError: a bucket must be a number"),
+        ("pb_utils.load_model(HALF)", "TritonModelException: 'load_model' is not available"),
+    ],
+)
+async def test_text_that_cannot_be_written_is_refused_and_ends_nothing(serve, code, text, mode):
+    source = f"""
+    def execute(self, requests):
+        F, C, HALF = pb_utils.MetricFamily, pb_utils.MetricFamily.COUNTER, chr(0xDC80)
+        try:
+            found = {code}
+        except Exception as error:
+            found = type(error).__name__ + ": " + str(error)
+        return [pb_utils.InferenceResponse([pb_utils.Tensor(
+            "y", np.array([str(found)], object))])]
+    """
+    model = await serve(source, datatype="BYTES", mode=mode)
+
+    answer = await model.ask({"x": np.array([b""], object)})
+
+    assert answer.output("y").array[0].decode().startswith(text)
+
+
+@pytest.mark.parametrize("mode", EVERY_MODE)
+async def test_threads_of_a_model_may_call_the_server(serve, mode, caplog):
+    source = """
+    def work(self, sender):
+        pb_utils.Logger.log_warn("from a thread")
+        family = pb_utils.MetricFamily("threads", "d", pb_utils.MetricFamily.GAUGE)
+        metric = family.Metric()
+        metric.set(7)
+        sender.send(pb_utils.InferenceResponse([pb_utils.Tensor(
+            "y", np.array([metric.value()], np.float32))]), flags=1)
+
+    def execute(self, requests):
+        senders = [request.get_response_sender() for request in requests]
+        for sender in senders:
+            threading.Thread(target=self.work, args=(sender,)).start()
+        return [None for _ in requests]
+    """
+    model = await serve(source, mode=mode)
+
+    assert await asyncio.wait_for(model.y(1), 10) == [7]
+    assert "from a thread" in caplog.text

@@ -350,6 +350,26 @@ async def test_a_response_sender_may_answer_an_ordinary_model(serve, mode):
     assert await model.y(3, id="later") == [4]
 
 
+@pytest.mark.parametrize("mode", MODES)
+async def test_execute_may_return_nothing_where_response_senders_answer(serve, mode):
+    source = """
+    def execute(self, requests):
+        for request in requests:
+            answer = pb_utils.InferenceResponse([pb_utils.Tensor(
+                "y", request.inputs()[0].as_numpy() + 1)])
+            sender = request.get_response_sender()
+            if request.request_id() == "later":
+                threading.Timer(0.05, lambda: sender.send(answer, flags=1)).start()
+            else:
+                sender.send(answer, flags=1)
+    """
+    model = await serve(source, mode=mode)
+
+    assert await model.y(1) == [2]
+    assert await model.y(2, id="later") == [3]
+    assert (model.statistics.success.count, model.statistics.fail.count) == (2, 0)
+
+
 async def test_a_module_beside_the_model_is_found_and_classes_can_be_pickled(serve, folder):
     (folder / "1").mkdir(parents=True)
     (folder / "1" / "beside.py").write_text("NUMBER = 5\n")

@@ -83,6 +83,20 @@ async def test_texts_of_exceptions(run, code, text):
     assert found.message.startswith(PREFIX + text + "\n\nAt:\n")
 
 
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_place_in_a_coroutine_is_the_models_own(serve, mode):
+    model = await serve(
+        "async def execute(self, requests):\n    raise ValueError('boom')", mode=mode
+    )
+
+    with pytest.raises(CoreError) as found:
+        await model.y(1)
+
+    head, _, places = found.value.message.partition("\n\nAt:\n")
+    assert head == PREFIX + "ValueError: boom"
+    assert len(places.splitlines()) == 1 and "model.py(" in places
+
+
 @pytest.mark.parametrize(
     "result,text",
     [

@@ -227,7 +227,11 @@ def test_wrong_arguments_of_a_response_raise(arguments):
         pb_utils.InferenceResponse(**arguments)
 
 
-@pytest.mark.parametrize("parameters", [3, {1: "x"}, {"x": [1]}, {"x": None}], ids=str)
+@pytest.mark.parametrize(
+    "parameters",
+    [3, {1: "x"}, {"x": [1]}, {"x": None}, {"x": 2**64}, {"x": -(2**63) - 1}, {"x": "\udc80"}],
+    ids=ascii,
+)
 def test_parameters_are_names_and_scalars(parameters):
     with pytest.raises(pb_utils.TritonModelException, match="parameters"):
         pb_utils.InferenceResponse(parameters=parameters)
@@ -377,6 +381,14 @@ def test_wrong_arguments_of_functions_raise():
         "failed to load model 'n', files should be a dictionary of file paths and file contents"
     )
     assert pb_utils.Logger.LogLevel.VERBOSE == pb_utils.Logger.VERBOSE == 3
+
+
+def test_tritons_name_of_the_compiled_part_is_there():
+    import c_python_backend_utils as c_utils
+
+    for name in c_utils.__all__:
+        assert getattr(c_utils, name) is getattr(pb_utils, name, getattr(c_utils, name))
+    assert c_utils.Tensor is pb_utils.Tensor
 
 
 def test_every_name_that_models_use_is_there():

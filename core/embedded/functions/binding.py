@@ -66,8 +66,12 @@ def bound(
 
     Raises CoreError(INVALID) for what cannot be, and what the function raises for the example.
     """
+    if not isinstance(name, str):
+        raise invalid(f"a function is bound to the name {name!r}: give a str")
     if not batching and (max_batch_size or max_queue_delay_microseconds or preferred_batch_size):
         raise invalid(f"model '{name}': sizes and delays of batches need batching=True")
+    if batching and max_batch_size is not None and not _is_count(max_batch_size):
+        raise invalid(f"model '{name}': max_batch_size={max_batch_size!r}: give 1 or more")
     functions = _functions(name, function, instances)
     kind = kind_of(functions[0])
     if placement not in PLACEMENTS:
@@ -112,9 +116,15 @@ def bound(
     return Bound(name, functions, kind, caller, placement, text, uuid.uuid4().hex, memory)
 
 
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
 def _functions(
     name: str, function: Function | Sequence[Function], instances: int
 ) -> tuple[Function, ...]:
+    if not _is_count(instances):
+        raise invalid(f"model '{name}': instances={instances!r}: give 1 or more")
     functions: tuple[Any, ...] = (
         tuple(function) if isinstance(function, list | tuple) else (function,) * instances
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,8 +56,8 @@ def _spec(what: str, value: Any) -> Spec:
         raise invalid(f'{what} is {value!r}: give datatype and shape, such as ("FP32", [16])')
     dtype, shape, *rest = value
     try:
-        dims = tuple(int(size) for size in shape)
-    except (TypeError, ValueError):
+        dims = tuple(index(size) for size in shape)
+    except TypeError:
         raise invalid(
             f"{what} has the shape {shape!r}: give a list of int, -1 for any size"
         ) from None

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import core
 from core import dtypes
+from core.embedded.asking import deadline
 from core.embedded.values import Response, request_of, tensor_of
 from core.request import SEQUENCE_END, SEQUENCE_START
 from core.response import InferenceResponse
@@ -164,6 +165,42 @@ def test_inputs_without_names_and_outputs_that_are_one_text_are_refused():
         request_of("m", {}, version="one")
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"id": 3},
+        {"version": 1.5},
+        {"outputs": [3]},
+        {"parameters": [1]},
+        {"parameters": {"a": [1]}},
+        {"parameters": {1: "a"}},
+        {"correlation_id": 1.5},
+        {"correlation_id": -1},
+        {"priority": "high"},
+        {"priority": -1},
+        {"queue_timeout_us": 2**63},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_in_a_request_is_refused_by_its_name(wrong):
+    with pytest.raises(core.CoreError, match=f"^{next(iter(wrong))}") as found:
+        request_of("m", {}, **wrong)
+
+    assert found.value.kind is core.Kind.INVALID
+
+
+def test_a_model_is_given_by_its_name():
+    with pytest.raises(core.CoreError, match=r"^model=3: give a str$"):
+        request_of(3, {})
+    assert request_of(np.str_("m"), {}, version=np.int64(2)).model_version == 2
+
+
+@pytest.mark.parametrize("timeout", ["1", 0, -1, float("nan"), float("inf"), 1e300])
+def test_a_time_that_nobody_can_wait_is_refused(timeout):
+    with pytest.raises(core.CoreError, match=r"give seconds above 0, or None$"):
+        deadline(request_of("m", {}), timeout)
+
+
 def test_a_response_is_a_mapping_of_arrays():
     y = np.ones((1, 2), np.float32)
     answer = InferenceResponse("m", 3, [core.Tensor.of("y", y)], id="a", parameters={"p": True})
@@ -173,6 +210,8 @@ def test_a_response_is_a_mapping_of_arrays():
     assert dict(response).keys() == {"y"}
     assert response["y"] is y
     assert "z" not in response
+    with pytest.raises(KeyError, match=r"model 'm' gave no output 'z'; its outputs are y"):
+        response["z"]
     assert (response.model_name, response.model_version, response.id) == ("m", 3, "a")
     assert response.parameters == {"p": True}
     assert response.tensor("y").dtype is dtypes.FP32

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, SupportsIndex
 
+from backend_python.strings import speakable
+
 
 def text(where: str, value: Any) -> str:
     """Text that came as str, bytes or bytearray. TypeError, which begins with `where`, for all else."""
@@ -25,3 +27,13 @@ def number(where: str, value: Any, lowest: int, below: int) -> int:
     if isinstance(value, SupportsIndex) and lowest <= (found := value.__index__()) < below:
         return found
     raise TypeError(f"{where} must be from {lowest} to {below - 1}, found {value!r}")
+
+
+def public_text(where: str, value: Any) -> str:
+    """The same for what the server shows to others: TypeError also for text that UTF-8 cannot carry."""
+    found = text(where, value)
+    if speakable(found) != found:
+        raise TypeError(
+            f"{where} holds half of a surrogate pair, which UTF-8 cannot carry: {found!a}"
+        )
+    return found

@@ -6,9 +6,11 @@ Answers is what a call of another model gives, wherever the caller runs.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FrameType
 from typing import Any, Protocol
 
 from backend_python.api.errors import TritonModelException
@@ -81,17 +83,35 @@ running_host: ContextVar[Host] = ContextVar("host")
 """In the server's process: of the model that runs in this thread, or task. See `running`."""
 
 
+hosts_of_modules: dict[str, Host] = {}
+"""In the server's process: those of the models there, by the names that their files are imported as."""
+
+
 def current() -> Host:
     """The host of the model that calls. TritonModelException outside of a model."""
     if _process is not None:
         return _process
-    try:
-        return running_host.get()
-    except LookupError:
+    host = running_host.get(None) or _of_a_caller()
+    if host is None:
         raise TritonModelException(
             "triton_python_backend_utils can only be used by a model that the server runs; in "
-            "EXECUTION_MODE thread and inline, only within its initialize, execute and finalize."
-        ) from None
+            "EXECUTION_MODE thread and inline, only within its initialize, execute and finalize, and "
+            "by threads that run code of its model.py."
+        )
+    return host
+
+
+def _of_a_caller() -> Host | None:
+    """Of the model whose file this thread runs code of: one that a model has started has no context of it.
+
+    Not by having threads inherit contexts, as workers do: in the server's process they are not ours.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if (host := hosts_of_modules.get(frame.f_globals.get("__name__", ""))) is not None:
+            return host
+        frame = frame.f_back
+    return None
 
 
 def set_process_host(host: Host | None) -> None:

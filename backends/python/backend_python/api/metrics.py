@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any, ClassVar, SupportsFloat
 
-from backend_python.api.arguments import text
+from backend_python.api.arguments import public_text
 from backend_python.api.errors import TritonModelException
 from backend_python.api.host import Host, current
 
@@ -36,8 +36,8 @@ class MetricFamily:
             )
         self._kind = kind
         about = {
-            "name": text("MetricFamily: name", name),
-            "description": text("MetricFamily: description", description),
+            "name": public_text("MetricFamily: name", name),
+            "description": public_text("MetricFamily: description", description),
             "kind": kind.name.lower(),
         }
         host = current()
@@ -68,7 +68,11 @@ class MetricFamily:
         labels = labels or {}
         if not all(isinstance(text, str) for pair in labels.items() for text in pair):
             raise TritonModelException("Failed to create metric. Labels must be str for str.")
-        return Metric(self, labels, list(buckets or ()))
+        for pair in labels.items():
+            for each in pair:
+                public_text("Metric: a label", each)
+        bounds = [_number("a bucket", bound) for bound in buckets or ()]
+        return Metric(self, labels, bounds)
 
     def __del__(self) -> None:
         if self._host is not None:
@@ -110,19 +114,24 @@ class Metric:
 
     def _operate(self, operation: str, value: float) -> Any:
         assert self._host is not None
-        if not isinstance(value, SupportsFloat):
-            raise TypeError(f"{operation}() takes a number, found {type(value)}")
+        found = _number(f"the value of {operation}()", value)
         return _ask(
             self._host,
             f"{'get' if operation == 'value' else operation} metric value",
             "metric_operate",
-            {"metric": self._number, "operation": operation, "value": float(value)},
+            {"metric": self._number, "operation": operation, "value": found},
             prefix="Failed to ",
         )
 
     def __del__(self) -> None:
         if self._host is not None:
             self._host.drop("metric", self._number)
+
+
+def _number(what: str, value: Any) -> float:
+    if not isinstance(value, SupportsFloat):
+        raise TypeError(f"{what} must be a number, found {type(value)}")
+    return float(value)
 
 
 def _ask(host: Host, doing: str, operation: str, arguments: dict[str, Any], prefix: str) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from backend_python.api.errors import TritonError, TritonModelException
 from backend_python.api.tensor import Tensor
+from backend_python.strings import speakable
 
 if TYPE_CHECKING:
     import cython
@@ -86,4 +87,13 @@ def parameters_json(parameters: Any) -> str:
                 "Expect parameters values to have type bool/int/float/str, "
                 f"found type {type(value)}"
             )
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            raise TritonModelException(
+                f"Expect parameters to fit in 64 bits, found {value} for {name!a}"
+            )
+        for text in (name, value):
+            if isinstance(text, str) and speakable(text) != text:
+                raise TritonModelException(
+                    f"Expect parameters to be text that UTF-8 can carry, found {text!a}"
+                )
     return json.dumps(parameters) if parameters else ""

@@ -1,7 +1,7 @@
 """The template of children in an environment of its own: `PYTHON .../child/alone.py CONTROL`.
 
 Started by file, and not by name, with an interpreter that knows nothing of the server's packages. It
-gets from them this package and triton_python_backend_utils, and nothing else: numpy and all that a
+gets from them this package and the names of _OURS, and nothing else: numpy and all that a
 model imports are the environment's. `PYTHON .../child/alone.py check` only tells, as the last line of
 what it prints, whether a child could run here: JSON with `python` (version), `executable`, `base` (the
 prefix that an environment is made from), and `numpy` (version) or `error`.
@@ -17,11 +17,11 @@ from typing import Any
 
 OLDEST = (3, 9)
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_OURS = ("backend_python", "triton_python_backend_utils")
+_OURS = ("backend_python", "triton_python_backend_utils", "c_python_backend_utils")
 
 
 class Finder:
-    """Finds our two modules where the server has them, and nothing else that lies there.
+    """Finds our modules where the server has them, and nothing else that lies there.
 
     Their Python only: what is compiled beside it is for the server's interpreter and its numpy.
     """

@@ -69,9 +69,12 @@ class Interpreter:
         if folder.name == "bin" and (folder / "python").exists():
             folder = folder.parent
         binaries = folder / "bin"
+        unusable = ""
         for name in ("python", "python3"):
             python = binaries / name
-            if python.exists() and os.access(python, os.X_OK):
+            if python.exists() and not os.access(python, os.X_OK):
+                unusable = unusable or str(python)
+            elif python.exists():
                 activate = binaries / "activate"
                 plain = (folder / "pyvenv.cfg").exists()
                 return Interpreter(
@@ -79,6 +82,8 @@ class Interpreter:
                     str(activate) if activate.is_file() else "",
                     "" if plain else str(folder / "lib"),
                 )
+        if unusable:
+            raise Unusable(f"program '{unusable}' cannot be run; try: chmod +x {unusable}")
         there = ", ".join(sorted(each.name for each in folder.iterdir())[:10]) or "nothing"
         raise Unusable(
             f"has no program bin/python, but {there}; expected the folder of an environment"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.errors import CoreError, unsupported
+from core.errors import CoreError, invalid, unsupported
 from core.request import InferenceRequest, RequestedOutput
 from core.response import Reply
 from core.tensor import Tensor
@@ -29,10 +29,15 @@ def request_of(
     """The request of a model to another; `outputs` empty for all.
 
     trace   that of the request which the call belongs to, or None
+    CoreError if two tensors have one name.
     """
+    inputs = {tensor.name: tensor for tensor in tensors}
+    if len(inputs) < len(tensors):
+        twice = next(name for name in inputs if sum(t.name == name for t in tensors) > 1)
+        raise invalid(f"input '{twice}' already exists in request")
     return InferenceRequest(
         model,
-        {tensor.name: tensor for tensor in tensors},
+        inputs,
         model_version=version,
         id=request_id,
         outputs=tuple(RequestedOutput(name) for name in outputs),

@@ -50,6 +50,7 @@ class InProcess:
     def __init__(self, instance: PythonInstance):
         self._instance = instance
         self._runner: ModelRunner | None = None
+        self._module_name = ""  # what the model's file is imported as
         self._host: LocalHost
         self._handover: Handover
         # One thread for all calls, so that what the model ties to its thread stays with it.
@@ -158,6 +159,7 @@ class InProcess:
             self._stop()
 
     def _stop(self) -> None:
+        api_host.hosts_of_modules.pop(self._module_name, None)
         self._host.close()
         if self._thread is not None:
             self._thread.shutdown()
@@ -168,7 +170,8 @@ class InProcess:
     def _load(self) -> ModelRunner:
         instance, model = self._instance, self._instance.model
         # Every model of this process needs a name of its own in sys.modules.
-        name = f"python_model_{model.name}_{model.module_name}_{id(self):x}"
+        name = self._module_name = f"python_model_{model.name}_{model.module_name}_{id(self):x}"
+        api_host.hosts_of_modules[name] = self._host
         if self._thread is not None:
             instance.host_policy.bind()
         with api_host.running(self._host):
@@ -200,13 +203,14 @@ class InProcess:
 
     def _execute_on_thread(self, batch: Batch) -> None:
         batch.compute_start_ns = time.monotonic_ns()
-        requests = self._handover.requests(batch)
         assert self._runner is not None
+        waits = self._handover.run(batch, self._runner.call, self._fail)
+        if waits is None:
+            return
+        requests, coroutine = waits
         with api_host.running(self._host):
             try:
-                returned = self._runner.call(requests)
-                if is_coroutine(returned):
-                    returned = self._coroutine(batch, requests, returned)
+                returned = self._coroutine(batch, requests, coroutine)
                 responses = self._runner.checked(requests, returned)
             except BaseException as error:
                 self._fail(batch, error)

@@ -116,7 +116,11 @@ class LocalHost:
         if blocking and on(self._loop):
             raise blocks("exec", "; await async_exec instead")
         answers = LocalAnswers(self._loop, on_gpu=_prefers_gpu(request))
-        asked = _request(request)
+        try:
+            asked = _request(request)
+        except CoreError as error:
+            answers.refuse(error)
+            return answers
         if on(self._loop):
             answers.begin(self._server, asked, decoupled)
         else:
@@ -158,6 +162,10 @@ class LocalAnswers:
             return
         inbox.reply = reply
         reply.listen(inbox.arrive)
+
+    def refuse(self, error: CoreError) -> None:
+        """The request cannot be asked: its one answer is `error`."""
+        self._inbox.arrive(error, True)
 
     def wait(self) -> InferenceResponse | None:
         inbox = self._inbox
@@ -215,7 +223,7 @@ class Inbox:
         self.dropped = False
 
     def arrive(self, item: Item, final: bool) -> None:
-        """An answer; loop thread."""
+        """An answer; loop thread, but for one that comes instead of a call."""
         with self.turn:
             if not self.dropped:
                 self.items.append((item, final))

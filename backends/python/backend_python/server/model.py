@@ -127,6 +127,12 @@ class PythonModel(core.Model):
                 f"EXECUTION_MODE shared, found '{mode}'"
             )
         self.mode = mode
+        places = self.parameter("FORCE_CPU_ONLY_INPUT_TENSORS", "yes")
+        if places.lower() not in ("yes", "no"):
+            raise invalid(
+                f"model '{self.name}': parameter FORCE_CPU_ONLY_INPUT_TENSORS is '{places}', expected "
+                "yes or no"
+            )
         _ = self.settings, self.execute_timeout_s  # say now what is wrong with them
         environment = open_environment(self.config, self.path, self.backend)
         if environment is not None and mode not in ("process", "shared"):

@@ -71,7 +71,12 @@ class NestedCalls:
 
     def begin(self, frame: Frame) -> None:
         """An INFER: hand its request to the model that it names."""
-        request, decoupled, takes = self._request(frame)
+        try:
+            request, decoupled, takes = self._request(frame)
+        except CoreError as error:
+            self._calls[frame.number] = refused = Call(frame.number, frozenset())
+            self._arrived(refused, error, True)
+            return
         call = self._calls[frame.number] = Call(frame.number, takes)
         try:
             if self._server is None:
@@ -106,7 +111,10 @@ class NestedCalls:
                 call.reply.cancel()
 
     def _request(self, frame: Frame) -> tuple[InferenceRequest, bool, frozenset[bytes]]:
-        """What is asked, whether it may have many answers, and the GPUs on which these may stay."""
+        """What is asked, whether it may have many answers, and the GPUs on which these may stay.
+
+        CoreError for what cannot be asked.
+        """
         content = frame.content
         offset, size, length = protocol.REGION.unpack_from(content)
         end = protocol.REGION.size + length

@@ -228,7 +228,8 @@ class Process:
 
     def answer(self, call: Frame) -> None:
         """Send the REPLY to a CALL, now, or when the server has done what was asked."""
-        operation, arguments, dropped = content = orjson.loads(call.content)
+        # Not orjson: a model may well set a metric to what is not a number.
+        operation, arguments, dropped = content = json.loads(call.content)
         if self._control is not None and operation in OPERATIONS:
             self.calls.drop(dropped)
             self._control.start(operation, arguments, partial(self._reply_later, call.number))

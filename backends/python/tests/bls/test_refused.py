@@ -105,3 +105,37 @@ async def test_nonsense_in_a_call_ends_the_child_alone(serve, message):
         await models.ask("caller", 1)
 
     assert await models.ask("caller", 0) == [0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_two_inputs_of_one_name_are_refused(serve, mode):
+    body = """
+    def execute(self, requests):
+        x = pb_utils.Tensor("x", np.ones(1, np.float32))
+        asked = pb_utils.InferenceRequest(
+            model_name="double", inputs=[x, x], requested_output_names=["y"])
+        error = asked.exec().error()
+        return [respond(np.array([f"{error.code().name} {error.message()}"], object))]
+    """
+    models = await serve(
+        double=(DOUBLE, {"mode": "inline"}), caller=(body, {"mode": mode, "datatype": "STRING"})
+    )
+
+    assert await models.tell("caller") == "INVALID_ARG input 'x' already exists in request"
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_threads_of_a_model_may_call_others(serve, mode):
+    body = """
+    def execute(self, requests):
+        found = []
+        def work():
+            found.append(y_of(call("double", x_of(requests[0])).exec()))
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        return [respond(found[0])]
+    """
+    models = await serve(double=(DOUBLE, {"mode": "inline"}), caller=(body, {"mode": mode}))
+
+    assert await models.ask("caller", 2) == [4]

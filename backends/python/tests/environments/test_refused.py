@@ -24,6 +24,17 @@ async def test_a_folder_without_an_interpreter_is_named_with_what_it_has(
     )
 
 
+async def test_an_interpreter_that_may_not_run_is_told_with_what_to_do(tmp_path, runs_in, refused):
+    python = tmp_path / "env/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text("")
+
+    assert await refused(runs_in(tmp_path / "env")) == (
+        f"model 'm': EXECUTION_ENV_PATH '{tmp_path}/env' program '{python}' cannot be run; "
+        f"try: chmod +x {python}"
+    )
+
+
 async def test_a_file_that_is_neither_archive_nor_program_is_named(tmp_path, runs_in, refused):
     (tmp_path / "notes.txt").write_text("hello")
 
