@@ -123,7 +123,7 @@ class ModelInstance:
     changed     to be called on the loop when what `ready` gives has changed; written by core before open.
                 While an instance is not ready, requests go to the others of its model, if one is ready
     native      a capsule of a native backend (core/include/core_abi.h), put here by open(): core calls what
-                it holds, without the GIL, where it would call `execute`; docs/native-backends.md
+                it holds, without the GIL, in the place of `execute`; docs/native-backends.md
     ahead       how many batches may be begun before the first of them is done, with placement
                 "callback": more than one for an instance that takes short executions in groups. It
                 executes them in order, one at a time. May change at any time; loop thread.
@@ -144,7 +144,6 @@ class ModelInstance:
     ahead: int = 1
     memory: str = "host"
     native: Any = None
-    native_execute: Callable[[Batch], None] | None = None  # of `native`; written by core after open
 
     def open(self) -> None:
         """Make buffers, streams, sessions. On a worker thread; an exception fails the load."""
@@ -160,8 +159,6 @@ class ModelInstance:
         An exception fails the requests that have no answer yet; core.Fatal also takes the instance
         out of service.
         """
-        if self.native_execute is not None:
-            return self.native_execute(batch)
         raise NotImplementedError(
             f"{type(self).__name__} has neither execute, nor stream, nor `native`"
         )
