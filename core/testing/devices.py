@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import importlib
 import importlib.util
+import warnings
 from typing import Any
 
 import pytest
@@ -20,6 +21,11 @@ from core.testing.example import Example
 from core.testing.kit import Kit, Serve
 
 GROWTH = 1 << 20  # bytes of a GPU that a load may leave
+
+with warnings.catch_warnings():
+    # A test module that names core.testing.plugin, where the mark is registered, has imported this before.
+    warnings.simplefilter("ignore", pytest.PytestUnknownMarkWarning)
+    GPU = pytest.mark.gpu
 
 
 class Devices(Kit):
@@ -36,7 +42,7 @@ class Devices(Kit):
                 "a backend reads it"
             )
 
-    @pytest.mark.gpu
+    @GPU
     def test_an_instance_of_a_gpu_group_answers_as_on_the_cpu(
         self, diary: Diary, serve: Serve, example: Example
     ) -> None:
@@ -47,7 +53,7 @@ class Devices(Kit):
 
         assert [each.device for each in diary.instances()] == [Device("GPU")]
 
-    @pytest.mark.gpu
+    @GPU
     def test_two_instances_share_a_gpu(self, serve: Serve, example: Example) -> None:
         self._needs_gpu()
         served = serve(example, instances=2, gpu=True)
@@ -55,7 +61,7 @@ class Devices(Kit):
         for answer in served.together([example.inputs] * 20):
             example.check(answer)
 
-    @pytest.mark.gpu
+    @GPU
     def test_memory_of_a_gpu_is_free_again_after_the_unload(
         self, serve: Serve, example: Example
     ) -> None:
