@@ -15,6 +15,23 @@ class TestGivesAnotherDatatype(Contract):
             return {"y": -batch["x"].astype(np.float64)}
 
 
+class TestGivesNoNames(Contract):
+    class instance(Well):
+        def execute(self, batch):
+            return -batch["x"]
+
+
+class TestGivesWhatIsNoArray(Contract):
+    class instance(Well):
+        def execute(self, batch):
+            return {"y": Unreadable()}
+
+
+class Unreadable:
+    def __array__(self, *arguments, **more):
+        raise RuntimeError("not today")
+
+
 @caught_by("test_the_same_request_again_gets_the_same_answer")
 class TestRemembers(Contract):
     class instance(Well):
