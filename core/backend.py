@@ -25,6 +25,7 @@ Backend.close.
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
@@ -203,6 +204,24 @@ class ModelInstance:
         """Give back what open took. On a worker thread, after the last execute."""
 
 
+_WORDS = {"placement": ("thread", "inline", "auto", "callback"), "memory": ("host", "device")}
+
+
+def _check(found: Any, what: str, base: type[Any], steps: tuple[str, ...]) -> None:
+    """Refuse what could not work, where its author sees it: at the import of the backend's package."""
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise TypeError(
+            f"core.Backend({what}={found!r}): expected a class that inherits core.{base.__name__}, and not "
+            "an object of it"
+        )
+    for step in steps:
+        if inspect.iscoroutinefunction(getattr(found, step)):
+            raise TypeError(
+                f"{found.__name__}.{step} is a coroutine, which nobody would await: core calls it on a "
+                f"worker thread, where it may block; write `def {step}`"
+            )
+
+
 class Backend:
     """One per process and name; made at import of the backend's package, opened when the first model asks.
 
@@ -229,6 +248,14 @@ class Backend:
         complete: Complete | None = None,
         instances: Mapping[str, int] | None = None,
     ):
+        _check(model, "model", Model, ("load", "unload"))
+        _check(instance, "instance", ModelInstance, ("open", "close"))
+        for name, words in _WORDS.items():
+            found = getattr(instance, name)
+            if isinstance(found, str) and found not in words:  # it may also be a property
+                raise TypeError(
+                    f"{instance.__name__}.{name} is {found!r}, it must be one of {', '.join(words)}"
+                )
         self.model = model
         self.instance = instance
         self.complete = complete
