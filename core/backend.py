@@ -25,6 +25,7 @@ Backend.close.
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
@@ -123,7 +124,7 @@ class ModelInstance:
     changed     to be called on the loop when what `ready` gives has changed; written by core before open.
                 While an instance is not ready, requests go to the others of its model, if one is ready
     native      a capsule of a native backend (core/include/core_abi.h), put here by open(): core calls what
-                it holds, without the GIL, where it would call `execute`; docs/native-backends.md
+                it holds, without the GIL, in the place of `execute`; docs/native-backends.md
     ahead       how many batches may be begun before the first of them is done, with placement
                 "callback": more than one for an instance that takes short executions in groups. It
                 executes them in order, one at a time. May change at any time; loop thread.
@@ -144,7 +145,6 @@ class ModelInstance:
     ahead: int = 1
     memory: str = "host"
     native: Any = None
-    native_execute: Callable[[Batch], None] | None = None  # of `native`; written by core after open
 
     def open(self) -> None:
         """Make buffers, streams, sessions. On a worker thread; an exception fails the load."""
@@ -160,8 +160,6 @@ class ModelInstance:
         An exception fails the requests that have no answer yet; core.Fatal also takes the instance
         out of service.
         """
-        if self.native_execute is not None:
-            return self.native_execute(batch)
         raise NotImplementedError(
             f"{type(self).__name__} has neither execute, nor stream, nor `native`"
         )
@@ -206,6 +204,24 @@ class ModelInstance:
         """Give back what open took. On a worker thread, after the last execute."""
 
 
+_WORDS = {"placement": ("thread", "inline", "auto", "callback"), "memory": ("host", "device")}
+
+
+def _check(found: Any, what: str, base: type[Any], steps: tuple[str, ...]) -> None:
+    """Refuse what could not work, where its author sees it: at the import of the backend's package."""
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise TypeError(
+            f"core.Backend({what}={found!r}): expected a class that inherits core.{base.__name__}, and not "
+            "an object of it"
+        )
+    for step in steps:
+        if inspect.iscoroutinefunction(getattr(found, step)):
+            raise TypeError(
+                f"{found.__name__}.{step} is a coroutine, which nobody would await: core calls it on a "
+                f"worker thread, where it may block; write `def {step}`"
+            )
+
+
 class Backend:
     """One per process and name; made at import of the backend's package, opened when the first model asks.
 
@@ -232,6 +248,14 @@ class Backend:
         complete: Complete | None = None,
         instances: Mapping[str, int] | None = None,
     ):
+        _check(model, "model", Model, ("load", "unload"))
+        _check(instance, "instance", ModelInstance, ("open", "close"))
+        for name, words in _WORDS.items():
+            found = getattr(instance, name)
+            if isinstance(found, str) and found not in words:  # it may also be a property
+                raise TypeError(
+                    f"{instance.__name__}.{name} is {found!r}, it must be one of {', '.join(words)}"
+                )
         self.model = model
         self.instance = instance
         self.complete = complete

@@ -47,6 +47,10 @@ class Diary:
         made = [each() for each in self.made]
         return [each for each in made if isinstance(each, ModelInstance)]
 
+    def is_native(self) -> bool:
+        """Whether an instance that is open executes C functions, of which Python has no notes."""
+        return any(each.native is not None for each in self.instances())
+
     def note(self, event: str) -> None:
         with self._lock:
             self.events.append(event)

@@ -32,10 +32,13 @@ class Kit:
 
     supports   what the backend can do, words of CAPABILITIES; a test of another thing is skipped
     loads      how often the tests load the model to see what stays; fewer for one that loads slowly
+    more_config
+               text that every example's config.pbtxt gets too
     """
 
     supports: ClassVar[set[str]] = {"batching", "cpu"}
     loads: ClassVar[int] = 50
+    more_config: ClassVar[str] = ""
 
     def needs(self, *capabilities: str) -> None:
         """Skip the test unless the backend supports all of these."""
@@ -83,7 +86,11 @@ class Kit:
                 example: Example, *, instances: int = 1, load: bool = True, gpu: bool = False
             ) -> Served:
                 repository = tmp_path_factory.mktemp("repository")
-                write_model(example, repository, self.supports, instances=instances, gpu=gpu)
+                folder = write_model(
+                    example, repository, self.supports, instances=instances, gpu=gpu
+                )
+                with (folder / "config.pbtxt").open("a", encoding="utf-8") as config:
+                    config.write(self.more_config)
                 served = running.enter_context(Served(example.backend, repository))
                 if load:
                     served.load()

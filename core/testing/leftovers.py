@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 _SERVERS = ("core-", "asyncio_")  # how names of the server's own threads begin
@@ -36,9 +36,31 @@ def children(parent: int = 0) -> set[int]:
 
 
 def shared_memory() -> set[str]:
-    """Names of POSIX shared memory objects; empty where they are no files."""
+    """Names of POSIX shared memory objects of the whole machine; empty where they are no files."""
     folder = Path("/dev/shm")
     return set(os.listdir(folder)) if folder.is_dir() else set()
+
+
+def new_shared_memory(before: set[str]) -> set[str]:
+    """Names that were not there `before`, without those that only processes have which are not our own."""
+    found = shared_memory() - before
+    return found - _mapped_elsewhere() if found else found
+
+
+def _mapped_elsewhere() -> set[str]:
+    ours = {os.getpid(), *children()}
+    names: set[str] = set()
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        if int(maps.parent.name) in ours:
+            continue
+        try:
+            text = maps.read_text(errors="replace")
+        except OSError:  # it has ended since, or is somebody else's
+            continue
+        for line in text.splitlines():
+            if (place := line.find("/dev/shm/")) >= 0:
+                names.add(line[place + len("/dev/shm/") :].removesuffix(" (deleted)"))
+    return names
 
 
 def open_files() -> int:
@@ -51,6 +73,22 @@ def resident_bytes() -> int:
     if sys.platform != "linux":
         return 0
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def left(found: Callable[[], Collection[object]]) -> str:
+    """What `found()` still has after a few seconds, in words; "" once it has nothing."""
+    last: Collection[object] = ()
+
+    def none() -> bool:
+        nonlocal last
+        last = found()
+        return not last
+
+    return "" if settles(none) else ", ".join(sorted(map(_shown, last)))
+
+
+def _shown(thing: object) -> str:
+    return f"'{thing.name}'" if isinstance(thing, threading.Thread) else str(thing)
 
 
 def settles(holds: Callable[[], bool]) -> bool:

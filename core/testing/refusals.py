@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from core import dtypes
 from core.errors import CoreError, Kind
 from core.testing.example import Arrays, Example
 from core.testing.kit import Kit
@@ -58,15 +61,33 @@ class Refusals(Kit):
     ) -> None:
         answer = served.together([example.inputs], outputs=["no_such_output"])[0]
 
-        assert isinstance(answer, CoreError), "the request was answered"
+        assert isinstance(answer, CoreError), (
+            f"the request was answered: the configuration of the example has {_described(served)}"
+        )
         assert "no_such_output" in answer.message
         assert served.executions() == 0
+
+
+def _described(served: Served) -> str:
+    """The tensors of the configuration, in one line."""
+    config = served.config()
+    tensors: list[Any] = [*config.input, *config.output]
+    return ", ".join(
+        f"{io.name}: {dtypes.BY_NUMBER[io.data_type].name}{list(io.dims)}"
+        + (" optional" if getattr(io, "optional", False) else "")
+        for io in tensors
+    ) + (f", max_batch_size {config.max_batch_size}")
 
 
 def _refused(served: Served, inputs: Arrays, text: str) -> None:
     answer = served.together([inputs])[0]
 
-    assert isinstance(answer, CoreError), "the request was answered"
-    assert answer.kind is Kind.INVALID
+    assert isinstance(answer, CoreError), (
+        f"the request was answered: the configuration of the example allows it, {_described(served)}"
+    )
+    assert answer.kind is Kind.INVALID, (
+        f"the request was not refused, execute failed on it: the configuration of the example allows it, "
+        f"{_described(served)} ({answer.message})"
+    )
     assert text in answer.message, f"the refusal does not name '{text}': {answer.message}"
     assert served.executions() == 0

@@ -6,6 +6,7 @@ test ─► [Served] ─► core.Server ─► pipeline ─► the backend under
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
@@ -59,11 +60,13 @@ class Served:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._call(self._server.stop(PATIENCE_S))
-        self._call(self._loop.shutdown_default_executor())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        try:  # a backend that hangs must not keep the process from its end
+            self._call(self._server.stop(PATIENCE_S), 2 * PATIENCE_S)
+            self._call(self._loop.shutdown_default_executor())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
 
     async def _start(self) -> Server:
         backend = self._backend
@@ -222,8 +225,15 @@ class Served:
 
         return self._call(act())
 
-    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_S)
+    def _call(self, coroutine: Coroutine[Any, Any, T], patience_s: float = 0) -> T:
+        patience_s = patience_s or PATIENCE_S
+        try:
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(patience_s)
+        except concurrent.futures.TimeoutError as error:
+            raise AssertionError(
+                f"nothing came within {patience_s:g} s: a method of the backend does not return, or "
+                "a request has been lost"
+            ) from error
 
 
 class AskedModel:

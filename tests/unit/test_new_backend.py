@@ -46,6 +46,7 @@ def test_a_new_backend_passes_its_own_tests(package):
 
     assert tests.returncode == 0, tests.stdout + tests.stderr
     assert " passed" in tests.stdout
+    assert "PytestUnknownMarkWarning" not in tests.stdout
 
 
 @pytest.mark.parametrize("arguments", [("check",), ("format", "--check")])

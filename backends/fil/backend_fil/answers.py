@@ -46,9 +46,10 @@ def answers_of(settings: Settings, description: Description, width: int | None =
 
     width   values of a row that config.pbtxt asks for, None if it does not say: of a binary classifier with
             predict_proba, 1 is the probability of class 1 alone, 2 is both
+    What tells no classes apart has no probabilities: predict_proba changes nothing there.
     """
     classes, link = description.classes, description.link
-    if settings.predict_proba:
+    if settings.predict_proba and (classes > 1 or classifies(settings, description)):
         if classes > 1:
             # Leaves with a value for every class are probabilities already, or the link makes them.
             return Answers(link if description.has_vectors else "softmax", "values", classes)
@@ -123,13 +124,13 @@ def check(config: ModelConfig, description: Description, settings: Settings) -> 
 
 def _kind(settings: Settings, description: Description) -> str:
     """In words, what the settings make of the file."""
-    if settings.predict_proba:
-        return (
-            f"{description.classes if description.classes > 1 else 2} classes, predict_proba true"
-        )
+    if description.classes > 1 and settings.predict_proba:
+        return f"{description.classes} classes, predict_proba true"
     if classifies(settings, description):
+        if settings.predict_proba:
+            return "2 classes, predict_proba true"
         return "a classifier, predict_proba false"
-    return "no classifier"
+    return "no classifier; parameter 'is_classifier' makes it one"
 
 
 def _misfit(config: ModelConfig, io: str, dims: Sequence[int], found: str, why: str) -> CoreError:

@@ -200,6 +200,11 @@ def _advice(path: Path, kind: str, reason: str) -> str:
         return "train it with linear_tree=false"
     if "Multi-target" in reason:
         return "save it as JSON or UBJSON"
+    if kind.startswith("xgboost") and b"gblinear" in path.read_bytes():
+        return (
+            "it is a linear model (booster gblinear) and has no trees; train it with gbtree or dart, or "
+            "serve it by XGBoost in a Python model"
+        )
     if "objective" in reason.lower():
         return "train it with an objective of the library, or install a newer treelite"
     if "different major Treelite version" in reason:

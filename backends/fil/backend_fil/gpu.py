@@ -48,7 +48,7 @@ def classes_of(values: np.ndarray, answers: Answers, threshold: float) -> np.nda
         return np.ascontiguousarray(values[:, -answers.width :])
     positive = values[:, -1:]
     if answers.form == "threshold":
-        above: np.ndarray = positive.astype(np.float64) > threshold
+        above: np.ndarray = positive > np.float32(threshold)
         return above.astype(np.float32)
     return np.concatenate([1 - positive, positive], 1)
 

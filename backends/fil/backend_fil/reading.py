@@ -123,8 +123,7 @@ def read_forest(
     of_class = header.get_field("class_id").tolist()
     tree_counts = np.zeros(description.classes)
     for i, class_id in enumerate(of_class):
-        if description.has_vectors:
-            class_id = -1
+        class_id = -1 if description.has_vectors else max(0, class_id)  # -1 also of a single class
         accessor = model.get_tree_accessor(i)
         try:
             forest.add(_fields(accessor, with_cover, name, i), class_id)

@@ -59,6 +59,37 @@ def test_the_threshold_is_the_one_that_is_given(serve, binary, threshold):
     np.testing.assert_array_equal(found, model.inplace_predict(rows) > float(threshold))
 
 
+def test_the_threshold_is_a_float32_like_what_it_is_compared_with(serve, forests):
+    """0.1 of a float32 is above 0.1 of a double: Triton compares the former with the former."""
+    rows = np.array([[0], [1]], np.float32)
+    more = {"reg_lambda": 0, "learning_rate": 1.0, "base_score": 0, "min_child_weight": 0}
+    model = forests.xgboost(rows, [0, 0.1], trees=1, max_depth=1, **more)
+    assert model.inplace_predict(rows).tolist() == [0, np.float32(0.1)]
+
+    found = serve(model, is_classifier="true", threshold="0.1")(rows)
+
+    assert found.tolist() == [0, 0]
+
+
+def test_a_value_that_is_no_probability_does_not_become_a_pair(serve, forests):
+    rows, labels = forests.tumours()
+    model = forests.xgboost(rows, labels * 20.0)
+
+    found = serve(model, predict_proba="true")(rows)
+
+    assert found.shape == (len(rows),)
+    np.testing.assert_allclose(found, model.inplace_predict(rows), rtol=1e-5, atol=1e-5)
+
+
+def test_probabilities_of_what_has_none_are_refused_where_dims_ask_for_them(serve, forests):
+    rows, labels = forests.tumours()
+
+    with pytest.raises(
+        CoreError, match=r"dims \[2\] .* answers 1 value .* \(no classifier; parameter 'is_cl"
+    ):
+        serve(forests.xgboost(rows, labels), f"{BATCHING} {output(2)}", predict_proba="true")
+
+
 def test_probabilities_of_a_binary_classifier_come_in_pairs(serve, binary):
     model, rows = binary
 
@@ -171,6 +202,7 @@ def test_what_a_gpu_gives_becomes_the_same_classes(forests, binary):
     model, rows = binary
     model = treelite.frontend.from_xgboost(model)
     values = treelite.gtil.predict(model, rows, nthread=1).reshape(len(rows), -1)
+    assert classes_of(np.float32([[0.1]]), Answers("sigmoid", "threshold", 1), 0.1) == 0
 
     for form, width in (("threshold", 1), ("pair", 2), ("values", 1)):
         forest = forests.compiled(model, form, threshold=0.3)

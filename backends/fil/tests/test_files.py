@@ -192,12 +192,13 @@ def test_linear_trees_of_lightgbm_are_refused(serve, forests):
         serve(forests.lightgbm(rows, labels, linear_tree=True))
 
 
-def test_a_linear_model_of_xgboost_is_refused(serve, forests):
+@pytest.mark.parametrize("name", ["xgboost.json", "xgboost.ubj"])
+def test_a_linear_model_of_xgboost_is_refused_as_what_it_is(serve, forests, name):
     rows, labels = forests.tumours()
     model = xgboost.train({"booster": "gblinear"}, xgboost.DMatrix(rows, label=labels), 2)
 
-    with pytest.raises(CoreError, match=r"model 'm': treelite .* cannot read"):
-        serve(model)
+    with pytest.raises(CoreError, match=r"a linear model \(booster gblinear\) and has no trees"):
+        serve(written(model, name))
 
 
 def test_a_forest_of_a_thousand_trees_is_laid_out_without_a_loop_over_nodes(forests):

@@ -51,11 +51,14 @@ class GraphSpec:
         )
 
 
-def specs_of(config: ModelConfig, facts: Facts) -> tuple[GraphSpec, ...]:
+def specs_of(
+    config: ModelConfig, facts: Facts, profiles: Sequence[int] = (0,)
+) -> tuple[GraphSpec, ...]:
     """The graphs that a configuration asks for; none unless optimization.cuda.graphs.
 
-    Without graph_spec: one for each preferred batch size, for 1 and for max_batch_size, if the configuration
-    leaves no other dimension open. Engines with shape tensors have none, as their values are not part of a
+    profiles   the optimization profiles of the instance
+    Without graph_spec: one for each of `_sizes`; where the configuration leaves a dimension open, with that
+    for which a profile is best. Engines with shape tensors have none, as their values are not part of a
     graph's shapes.
     Raises CoreError(INVALID) for a graph_spec that does not fit the configuration.
     """
@@ -67,25 +70,46 @@ def specs_of(config: ModelConfig, facts: Facts) -> tuple[GraphSpec, ...]:
         return ()
     if cuda.graph_spec:
         return tuple(_spec(config, facts, each) for each in cuda.graph_spec)
-    dims = {io.name: _dims(io) for io in config.input}
-    if any(-1 in each for each in dims.values()) or set(dims) != set(facts.inputs):
+    if config.batch_input or any(io.allow_ragged_batch for io in config.input):
         logger.warning(
-            "model '%s': no CUDA graphs, since its inputs have open dimensions; say with "
-            "optimization.cuda.graph_spec for which shapes",
+            "model '%s': no CUDA graphs, since inputs of several requests are one row of its engine; say "
+            "with optimization.cuda.graph_spec for which shapes",
             config.name,
         )
         return ()
-    return tuple(_of(facts, dims, rows, dims, rows) for rows in _sizes(config))
+    known = {io.name: _dims(io) for io in config.input}
+    found: dict[GraphSpec, None] = {}
+    for number in profiles:
+        for rows in _sizes(config):
+            dims = {
+                name: _closed(known.get(name), port.shapes[number].best[bool(rows) :])
+                for name, port in facts.inputs.items()
+            }
+            found[_of(facts, dims, rows, dims, rows)] = None
+    return tuple(found)
+
+
+def _closed(dims: Shape | None, best: Shape) -> Shape:
+    """Dims of a configuration, with those for which a profile is best in the place of open ones."""
+    if dims is None or len(dims) != len(
+        best
+    ):  # a state, or a scalar, which is one element to clients
+        return best
+    return tuple(there if size < 0 else size for size, there in zip(dims, best, strict=True))
 
 
 def _sizes(config: ModelConfig) -> list[int]:
-    if not config.max_batch_size:
+    """Batch sizes to capture where no graph_spec says any; those of Triton's backend."""
+    most = config.max_batch_size
+    if not most:
         return [0]
-    preferred = {
-        *config.dynamic_batching.preferred_batch_size,
-        *config.sequence_batching.oldest.preferred_batch_size,
-    }
-    return sorted({1, config.max_batch_size, *preferred})
+    if config.HasField("dynamic_batching"):
+        preferred = list(config.dynamic_batching.preferred_batch_size)
+    elif config.sequence_batching.HasField("oldest"):
+        preferred = list(config.sequence_batching.oldest.preferred_batch_size)
+    else:
+        preferred = [2, 3, 4, 6, 8, 12, 16]
+    return sorted({1, most, *(size for size in preferred if size <= most)})
 
 
 def _dims(io: Any) -> Shape:

@@ -17,6 +17,7 @@ from backend_tensorrt.context import Failure
 from backend_tensorrt.feed import feed_of
 from backend_tensorrt.graphs import specs_of
 from backend_tensorrt.problems import failed
+from backend_tensorrt.profiles import numbers
 from backend_tensorrt.run import Runner, Started, as_clients_see
 from backend_tensorrt.slot import Slot
 from core import dtypes
@@ -71,12 +72,13 @@ class TensorRtInstance(ModelInstance):
 
     def _new_runner(self) -> Runner:
         facts, config = self._engine.facts, self.model.config
+        profiles = numbers(self.profiles, facts.profile_count, config.name)
         return Runner(
             self._loader,
             self._engine,
             device=self.device.id,
             names=self.profiles,
-            specs=specs_of(config, facts),
+            specs=specs_of(config, facts, profiles),
             settings=self.model.settings,
             model=config.name,
             coalesces=self.model.backend.settings.coalesces,

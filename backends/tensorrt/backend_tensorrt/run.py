@@ -28,6 +28,7 @@ from backend_tensorrt.graphs import GraphSpec
 from backend_tensorrt.loading import Engine, Loader
 from backend_tensorrt.settings import Settings
 from backend_tensorrt.slot import Slot
+from core.errors import CoreError
 from core.native.gather import gather
 
 logger = logging.getLogger("core")
@@ -95,7 +96,13 @@ class Runner:
         """Capture a graph before the first batch needs it."""
         if spec not in self._specs:  # it could not be captured with another slot
             return
-        profile = profiles.chosen(self._profiles, spec.shapes, {}, self._model)
+        try:
+            profile = profiles.chosen(self._profiles, spec.shapes, {}, self._model)
+        except (
+            CoreError
+        ) as error:  # a size that nobody asked for by name must not keep the model away
+            self._do_without(spec, error.message)
+            return
         for name, port in self._facts.inputs.items():
             slot.buffer(name, True).at_least(port.byte_size(spec.shapes[name]))
         addresses = {name: slot.buffer(name, True).at_least(1) for name in self._facts.inputs}
@@ -234,6 +241,9 @@ class Runner:
         if graph is not None:
             slot.keep((profile, spec), graph)
             return
+        self._do_without(spec, reason)
+
+    def _do_without(self, spec: GraphSpec, reason: str) -> None:
         self._specs.remove(spec)
         logger.warning("model '%s': no CUDA graph for %s: %s", self._model, dict(spec.most), reason)
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from backend_tensorrt.cuda import DEFAULT_PRIORITY, MAX_PRIORITY
 from core.config import ModelConfig
-from core.errors import invalid
+from core.errors import invalid, unsupported
 
 STRATEGY = "execution_context_allocation_strategy"
+_SEVERAL_GPUS = "enable_multi_device"
 _STRATEGIES = ("STATIC", "ON_PROFILE_CHANGE")
 _POLICIES = ("DEVICE_BLOCKING", "BLOCKING")
 _PRIORITY_MAX = 1  # of ModelOptimizationPolicy.ModelPriority
@@ -92,6 +93,14 @@ def settings_of(config: ModelConfig) -> Settings:
         raise invalid(
             f"model '{config.name}': expected the parameter '{STRATEGY}' to be one of "
             f"{', '.join(_STRATEGIES)}, got '{strategy}'; change it in config.pbtxt"
+        )
+    if _SEVERAL_GPUS in config.parameters and config.parameters[
+        _SEVERAL_GPUS
+    ].string_value.lower() in ("true", "1"):
+        raise unsupported(
+            f"model '{config.name}': the parameter '{_SEVERAL_GPUS}' spreads one engine over several GPUs, "
+            "which this backend does not do; build an engine for one GPU, and take the parameter out of "
+            "config.pbtxt"
         )
     return Settings(
         strategy=strategy,

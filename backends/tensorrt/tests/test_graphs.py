@@ -50,9 +50,40 @@ def test_preferred_sizes_one_and_all_by_default(specs):
     assert sizes(specs(text)) == [(1, 3), (2, 3), (4, 3), (8, 3)]
 
 
-def test_open_dimensions_need_a_spec(specs, caplog):
-    assert specs(OPEN + "optimization { cuda { graphs: true } }") == ()
-    assert "its inputs have open dimensions" in caplog.text
+def test_the_sizes_of_triton_where_no_scheduler_makes_batches(specs):
+    text = IO.replace("8 ", "14 ") + "optimization { cuda { graphs: true } }"
+
+    assert [rows for rows, _ in sizes(specs(text))] == [1, 2, 3, 4, 6, 8, 12, 14]
+
+
+def test_preferred_sizes_of_sequences(specs):
+    text = IO + "optimization { cuda { graphs: true } } sequence_batching { oldest { %s } }"
+
+    assert [rows for rows, _ in sizes(specs(text % "preferred_batch_size: [ 5 ]"))] == [1, 5, 8]
+
+
+def test_open_dimensions_are_those_that_a_profile_is_best_for(specs):
+    text = OPEN + "optimization { cuda { graphs: true } } dynamic_batching { }"
+
+    assert sizes(specs(text)) == [(1, 3), (8, 3)]
+    assert sizes(specs(text.replace("[ -1 ]", "[ 5 ]"))) == [(1, 5), (8, 5)]
+
+
+def test_every_profile_of_the_instance_has_its_graphs(facts, port):
+    text = OPEN + "optimization { cuda { graphs: true } } dynamic_batching { }"
+    wide = ((1, 1), (4, 9), (8, 16))
+    known = facts(port("x", BOUNDS, wide, wide), port("y", dims=(-1, -1)))
+
+    found = specs_of(parse_text(text, "config"), known, (0, 2))
+
+    assert sizes(found) == [(1, 3), (8, 3), (1, 9), (8, 9)]
+
+
+def test_inputs_of_several_requests_in_one_row_need_a_spec(specs, caplog):
+    ragged = OPEN.replace("dims: [ -1 ] }", "dims: [ -1 ] allow_ragged_batch: true }", 1)
+
+    assert specs(ragged + "optimization { cuda { graphs: true } }") == ()
+    assert "say with optimization.cuda.graph_spec for which shapes" in caplog.text
 
 
 def test_specs_of_batch_size_and_dims(specs):
@@ -179,3 +210,17 @@ def test_an_engine_that_cannot_be_captured_runs_without(serve, summed, played, c
 
     assert served.ask({"x": X}, (), "m")["y"].tolist() == expected(X)
     assert played.cuda.launched == 0 and "no CUDA graph for {'x': (2, 3)}" in caplog.text
+
+
+def test_sizes_that_no_profile_allows_have_no_graph_and_the_model_is_served(
+    serve, played, port, caplog
+):
+    played.engine(
+        [port("x", ((2, 3), (4, 3), (8, 3))), port("y", dims=(-1, 3))], lambda x: {"y": 2 * x}
+    )
+
+    served = serve("max_batch_size: 8 optimization { cuda { graphs: true } }")
+
+    assert "no CUDA graph for {'x': (1, 3)}" in caplog.text
+    assert served.ask({"x": np.ones((8, 3), np.float32)}, (), "m")["y"].tolist() == [[2.0] * 3] * 8
+    assert played.cuda.launched == 1

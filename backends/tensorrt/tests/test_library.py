@@ -300,6 +300,14 @@ class TestSettings:
                 'parameters { key: "execution_context_allocation_strategy" value { string_value: "MINE" } }'
             )
 
+    @pytest.mark.parametrize("value", ["true", "1", "True"])
+    def test_one_engine_on_several_gpus_is_refused(self, value):
+        entry = 'parameters {{ key: "enable_multi_device" value {{ string_value: "{}" }} }}'
+
+        with pytest.raises(CoreError, match="spreads one engine over several GPUs, which this"):
+            self.of(entry.format(value))
+        assert not self.of(entry.format("false")).graphs
+
     def test_of_the_command_line(self):
         found = backend_settings_of(
             {"plugins": "a.so; b.so;", "version-compatible": "TRUE", "execution-policy": "BLOCKING"}

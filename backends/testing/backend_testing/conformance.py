@@ -23,7 +23,7 @@ def config(dtype: str, dims: Sequence[int]) -> str:
 
 
 class TestIdentity(BackendConformance):
-    supports = {"batching", "cpu", "dynamic_shape", "empty_batch", "strings"}
+    supports = {"batching", "cpu", "dynamic_shape", "empty_batch", "native", "strings"}
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
@@ -67,7 +67,7 @@ IN = np.array([7, -1, 7], np.int32)
 
 
 class TestRepeat(BackendConformance):
-    supports = {"cpu", "streaming"}
+    supports = {"cpu", "native", "streaming"}
 
     @pytest.fixture
     def stream_example(self, tmp_path: Path) -> Example:
@@ -105,7 +105,7 @@ SQUARE = (
 
 
 class TestSquare(BackendConformance):
-    supports = {"cpu", "streaming"}
+    supports = {"cpu", "native", "streaming"}
 
     @pytest.fixture
     def stream_example(self, tmp_path: Path) -> Example:

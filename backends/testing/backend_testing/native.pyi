@@ -31,7 +31,12 @@ class Square:
     """Answers as often as IN says; see parameters in README.md."""
 
     def __init__(
-        self, infer_delay_ns: int, output_delay_ns: int, fail_count: int, empty_count: int
+        self,
+        infer_delay_ns: int,
+        output_delay_ns: int,
+        cancel_delay_ns: int,
+        fail_count: int,
+        empty_count: int,
     ) -> None: ...
     def capsule(self) -> object:
         """What core executes; the object must outlive it."""

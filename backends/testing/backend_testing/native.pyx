@@ -36,6 +36,7 @@ cdef extern from "square.hpp" namespace "backend_testing" nogil:
     cppclass NativeSquare "backend_testing::Square":
         int64_t infer_delay_ns
         int64_t output_delay_ns
+        int64_t cancel_delay_ns
         int64_t fail_count
         int64_t empty_count
         core_instance native
@@ -98,9 +99,10 @@ cdef class Square:
     def __cinit__(self):
         self._native = new NativeSquare()
 
-    def __init__(self, infer_delay_ns, output_delay_ns, fail_count, empty_count):
+    def __init__(self, infer_delay_ns, output_delay_ns, cancel_delay_ns, fail_count, empty_count):
         self._native.infer_delay_ns = infer_delay_ns
         self._native.output_delay_ns = output_delay_ns
+        self._native.cancel_delay_ns = cancel_delay_ns
         self._native.fail_count = fail_count
         self._native.empty_count = empty_count
 

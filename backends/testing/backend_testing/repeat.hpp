@@ -1,6 +1,8 @@
 // repeat: one answer for each element of IN, DELAY[i] ms after the one before; WAIT ms until the next request
 // may begin.
 #pragma once
+#include <cstdio>
+
 #include "waiting.hpp"
 
 namespace backend_testing {
@@ -25,8 +27,10 @@ class Repeat {
     const core_tensor* delay = core_input(batch, "DELAY");
     const core_tensor* wait_ms = core_input(batch, "WAIT");
     if (in->byte_size != delay->byte_size) {
-      batch->core->fail(batch->core->one(batch, 0), CORE_INVALID,
-                        "IN and DELAY have different numbers of elements: each answer needs its delay");
+      char text[128];  // clients of Triton's repeat look for these words
+      snprintf(text, sizeof text, "expected IN and DELAY shape to match, got [%lld] and [%lld]",
+               static_cast<long long>(in->shape[0]), static_cast<long long>(delay->shape[0]));
+      batch->core->fail(batch->core->one(batch, 0), CORE_INVALID, text);
       return CORE_OK;
     }
     const auto milliseconds = *static_cast<const uint32_t*>(wait_ms->data);

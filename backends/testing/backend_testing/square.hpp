@@ -8,6 +8,7 @@ namespace backend_testing {
 class Square {
  public:
   int64_t infer_delay_ns = 0, output_delay_ns = 0;
+  int64_t cancel_delay_ns = 0;  // cleaning up after a client that has gone
   int64_t fail_count = 0, empty_count = 0;  // of the last answers: first those that fail
   core_instance native{};
 
@@ -62,6 +63,7 @@ class Square {
       if (i >= count - empty_count - fail_count) core->fail(answer, CORE_UNKNOWN, "simulated failure");
       if (!send(core, answer)) break;
     }
+    if (cancelled()) wait_for(std::chrono::nanoseconds(cancel_delay_ns), [] { return false; });
     core->release(answer);  // there are no more
   }
 

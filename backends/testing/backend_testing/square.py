@@ -17,6 +17,7 @@ class SquareInstance(core.ModelInstance):
         self._instance = native.Square(
             whole_number(self.model, "CUSTOM_INFER_DELAY_NS"),
             whole_number(self.model, "CUSTOM_OUTPUT_DELAY_NS"),
+            whole_number(self.model, "CUSTOM_CANCEL_DELAY_NS"),
             whole_number(self.model, "CUSTOM_FAIL_COUNT"),
             whole_number(self.model, "CUSTOM_EMPTY_COUNT"),
         )

@@ -1,6 +1,7 @@
 """repeat and square: as many answers as a request says."""
 
 import asyncio
+import time
 
 import numpy as np
 import pytest
@@ -110,7 +111,9 @@ async def _only(reply):
 
 
 def test_each_element_needs_its_delay(serve):
-    with pytest.raises(CoreError, match="IN and DELAY have different numbers of elements"):
+    with pytest.raises(
+        CoreError, match=r"expected IN and DELAY shape to match, got \[2\] and \[1\]"
+    ):
         serve(repeat, REPEAT).stream(repeated([1, 2], [0]))
 
 
@@ -176,6 +179,29 @@ def test_a_model_unloads_while_its_client_has_gone(serve):
 
     served._call(leave())
     served.unload()
+
+
+def test_cleaning_up_after_a_client_that_has_gone_takes_its_time(serve):
+    cleaning_ms = 300
+    served = serve(
+        square,
+        SQUARE
+        + parameters(
+            CUSTOM_INFER_DELAY_NS=LONG_MS * 1_000_000,
+            CUSTOM_CANCEL_DELAY_NS=cleaning_ms * 1_000_000,
+        ),
+    )
+
+    async def leave():
+        reply = served._server.infer(request_of(squared(5), (), "example"))
+        await asyncio.sleep(0.05)
+        reply.cancel()
+
+    served._call(leave())
+    begun = time.monotonic()
+    served.unload()  # waits for the thread of the answers
+
+    assert time.monotonic() - begun > cleaning_ms / 1000 - 0.05
 
 
 @pytest.mark.parametrize(

@@ -231,8 +231,12 @@ class BatchDelivery:
                         self._answer(0, whole_tensors(outputs, batch))
                 else:
                     self.respond_all(split(outputs, batch))
-            except CoreError as problem:
-                error = problem
+            except (
+                Exception
+            ) as problem:  # arrays may raise whatever they like, and the thread must live
+                error = (
+                    problem if isinstance(outputs, Mapping) else _no_outputs(outputs, terms.name)
+                )
         if error is not None:
             self._fail_open(_as_core_error(error, terms.signature))
         elif not terms.decoupled:
@@ -391,6 +395,13 @@ def made_delivery(waiting: list[Waiting], terms: Terms, held: Held) -> BatchDeli
     delivery: BatchDelivery = BatchDelivery.__new__(BatchDelivery)
     delivery._begin(waiting, terms, held)
     return delivery
+
+
+def _no_outputs(found: Any, model: str) -> CoreError:
+    return internal(
+        f"execute of model '{model}' returned a {type(found).__name__}, it must return outputs by their "
+        "names ({'y': array}), or None if it has answered with batch.respond"
+    )
 
 
 def _as_core_error(error: BaseException, signature: Signature) -> CoreError:

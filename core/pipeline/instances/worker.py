@@ -269,7 +269,8 @@ def open_instance(instance: ModelInstance) -> None:
     from core.native.adoption import adopt  # few servers have native backends
 
     try:
-        instance.native_execute = adopt(instance)
+        # On the instance: what its class has for `execute` may be what does without the native code.
+        instance.execute = adopt(instance)  # type: ignore[method-assign, assignment]
     except BaseException:
         instance.close()
         raise

@@ -34,7 +34,12 @@ def run(folder, *arguments, **environment):
     return subprocess.run(
         [sys.executable, "-m", "core.testing", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder), **environment},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(folder),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # what is installed beside takes seconds
+            **environment,
+        },
         capture_output=True,
         text=True,
         check=False,

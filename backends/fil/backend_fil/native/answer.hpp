@@ -1,6 +1,7 @@
 // Sums of a row's leaves → what clients get: mean, base score, link function, class.  No Python type.
 //
-// Everything here is double and becomes float32 once, at the end.
+// Everything here is double and becomes float32 once, at the end. A threshold is compared with what clients
+// would get in the place of a class: both are float32 then.
 #pragma once
 
 #include <algorithm>
@@ -80,7 +81,7 @@ inline void finish_row(const Answer& answer, const double* sums, int32_t stride,
       for (int32_t c = 0; c < classes; ++c) out[c] = static_cast<float>(values[c]);
       break;
     case kThreshold:
-      out[0] = values[0] > answer.threshold ? 1.0f : 0.0f;
+      out[0] = static_cast<float>(values[0]) > static_cast<float>(answer.threshold) ? 1.0f : 0.0f;
       break;
     case kArgmax:
       out[0] = static_cast<float>(std::max_element(values, values + classes) - values);

@@ -1,45 +1,26 @@
 """Models of other backends in processes of their own keep the contract of theirs."""
 
-from contextlib import ExitStack
-
 import pytest
 from backend_testing import conformance as native
 
 from core import plugins
 from core.testing.answers import Answers
 from core.testing.batches import Batches
-from core.testing.example import write_model
 from core.testing.kit import Kit
-from core.testing.served import Served
 from core.testing.state import State
 from core.testing.streams import Streams
 
 onnx = pytest.importorskip("backend_onnx.conformance", reason="needs backend-onnx")
 
-APART = 'parameters { key: "EXECUTION_MODE" value { string_value: "process" } }\n'
-
 
 class Apart(Kit):
     """Serves each example in a process."""
 
-    @pytest.fixture
-    def serve(self, tmp_path_factory, example):
-        plugins.backend(
-            example.backend.name or "identity"
-        )  # it has its name once somebody asks for it
-        with ExitStack() as running:
+    more_config = 'parameters { key: "EXECUTION_MODE" value { string_value: "process" } }'
 
-            def start(example, *, instances=1, load=True, gpu=False):
-                repository = tmp_path_factory.mktemp("repository")
-                folder = write_model(example, repository, self.supports, instances=instances)
-                with (folder / "config.pbtxt").open("a") as config:
-                    config.write(APART)
-                served = running.enter_context(Served(example.backend, repository))
-                if load:
-                    served.load()
-                return served
-
-            yield start
+    @pytest.fixture(autouse=True)
+    def _named(self, example):
+        plugins.backend(example.backend.name or "identity")  # it has its name once somebody asks
 
     @pytest.fixture
     def diary(self):
