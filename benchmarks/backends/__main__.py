@@ -1,9 +1,10 @@
 """What a server costs beside its framework: python -m benchmarks.backends [--backend NAME …]
 
-For each model, on one core: the framework's own loop at its best batch, and the server asked for such
-batches; then clients that send single rows, without and with dynamic batching. Rows a second. Loop and server
-take turns of a second, since the machine may be twice as fast a minute later: each turn of the server is
-compared with the loop just before and just after it, and the medians of these quotients count.
+For each model, on one core: the framework's own loop at its best batch, the server asked for such batches,
+and the framework behind a socket with nothing else; then clients that send single rows, without and with
+dynamic batching. Rows a second. They take turns of a second, since the machine may be twice as fast a minute
+later: each turn of a server is compared with the loop just before and just after it, and the medians of
+these quotients count.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks import machine
+from benchmarks.backends.bare import bare
 from benchmarks.backends.case import BACKENDS, Case, cases
 from benchmarks.backends.loop import Loop, best, sizes
 from benchmarks.backends.serving import serving
@@ -36,6 +38,7 @@ class Finding:
 
     best      rows of the batch at which the framework's own loop is fastest
     share     of the loop that the server reaches with such batches
+    bare      of the loop that the framework reaches behind a socket, with nothing else
     added_us  that the server takes for such a batch beside what the loop does
     single    clients that send single rows, without dynamic batching
     dynamic   the same with it
@@ -47,6 +50,7 @@ class Finding:
     loop: float
     served: float
     share: float
+    bare: float
     added_us: float
     single: float
     dynamic: float
@@ -56,6 +60,32 @@ class Finding:
     def batch_ms(self) -> float:
         """Of the loop."""
         return 1000 * self.best / self.loop
+
+
+@dataclass(frozen=True)
+class Round:
+    """Rows a second of loop, server and clients with single rows; the bare server's share of the loop."""
+
+    loop: float
+    served: float
+    bare: float
+    single: float
+    dynamic: float
+
+
+def _finding(name: str, rows: int, found: Sequence[Round]) -> Finding:
+    return Finding(
+        name,
+        rows,
+        median(each.loop for each in found),
+        median(each.served for each in found),
+        median(each.served / each.loop for each in found),
+        median(each.bare for each in found),
+        median(1e6 * rows * (1 / each.served - 1 / each.loop) for each in found),
+        median(each.single for each in found),
+        median(each.dynamic for each in found),
+        median(each.dynamic / each.single for each in found),
+    )
 
 
 class Bench:
@@ -87,40 +117,44 @@ class Bench:
                 batch = exchange("http-binary", [plain], case.sample(run, rows))
                 single = exchange("http-binary", [plain], case.sample(run, 1))
                 gathered = exchange("http-binary", [dynamic], case.sample(run, 1))
-                with serving(folder / "models", self._core) as port:
+                with (
+                    serving(folder / "models", self._core) as port,
+                    bare(case, version, self._core) as bare_port,
+                ):
                     for asked in (batch, single, gathered):  # placements and caches find themselves
                         self._ask(port, asked, self._clients, folder)
+                    self._ask(bare_port, batch, BATCHERS, folder)
                     found = [
-                        self._round(loop, rows, port, (batch, single, gathered), folder)
+                        self._round(loop, rows, port, bare_port, (batch, single, gathered), folder)
                         for _ in range(self._rounds)
                     ]
             finally:
                 loop.close()
-        before, after, served, alone, together = zip(*found, strict=True)
-        bare = [(a + b) / 2 for a, b in zip(before, after, strict=True)]
-        batches = [each * rows for each in served]
-        return Finding(
-            case.name,
-            rows,
-            median(bare),
-            median(batches),
-            median(a / b for a, b in zip(batches, bare, strict=True)),
-            median(1e6 * rows * (1 / a - 1 / b) for a, b in zip(batches, bare, strict=True)),
-            median(alone),
-            median(together),
-            median(a / b for a, b in zip(together, alone, strict=True)),
-        )
+        return _finding(case.name, rows, found)
 
     def _round(
-        self, loop: Loop, rows: int, port: int, asked: Sequence[Exchange], folder: Path
-    ) -> tuple[float, float, float, float, float]:
-        """The loop's rows a second before and after, and requests a second of the three."""
+        self,
+        loop: Loop,
+        rows: int,
+        port: int,
+        bare_port: int,
+        asked: Sequence[Exchange],
+        folder: Path,
+    ) -> Round:
         batch, single, gathered = asked
-        before = loop.rate(rows, self._seconds / 2)
-        served = self._ask(port, batch, BATCHERS, folder)
-        after = loop.rate(rows, self._seconds / 2)
-        alone = self._ask(port, single, self._clients, folder)
-        return before, after, served, alone, self._ask(port, gathered, self._clients, folder)
+        half = self._seconds / 2
+        before = loop.rate(rows, half)
+        served = rows * self._ask(port, batch, BATCHERS, folder)
+        between = loop.rate(rows, half)
+        alone = rows * self._ask(bare_port, batch, BATCHERS, folder)
+        after = loop.rate(rows, half)
+        return Round(
+            (before + between) / 2,
+            served,
+            alone / ((between + after) / 2),
+            self._ask(port, single, self._clients, folder),
+            self._ask(port, gathered, self._clients, folder),
+        )
 
     def _ask(self, port: int, asked: Exchange, clients: int, folder: Path) -> float:
         target = Target(port, 0, asked.check(port, 0))
@@ -132,7 +166,7 @@ class Bench:
 
 HEAD = (
     f"{'model':>20} {'best batch':>10} {'ms':>6} {'loop rows/s':>12} {'served':>12} "
-    f"{'of it':>6} {'added µs':>9}   "
+    f"{'of it':>6} {'bare':>5} {'added µs':>9}   "
     f"{'single rows: plain':>18} {'dynamic':>12} {'gain':>6}"
 )
 
@@ -140,7 +174,7 @@ HEAD = (
 def line(found: Finding) -> str:
     return (
         f"{found.name:>20} {found.best:10} {found.batch_ms:6.2f} {found.loop:12,.0f} {found.served:12,.0f} "
-        f"{found.share:6.0%} {found.added_us:9,.0f}   "
+        f"{found.share:6.0%} {found.bare:5.0%} {found.added_us:9,.0f}   "
         f"{found.single:18,.0f} {found.dynamic:12,.0f} {found.gain:5.1f}x"
     )
 
