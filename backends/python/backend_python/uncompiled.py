@@ -23,7 +23,10 @@ def cclass(cls: T) -> T:
     namespace: dict[str, Any] = dict(cls.__dict__)
     for name in ("__dict__", "__weakref__"):
         namespace.pop(name, None)
-    namespace["__slots__"] = tuple(cls.__annotations__)
+    slots = list(cls.__annotations__)
+    if not any(hasattr(base, "__weakref__") for base in cls.__bases__):
+        slots.append("__weakref__")
+    namespace["__slots__"] = tuple(slots)
     return type(cls)(cls.__name__, cls.__bases__, namespace)
 
 

@@ -64,7 +64,7 @@ for each in (tensor, words, received):
     tell(lambda: (copy.copy(each), each._renamed("y"), kept(each).as_numpy()))
     tell(lambda: each.anything)
     tell(lambda: setattr(each, "anything", 1))
-    tell(lambda: weakref.ref(each))
+    tell(lambda: weakref.ref(each)() is each)
     tell(lambda: hasattr(each, "__dict__"))
 for array in (one.T, one[:, ::2], one.astype(">f4"), np.zeros((), "i8"), np.zeros(0, "?"), [1], 1.5,
               np.array(["a"]), np.array([b"a"]), np.zeros(1, "M8[s]"), np.zeros(2, "q"), np.zeros(2, "L"),

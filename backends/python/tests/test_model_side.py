@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+import weakref
 
 import numpy as np
 import pytest
@@ -399,3 +400,23 @@ def test_every_name_that_models_use_is_there():
     assert pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL == 1
     assert pb_utils.TRITONSERVER_REQUEST_RELEASE_ALL == 1
     assert pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE == 2
+
+
+# life -----------------------------------------------------------------------------
+
+
+def test_what_a_model_handles_can_be_held_weakly():
+    """As models do that keep something of their own for each request, until that has gone."""
+    tensor = pb_utils.Tensor("x", np.zeros(2, np.float32))
+    for made in (
+        lambda: tensor,
+        lambda: request(),
+        lambda: pb_utils.InferenceResponse([tensor]),
+    ):
+        thing = made()
+        kept = weakref.WeakKeyDictionary({thing: 1})
+
+        assert kept[thing] == 1
+        if thing is not tensor:
+            del thing
+            assert not kept

@@ -4,6 +4,7 @@ from backend_python.api.tensor cimport Tensor
 
 
 cdef class InferenceRequest:
+    cdef object __weakref__
     cdef public object _host
     cdef public object _batch
     cdef public Py_ssize_t _index

@@ -6,6 +6,7 @@ cdef int BF16, BYTES
 
 
 cdef class Tensor:
+    cdef object __weakref__
     cdef public str _name
     cdef public int _number
     cdef public object _array
