@@ -84,6 +84,7 @@ class Connection:
         self._asked: dict[tuple[int, int], Mailbox] = {}  # (batch, index) of a GO that will come
         self._closed = False
         self._dropped: deque[int] = deque()  # calls whose answers nobody wants, not told yet
+        self._owes = False  # the model holds less of what is lent, which is not told yet
 
     def watch(self) -> None:
         """End the process soon after the server has gone, also while the model computes."""
@@ -108,12 +109,10 @@ class Connection:
         with self._sending:
             within, self._within = self._within, True
             try:
-                released = self._in.drain_released(protocol.MOST_RELEASED)
-                self._send_all(protocol.frame(kind, number, content, released))
+                self._send_all(protocol.frame(kind, number, content, self._released()))
             finally:
                 self._within = within
-        if self._dropped:  # while this was being sent
-            self._tell_dropped()
+        self._tell_what_came_meanwhile()
 
     def send_tensors(
         self,
@@ -139,7 +138,7 @@ class Connection:
                 elif size:
                     offset = self._out.allocate(size)
                     messages.write(self._out.memory, offset, parts.tensors)
-                released = self._in.drain_released(protocol.MOST_RELEASED)
+                released = self._released()
                 place = protocol.PLACE.pack(offset, size)
                 content = [place, fixed, parts.layout, fields, inline]
                 whole = message(kind, number, released, content)
@@ -149,8 +148,19 @@ class Connection:
                     self._send_all(whole)
             finally:
                 self._within = within
-        if self._dropped:  # while this was being sent
+        self._tell_what_came_meanwhile()
+
+    def _released(self) -> tuple[int, ...]:
+        """What the next message takes along; all that comes later has to be told anew."""
+        self._owes = False
+        return self._in.drain_released(protocol.MOST_RELEASED)
+
+    def _tell_what_came_meanwhile(self) -> None:
+        """From other threads and destructors, while a message was being sent."""
+        if self._dropped:
             self._tell_dropped()
+        if self._owes:
+            self._tell_released()
 
     def may_hold(self, now_ns: int) -> bool:
         """Whether an answer may wait for the next, so that one message wakes the server for both: if
@@ -161,6 +171,7 @@ class Connection:
         """Send what is held. Any thread."""
         with self._sending, contextlib.suppress(Closed):  # who reads finds out
             self._send_all(b"")
+        self._tell_what_came_meanwhile()
 
     def _send_all(self, message: bytes) -> None:
         if self._held.messages:
@@ -195,8 +206,12 @@ class Connection:
         self._tell_dropped()
 
     def let_go(self) -> None:
-        """The model holds less of what the server has lent: tell it if nobody is sending, who would anyway.
-        For destructors too, so it waits for no lock."""
+        """The model holds less of what the server has lent: tell it now, or, if somebody is sending, right
+        behind that. For destructors too, so it waits for no lock."""
+        self._owes = True
+        self._tell_released()
+
+    def _tell_released(self) -> None:
         if not (self._within or self.answering) and self._sending.acquire(blocking=False):
             try:
                 if not self._within:
@@ -213,6 +228,8 @@ class Connection:
                         self._send_all(b"")
             finally:
                 self._sending.release()
+            if self._owes:
+                self._tell_released()
 
     # receiving -------------------------------------------------------------
 
