@@ -20,10 +20,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from backend_python import arena, protocol
-from backend_python.child import messages
-from backend_python.child.held import Held
 from backend_python.child.messages import Parts
-from backend_python.compiled import joined, message
+from backend_python.child.outgoing import Closed, Outgoing
 from backend_python.protocol import Frame
 
 if TYPE_CHECKING:
@@ -32,10 +30,6 @@ if TYPE_CHECKING:
 _MOST_CANCELLED = 4096  # notices that are kept; the oldest go first
 _FAREWELL_S = 5.0  # what finalize gets when the server has vanished
 _RELEASES = 64  # regions that the server's arena may be short of before it is told on its own
-
-
-class Closed(Exception):
-    """The server has closed the channel, or died."""
 
 
 class Mailbox:
@@ -52,25 +46,13 @@ class Mailbox:
         self.arrived: Callable[[], object] | None = None
 
 
-class Connection:
-    """Invariants:
-
-    1. `_reading` is set by the thread that reads, and only it receives and dispatches.
-    2. `_sending` guards the socket's writing side and `_out`, the arena that answers are written to:
-       a region is allocated, filled and announced in one go.
-    """
+class Connection(Outgoing):
+    """Invariant: `_reading` is set by the thread that reads, and only it receives and dispatches."""
 
     def __init__(self, sock: socket.socket, inputs: arena.Receiver, outputs: arena.Sender):
-        self._sock = sock
+        super().__init__(sock, inputs, outputs)
         self._reader = protocol.reader(sock)
-        self._in = inputs
-        self._out = outputs
         self.lending: Lending | None = None  # of tensors on GPUs
-        self.answering = False  # EXECUTED is the next message, and takes along what is released
-        # Reentrant: a collected object of the model may log from its __del__ while we send.
-        self._sending = threading.RLock()
-        self._within = False  # a send is under way, on the thread that holds _sending
-        self._held = Held(self._sending, self.flush)
         self._lock = threading.RLock()  # guards the fields below
         self._turn = threading.Condition(self._lock)
         self._waiting = 0  # threads in _wait
@@ -83,8 +65,6 @@ class Connection:
         self._cancelled: dict[tuple[int, int], None] = {}  # (batch, index), oldest first
         self._asked: dict[tuple[int, int], Mailbox] = {}  # (batch, index) of a GO that will come
         self._closed = False
-        self._dropped: deque[int] = deque()  # calls whose answers nobody wants, not told yet
-        self._owes = False  # the model holds less of what is lent, which is not told yet
 
     def watch(self) -> None:
         """End the process soon after the server has gone, also while the model computes."""
@@ -97,141 +77,6 @@ class Connection:
             self._sock.shutdown(socket.SHUT_RDWR)
         self._close()
         self._held.close()
-
-    # sending ---------------------------------------------------------------
-
-    def begin(self, batch: int) -> None:
-        """From now on that batch is executed: should the process end, it is not executed again."""
-        self._out.mark(batch)
-
-    def send(self, kind: int, number: int = 0, content: bytes = b"") -> None:
-        """Send a message. Any thread."""
-        with self._sending:
-            within, self._within = self._within, True
-            try:
-                self._send_all(protocol.frame(kind, number, content, self._released()))
-            finally:
-                self._within = within
-        self._tell_what_came_meanwhile()
-
-    def send_tensors(
-        self,
-        kind: int,
-        number: int,
-        fixed: bytes,
-        parts: Parts,
-        fields: bytes = b"",
-        hold: bool = False,
-    ) -> None:
-        """Send a message about tensors. Any thread.
-
-        fixed    what stands between the place of the region and the layout
-        hold     it may wait for the next message, or some milliseconds
-        """
-        size = parts.size
-        offset, inline = 0, b""
-        with self._sending:
-            within, self._within = self._within, True
-            try:
-                if 0 < size < protocol.INLINE_BELOW:
-                    offset, inline = protocol.INLINE, joined(parts.tensors, arena.ALIGNMENT)
-                elif size:
-                    offset = self._out.allocate(size)
-                    messages.write(self._out.memory, offset, parts.tensors)
-                released = self._released()
-                place = protocol.PLACE.pack(offset, size)
-                content = [place, fixed, parts.layout, fields, inline]
-                whole = message(kind, number, released, content)
-                if hold:
-                    self._held.add(whole)
-                else:
-                    self._send_all(whole)
-            finally:
-                self._within = within
-        self._tell_what_came_meanwhile()
-
-    def _released(self) -> tuple[int, ...]:
-        """What the next message takes along; all that comes later has to be told anew."""
-        self._owes = False
-        return self._in.drain_released(protocol.MOST_RELEASED)
-
-    def _tell_what_came_meanwhile(self) -> None:
-        """From other threads and destructors, while a message was being sent."""
-        if self._dropped:
-            self._tell_dropped()
-        if self._owes:
-            self._tell_released()
-
-    def may_hold(self, now_ns: int) -> bool:
-        """Whether an answer may wait for the next, so that one message wakes the server for both: if
-        the next batch is here already, and no other answer has waited for long. Main thread."""
-        return bool(self._work) and self._held.may_wait(now_ns)
-
-    def flush(self) -> None:
-        """Send what is held. Any thread."""
-        with self._sending, contextlib.suppress(Closed):  # who reads finds out
-            self._send_all(b"")
-        self._tell_what_came_meanwhile()
-
-    def _send_all(self, message: bytes) -> None:
-        if self._held.messages:
-            message = self._held.take() + message
-        if self._dropped:
-            message += self._stops()
-        if not message:
-            return
-        try:
-            self._sock.sendall(message)
-        except OSError:
-            raise Closed from None
-
-    def _stops(self) -> bytes:
-        """A STOP for each call that was dropped before its end."""
-        stops = b""
-        while self._dropped:
-            number = self._dropped.popleft()
-            if self._boxes.pop(number, None) is not None:
-                stops += protocol.frame(protocol.STOP, number, protocol.INDEX.pack(1))
-        return stops
-
-    def stop(self, box: Mailbox) -> None:
-        """Ask the server to cancel a call; what it still answers comes."""
-        if box.number in self._boxes:
-            self.send(protocol.STOP, box.number, protocol.INDEX.pack(0))
-
-    def drop(self, box: Mailbox) -> None:
-        """Nobody wants the rest of a call: cancel it. For destructors too, so it waits for no lock:
-        while another message is being sent, the STOP goes with that or right behind it."""
-        self._dropped.append(box.number)
-        self._tell_dropped()
-
-    def let_go(self) -> None:
-        """The model holds less of what the server has lent: tell it now, or, if somebody is sending, right
-        behind that. For destructors too, so it waits for no lock."""
-        self._owes = True
-        self._tell_released()
-
-    def _tell_released(self) -> None:
-        if not (self._within or self.answering) and self._sending.acquire(blocking=False):
-            try:
-                if not self._within:
-                    with contextlib.suppress(Closed):
-                        self.send(protocol.RELEASED)
-            finally:
-                self._sending.release()
-
-    def _tell_dropped(self) -> None:
-        if not self._within and self._sending.acquire(blocking=False):
-            try:
-                if not self._within:
-                    with contextlib.suppress(Closed):
-                        self._send_all(b"")
-            finally:
-                self._sending.release()
-            if self._owes:
-                self._tell_released()
-
-    # receiving -------------------------------------------------------------
 
     def next_work(self) -> Frame:
         """The next frame for the main thread; waits. Closed when the channel is."""
@@ -249,6 +94,11 @@ class Connection:
         finally:
             self._stop_reading()
         return self._work.popleft()
+
+    def may_hold(self, now_ns: int) -> bool:
+        """Whether an answer may wait for the next, so that one message wakes the server for both: if
+        the next batch is here already, and no other answer has waited for long. Main thread."""
+        return bool(self._work) and self._held.may_wait(now_ns)
 
     def call(self, content: bytes) -> Mailbox:
         """Send a CALL; what comes for it goes to the mailbox. Any thread."""
@@ -277,6 +127,20 @@ class Connection:
             self._boxes.pop(box.number, None)
             raise
         return box
+
+    def stop(self, box: Mailbox) -> None:
+        """Ask the server to cancel a call; what it still answers comes."""
+        if box.number in self._boxes:
+            self.send(protocol.STOP, box.number, protocol.INDEX.pack(0))
+
+    def drop(self, box: Mailbox) -> None:
+        """Nobody wants the rest of a call: cancel it. For destructors too, so it waits for no lock:
+        while another message is being sent, the STOP goes with that or right behind it."""
+        self._dropped.append(box.number)
+        self._tell_dropped()
+
+    def _forgets(self, number: int) -> bool:
+        return self._boxes.pop(number, None) is not None
 
     def wait(self, box: Mailbox) -> tuple[bytes, Any]:
         """The next content and region of a mailbox; waits. Any thread, one for each mailbox."""

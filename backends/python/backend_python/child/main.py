@@ -21,8 +21,9 @@ from backend_python import arena, protocol, runner
 from backend_python.api import host as api_host
 from backend_python.api.request import InferenceRequest
 from backend_python.child import messages
-from backend_python.child.connection import Closed, Connection
+from backend_python.child.connection import Connection
 from backend_python.child.host import ChildHost
+from backend_python.child.outgoing import Closed
 from backend_python.protocol import Frame
 
 if TYPE_CHECKING:

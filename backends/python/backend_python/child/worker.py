@@ -21,7 +21,7 @@ from typing import Any
 from backend_python import protocol
 from backend_python.api import host as api_host
 from backend_python.child import main as process
-from backend_python.child.connection import Closed
+from backend_python.child.outgoing import Closed
 
 _FAREWELL_S = 5.0  # what the models get to finalize when the server has vanished
 
