@@ -37,7 +37,7 @@ ROOMS = (
     ("core.config",),
     ("core.batch", "core.layout", "core.ragged"),
     ("core.backend",),
-    ("core.device_batch", "core.completion", "core.model_file"),
+    ("core.device_batch", "core.completion", "core.model_file", "core.termination"),
     ("core",),
     ("core.options",),
     ("core.access", "core.plugins", "core.telemetry", "core.repository"),
