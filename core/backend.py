@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -222,6 +222,13 @@ def _check(found: Any, what: str, base: type[Any], steps: tuple[str, ...]) -> No
             )
 
 
+def _names(what: str, found: Iterable[str] | None) -> tuple[str, ...] | None:
+    """Refuse one text, which would be taken for the names of its letters."""
+    if isinstance(found, str):
+        raise TypeError(f"core.Backend({what}={found!r}): expected names, such as ({found!r},)")
+    return None if found is None else tuple(found)
+
+
 class Backend:
     """One per process and name; made at import of the backend's package, opened when the first model asks.
 
@@ -230,6 +237,12 @@ class Backend:
     complete    complete(config, directory of the version, backend): writes what the model file knows into
                 the config (names, datatypes, dims, max_batch_size); None if the format knows nothing
     instances   default `count` of an instance group, by device kind
+    known_parameters
+                names of the `parameters` that config.pbtxt of its models may have; a name with * stands for
+                all that are passed on ("session.*"). core warns of others, which have no effect, and of one
+                that is passed on and nearly one of these. None: core says nothing
+    known_settings
+                the same for the keys of --backend-config
     config      what --backend-config gave: key → value (written by core before open)
     folder      the folder below --backend-directory that brings it, None for a package
     runtime     the file in that folder that runs its models, "" for a package
@@ -247,6 +260,8 @@ class Backend:
         model: type[Model] = Model,
         complete: Complete | None = None,
         instances: Mapping[str, int] | None = None,
+        known_parameters: Iterable[str] | None = None,
+        known_settings: Iterable[str] | None = None,
     ):
         _check(model, "model", Model, ("load", "unload"))
         _check(instance, "instance", ModelInstance, ("open", "close"))
@@ -260,6 +275,8 @@ class Backend:
         self.instance = instance
         self.complete = complete
         self.instances = dict(instances or {})
+        self.known_parameters = _names("known_parameters", known_parameters)
+        self.known_settings = _names("known_settings", known_settings)
         self.name = ""
         self.config: dict[str, str] = {}
         self.folder: Path | None = None

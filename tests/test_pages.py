@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core import hookspecs
+from core import hookspecs, plugins
 from core.testing.kit import CAPABILITIES
 
 ROOT = Path(__file__).parents[1]
@@ -47,3 +47,14 @@ def test_the_page_has_every_capability():
     text = (ROOT / "docs" / "write-a-backend.md").read_text()
 
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.M)) == set(CAPABILITIES)
+
+
+@pytest.mark.parametrize("name", ["fil", "onnx", "openvino", "python", "pytorch", "tensorrt"])
+def test_the_page_of_a_backend_has_every_parameter_and_setting_that_it_knows(name):
+    backend = plugins.backend(name)
+    pages = [ROOT / "backends" / name / "README.md", *(ROOT / "docs").glob("environments.md")]
+    text = "".join(page.read_text() for page in pages)
+    known = {*backend.known_parameters, *backend.known_settings} - {"*", "*.*"}
+
+    assert known
+    assert {each for each in known if each not in text} == set()

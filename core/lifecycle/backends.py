@@ -9,6 +9,7 @@ from typing import Any
 
 from core import plugins
 from core.backend import Backend
+from core.lifecycle.parameters import warn_of_settings
 
 logger = logging.getLogger("core")
 
@@ -63,6 +64,7 @@ class BackendPool:
                     backend.config = self._config(name, backend)
                     if backend.apart is not None:
                         backend.apart.config = self._config(name, backend.apart)
+                    warn_of_settings(self._own(name, backend), backend)
                     await self._run(backend.open)
                     opened.open = True
         except BaseException:
@@ -84,7 +86,11 @@ class BackendPool:
         return self._apart[name]
 
     def _config(self, name: str, backend: Backend) -> dict[str, str]:
-        found = dict(self._settings.get("", {}))
+        return {**self._settings.get("", {}), **self._own(name, backend)}
+
+    def _own(self, name: str, backend: Backend) -> dict[str, str]:
+        """What is said for it, and not for all."""
+        found: dict[str, str] = {}
         base = plugins.aliases(backend.based_on) if backend.based_on else []
         for word in (*base, *plugins.aliases(name)):
             found.update(self._settings.get(word, {}))

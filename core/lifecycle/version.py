@@ -17,10 +17,11 @@ from core import config as configuration
 from core import plugins
 from core.backend import Backend, Model
 from core.config import ModelConfig, Signature
-from core.errors import CoreError, internal, invalid
+from core.errors import CoreError, internal
 from core.lifecycle import policy
 from core.lifecycle.ensemble import open_ensemble
 from core.lifecycle.host import Host, overrides
+from core.lifecycle.parameters import refuse_scattered_sequences, wants_process, warn_of_slips
 from core.lifecycle.places import Place
 from core.lifecycle.policy import State
 from core.options import Options
@@ -32,9 +33,6 @@ from core.telemetry.statistics import Statistics
 logger = logging.getLogger("core")
 
 UNLOADED = "unloaded"
-
-_MODE = "EXECUTION_MODE"
-_ONE_CONNECTION = "sequences_keep_their_connection"
 
 
 class ModelVersion:
@@ -231,12 +229,6 @@ class ModelVersion:
         )
 
 
-def wants_process(config: ModelConfig) -> bool:
-    """Whether a model asks for processes of its own, so that what breaks it breaks nothing else."""
-    mode = config.parameters.get(_MODE)
-    return mode is not None and mode.string_value.lower() == "process"
-
-
 def settled(
     version: ModelVersion, backend: Backend | None, host: Host
 ) -> tuple[ModelConfig, Signature]:
@@ -265,7 +257,9 @@ def settled_config(
         complete_from_files(config, version.path, backend)
     configuration.normalise(config, backend.instances if backend else {}, gpus)
     configuration.validate(config, gpus)
-    _refuse_scattered_sequences(config, options.workers)
+    refuse_scattered_sequences(config, options.workers)
+    if backend is not None:
+        warn_of_slips(config, backend)
     return config
 
 
@@ -289,22 +283,6 @@ def complete_from_files(config: ModelConfig, path: Path, backend: Backend) -> No
         completed.CopyFrom(config)
         backend.complete(completed, path, backend)
         configuration.complete(config, completed)
-
-
-def _refuse_scattered_sequences(config: ModelConfig, workers: int) -> None:
-    """Raise CoreError(INVALID) for sequences whose requests may reach several processes."""
-    if workers == 1 or not config.HasField("sequence_batching"):
-        return
-    if config.sequence_batching.iterative_sequence:  # one request of a client is the whole sequence
-        return
-    promise = config.parameters.get(_ONE_CONNECTION)
-    if promise is None or promise.string_value.lower() != "true":
-        raise invalid(
-            f"model '{config.name}' has sequence_batching: the requests of a sequence must reach one "
-            f"process, and --workers={workers} spreads connections over several; serve it with "
-            f"--workers=1, or set its parameter '{_ONE_CONNECTION}' to 'true' if clients send each "
-            "sequence over one connection"
-        )
 
 
 def reason_of(error: Exception) -> str:

@@ -14,7 +14,7 @@ from backend_fil.gpu import GpuForest, open_on_gpu
 from backend_fil.instance import FilInstance
 from backend_fil.native.forest import Forest
 from backend_fil.reading import DEEPEST_SHAP, Description, describe, read_forest
-from backend_fil.settings import Settings, settings_of, warn
+from backend_fil.settings import PARAMETERS, Settings, settings_of, warn
 from backend_fil.workers import Workers, threads_by_default
 from core.backend import Backend, Device, Model
 from core.errors import unsupported
@@ -113,5 +113,10 @@ def _filled(
 
 
 backend = Backend(
-    model=FilModel, instance=FilInstance, complete=complete, instances={"CPU": 1, "GPU": 1}
+    model=FilModel,
+    instance=FilInstance,
+    complete=complete,
+    instances={"CPU": 1, "GPU": 1},
+    known_parameters=PARAMETERS,
+    known_settings=(),
 )

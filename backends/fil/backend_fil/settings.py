@@ -5,7 +5,6 @@ config.pbtxt ─► [settings] ─► model.  Names, values and warnings are tho
 
 from __future__ import annotations
 
-import difflib
 import logging
 import math
 from collections.abc import Mapping
@@ -40,6 +39,9 @@ _REMOVED = {
     "storage_type": None,
     "blocks_per_sm": None,
 }
+
+
+PARAMETERS = (*_KNOWN, *_REMOVED)
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def settings_of(config: ModelConfig) -> Settings:
 
 
 def warn(config: ModelConfig) -> None:
-    """Write a warning for each parameter of an old release, and for each that is not known."""
+    """Write a warning for each parameter of an old release."""
     for name in config.parameters:
         if name in _REMOVED:
             advice = f"Use `{_REMOVED[name]}` instead." if _REMOVED[name] else "It has no effect."
@@ -98,14 +100,6 @@ def warn(config: ModelConfig) -> None:
                 config.name,
                 name,
                 advice,
-            )
-        elif name not in _KNOWN:
-            near = difflib.get_close_matches(name, _KNOWN, 1)
-            logger.warning(
-                "model '%s': backend fil knows no parameter '%s'%s; it has no effect",
-                config.name,
-                name,
-                f", perhaps '{near[0]}' is meant" if near else "",
             )
 
 

@@ -1,6 +1,7 @@
 """Parameters of config.pbtxt: today's names, those of before, and values that cannot be."""
 
 import pytest
+from backend_fil import backend
 from backend_fil.settings import settings_of, warn
 
 from core.config import parse_text
@@ -98,10 +99,5 @@ def test_the_name_of_today_wins_over_that_of_before():
     assert found.is_classifier is False
 
 
-def test_a_misspelled_parameter_is_told_once(warnings_of):
-    warn(config_of(treshold="0.2", is_classifier="true"))
-
-    assert warnings_of() == [
-        "model 'm': backend fil knows no parameter 'treshold', perhaps 'threshold' is meant; "
-        "it has no effect"
-    ]
+def test_every_parameter_of_today_and_of_before_is_known():
+    assert set(backend.known_parameters) >= {"threshold", "cpu_nthread", "algo", "blocks_per_sm"}

@@ -12,14 +12,17 @@ from backend_onnx.complete import complete
 from backend_onnx.graph import Graph, graph_of
 from backend_onnx.instance import OnnxInstance
 from backend_onnx.options import (
+    GLOBAL_THREADS,
     MOST_THREADS,
+    PARAMETERS,
+    THREAD_COUNTS,
     session_options,
     shares_session,
     shares_threads,
     threads_by_default,
     threads_of,
 )
-from backend_onnx.providers import providers_for
+from backend_onnx.providers import CUDA_PARAMETERS, providers_for
 from backend_onnx.session import model_file, open_session
 from core.backend import Backend, Device, Model
 from core.errors import invalid
@@ -115,4 +118,6 @@ backend = OnnxBackend(
     instance=OnnxInstance,
     complete=complete,
     instances={"CPU": _INSTANCES_ON_CPU, "GPU": 1},
+    known_parameters=(*PARAMETERS, *CUDA_PARAMETERS),
+    known_settings=(GLOBAL_THREADS, *THREAD_COUNTS),
 )

@@ -20,6 +20,16 @@ from core.errors import CoreError, Kind, invalid
 ARENA_SHRINKAGE = "memory.enable_memory_arena_shrinkage"
 SHARE_SESSION = "share_session"
 GLOBAL_THREADS = "enable-global-threadpool"
+THREAD_COUNTS = ("intra_op_thread_count", "inter_op_thread_count")
+PARAMETERS = (
+    *THREAD_COUNTS,
+    "execution_mode",
+    "enable_mem_arena",
+    "enable_mem_pattern",
+    ARENA_SHRINKAGE,
+    SHARE_SESSION,
+    "*.*",  # for ONNX Runtime
+)
 
 _NONE_BUT_FATAL = 4  # what goes wrong comes back as an exception, so a log line would be its double
 

@@ -28,7 +28,7 @@ _PACKAGES = {
     OPENVINO: "onnxruntime-openvino",
 }
 # Former places of what now belongs to the accelerator "cuda": parameter → option and its values.
-_CUDA_PARAMETERS: dict[str, tuple[str, Mapping[str, str]]] = {
+CUDA_PARAMETERS: dict[str, tuple[str, Mapping[str, str]]] = {
     "cudnn_conv_algo_search": (
         "cudnn_conv_algo_search",
         {"0": "EXHAUSTIVE", "1": "HEURISTIC", "2": "DEFAULT"},
@@ -102,7 +102,7 @@ def check_active(session: Any, wanted: list[Provider], model: str) -> None:
 
 def _from_parameters(config: ModelConfig) -> dict[str, str]:
     options = {}
-    for name, (option, values) in _CUDA_PARAMETERS.items():
+    for name, (option, values) in CUDA_PARAMETERS.items():
         if name in config.parameters:
             value = config.parameters[name].string_value
             options[option] = values.get(value.lower(), value)

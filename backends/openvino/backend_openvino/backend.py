@@ -13,7 +13,7 @@ from backend_openvino.complete import add_extension, complete
 from backend_openvino.fitting import fitted
 from backend_openvino.instance import OpenVinoInstance
 from backend_openvino.reading import model_file, ov_text, read_model, version
-from backend_openvino.settings import Settings, settings_of
+from backend_openvino.settings import PARAMETERS, Settings, settings_of
 from backend_openvino.tensors import Ports, is_static, ports_of
 from core.backend import Backend, Model
 from core.errors import CoreError, internal, invalid
@@ -107,5 +107,10 @@ class OpenVinoModel(Model):
 
 
 backend = Backend(
-    model=OpenVinoModel, instance=OpenVinoInstance, complete=complete, instances={"CPU": 1}
+    model=OpenVinoModel,
+    instance=OpenVinoInstance,
+    complete=complete,
+    instances={"CPU": 1},
+    known_parameters=PARAMETERS,
+    known_settings=(),
 )

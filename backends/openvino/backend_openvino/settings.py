@@ -15,6 +15,18 @@ from core.errors import CoreError, invalid
 _PRECISIONS = ("f32", "f16", "bf16")
 _HINTS = ("LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT")
 _NUMBERS = ("INFERENCE_NUM_THREADS", "COMPILATION_NUM_THREADS")
+PARAMETERS = (
+    "TARGET_DEVICE",
+    "CPU_EXTENSION_PATH",
+    "SKIP_OV_DYNAMIC_BATCHSIZE",
+    "ENABLE_BATCH_PADDING",
+    "RESHAPE_IO_LAYERS",
+    "HINT_BF16",
+    "INFERENCE_PRECISION_HINT",
+    "NUM_STREAMS",
+    "PERFORMANCE_HINT",
+    *_NUMBERS,
+)
 _MOST = max(1024, os.cpu_count() or 0)  # threads or streams
 _OWN_STREAMS = ("AUTO", "NUMA")
 

@@ -3,11 +3,17 @@
 from pathlib import Path
 
 import core
+from backend_python.environments.choice import PATH, REQUIREMENTS
 from backend_python.environments.environment import environments
+from backend_python.environments.settings import CACHE, INSTALL, MOST
 from backend_python.server.complete import complete
 from backend_python.server.instance import PythonInstance
-from backend_python.server.model import PythonModel
+from backend_python.server.model import EXECUTE_TIMEOUT, FORCE_CPU, WORKER, PythonModel
+from backend_python.server.process import SETTINGS
 from backend_python.server.template import template
+
+OF_PROCESSES = (FORCE_CPU, EXECUTE_TIMEOUT, WORKER)
+OF_MODELS = (*OF_PROCESSES, PATH, REQUIREMENTS, "*")  # a model.py reads what it likes
 
 
 class PythonBackend(core.Backend):
@@ -23,7 +29,12 @@ class PythonBackend(core.Backend):
 
     def derive(self, name: str, folder: Path, runtime: str) -> core.Backend:
         """The backend of models that a model.py outside of their folders runs."""
-        derived = PythonBackend(model=PythonModel, instance=PythonInstance, complete=complete)
+        derived = PythonBackend(
+            model=PythonModel,
+            instance=PythonInstance,
+            complete=complete,
+            known_parameters=OF_MODELS,
+        )
         derived.name, derived.based_on = name, self.name
         derived.folder, derived.runtime = folder, runtime
         return derived
@@ -35,6 +46,8 @@ class PythonBackend(core.Backend):
             instance=PythonInstance,
             complete=complete if other.complete is not None else None,
             instances=other.instances,
+            known_parameters=OF_PROCESSES,
+            known_settings=backend.known_settings,
         )
         made.name, made.based_on, made.apart = other.name, self.name, other
         return made
@@ -45,4 +58,10 @@ class PythonBackend(core.Backend):
         environments.close()
 
 
-backend = PythonBackend(model=PythonModel, instance=PythonInstance, complete=complete)
+backend = PythonBackend(
+    model=PythonModel,
+    instance=PythonInstance,
+    complete=complete,
+    known_parameters=OF_MODELS,
+    known_settings=(*SETTINGS, CACHE, MOST, INSTALL),
+)

@@ -11,7 +11,7 @@ from backend_pytorch.complete import complete
 from backend_pytorch.files import Format, format_of, is_checkpoint, model_file
 from backend_pytorch.framework import import_torch
 from backend_pytorch.instance import TorchInstance
-from backend_pytorch.parameters import MODEL_CLASS, Parameters
+from backend_pytorch.parameters import ENVIRONMENT, KNOWN, MODEL_CLASS, Parameters
 from backend_pytorch.program import Program
 from backend_pytorch.threads import settings
 from core.backend import Backend, Device, Model
@@ -48,7 +48,7 @@ class TorchModel(Model):
         if self.config.runtime.endswith(".py"):
             from backend_pytorch.module import ModuleSource, files_of
 
-            if "EXECUTION_ENV_PATH" in self.config.parameters:
+            if ENVIRONMENT in self.config.parameters:
                 logger.warning(
                     "model '%s': EXECUTION_ENV_PATH means nothing to backend 'pytorch', whose %s runs in "
                     "the server's process; backend 'python' has environments",
@@ -148,4 +148,6 @@ backend = TorchBackend(
     instance=TorchInstance,
     complete=complete,
     instances={"CPU": 1, "GPU": 1},
+    known_parameters=KNOWN,
+    known_settings=(),
 )

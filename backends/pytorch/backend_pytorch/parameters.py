@@ -6,7 +6,6 @@ PyTorch backend.
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -37,26 +36,16 @@ NUMBERS = ("INTER_OP_THREAD_COUNT", "INTRA_OP_THREAD_COUNT", "NUM_THREADS", "NUM
 COMPILE = "TORCH_COMPILE_OPTIONAL_PARAMETERS"
 COMPILE_KEYS = ("fullgraph", "dynamic", "backend", "mode", "options", "disable")
 MODEL_CLASS = "MODEL_CLASS"
-KNOWN = (*BOOLEANS, *NUMBERS, COMPILE, MODEL_CLASS)
+ENVIRONMENT = "EXECUTION_ENV_PATH"  # of Triton's, whose modules have a process
+KNOWN = (*BOOLEANS, *NUMBERS, COMPILE, MODEL_CLASS, ENVIRONMENT)
 
 
 class Parameters:
-    """The parameters of one model.
-
-    Raises CoreError(INVALID) for a name that is nearly one of these: such a slip would go unnoticed. Other
-    names are left to whoever put them there.
-    """
+    """The parameters of one model."""
 
     def __init__(self, config: ModelConfig):
         self._model = config.name
         self._values = {name: entry.string_value for name, entry in config.parameters.items()}
-        for name in self._values:
-            near = difflib.get_close_matches(name.upper(), KNOWN, 1, cutoff=0.8)
-            if near and name not in KNOWN:
-                raise invalid(
-                    f"model '{config.name}': backend 'pytorch' has no parameter '{name}'; did you mean "
-                    f"'{near[0]}'?"
-                )
 
     def check(self) -> None:
         """Read all of them. Raises CoreError(INVALID) for the first that is wrong."""

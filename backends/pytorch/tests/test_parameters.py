@@ -79,14 +79,6 @@ def test_arguments_of_torch_compile_are_a_json_object(text, reason):
         read(TORCH_COMPILE_OPTIONAL_PARAMETERS=text).check()
 
 
-def test_a_slip_is_refused_and_other_peoples_parameters_are_not():
-    with pytest.raises(
-        CoreError, match="no parameter 'INFERENCE_MOD'; did you mean 'INFERENCE_MODE'"
-    ):
-        read(INFERENCE_MOD="true")
-    read(threshold="0.5", MY_OWN="1").check()
-
-
 ASKING = """
 import torch
 

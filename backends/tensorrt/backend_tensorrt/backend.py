@@ -11,6 +11,8 @@ from backend_tensorrt.instance import TensorRtInstance
 from backend_tensorrt.library import library
 from backend_tensorrt.loading import Engine, Loader
 from backend_tensorrt.settings import (
+    BACKEND_SETTINGS,
+    PARAMETERS,
     BackendSettings,
     Settings,
     backend_settings_of,
@@ -105,5 +107,10 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
 
 
 backend = TensorRtBackend(
-    model=TensorRtModel, instance=TensorRtInstance, complete=complete, instances={"GPU": 1}
+    model=TensorRtModel,
+    instance=TensorRtInstance,
+    complete=complete,
+    instances={"GPU": 1},
+    known_parameters=PARAMETERS,
+    known_settings=BACKEND_SETTINGS,
 )

@@ -15,6 +15,14 @@ from core.errors import invalid, unsupported
 
 STRATEGY = "execution_context_allocation_strategy"
 _SEVERAL_GPUS = "enable_multi_device"
+PARAMETERS = (STRATEGY, _SEVERAL_GPUS)
+BACKEND_SETTINGS = (
+    "plugins",
+    "version-compatible",
+    "execution-policy",
+    "coalesce-request-input",
+    "runtime",
+)
 _STRATEGIES = ("STATIC", "ON_PROFILE_CHANGE")
 _POLICIES = ("DEVICE_BLOCKING", "BLOCKING")
 _PRIORITY_MAX = 1  # of ModelOptimizationPolicy.ModelPriority

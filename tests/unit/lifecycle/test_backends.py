@@ -101,6 +101,18 @@ async def test_settings_for_all_backends_come_before_its_own():
     assert backend.diary == ["open {'a': 'all', 'b': 'own'}"]
 
 
+async def test_settings_of_its_own_that_it_does_not_know_are_told_when_it_opens(caplog):
+    backend = Noting()
+    backend.known_settings = ("threads",)
+    pool = pool_of(backend, {"": {"a": "all"}, "noting": {"threads": "1", "thread": "2"}})
+
+    await asyncio.gather(pool.acquire("noting"), pool.acquire("noting"))
+
+    assert caplog.messages == [
+        "--backend-config=noting,thread: there is no such setting; it has no effect; is 'threads' meant?"
+    ]
+
+
 async def test_a_name_is_looked_up_once():
     backend = Noting()
     asked = []

@@ -52,10 +52,10 @@ async def loaded(folder, manage):
     return load
 
 
-async def asked(manager, values):
+async def asked(manager, values, name="e"):
     """The shape and the values of the answer."""
     x = Tensor.of("x", np.array(values, np.float32))
-    y = (await manager.infer(InferenceRequest("e", {"x": x}))).output("y")
+    y = (await manager.infer(InferenceRequest(name, {"x": x}))).output("y")
     return y.shape, y.array.ravel().tolist()
 
 
@@ -160,3 +160,19 @@ async def test_no_backend_is_asked_for_what_is_wrong_in_any_case(
     assert caught.value.kind is Kind.INVALID
     assert expected in caught.value.message
     assert backend.diary == []
+
+
+async def test_a_parameter_that_its_backend_does_not_know_is_told_and_the_model_serves(
+    folder, backend, manage, caplog
+):
+    backend.known_parameters = ("threads",)
+    slip = 'parameters { key: "thread" value { string_value: "2" } }'
+    folder.model("flat", text="2", config=FLAT + slip)
+    manager = manage()
+    await manager.start()
+
+    await manager.load("flat", {})
+
+    assert await asked(manager, [1, 2], "flat") == ((2,), [2, 4])
+    told = "model 'flat': backend 'test' has no parameter 'thread'; it has no effect; is 'threads' meant?"
+    assert caplog.messages.count(told) == 1

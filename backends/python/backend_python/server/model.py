@@ -24,6 +24,7 @@ logger = logging.getLogger("core")
 
 EXECUTE_TIMEOUT = "EXECUTE_TIMEOUT_SECONDS"
 WORKER = "SHARED_WORKER"
+FORCE_CPU = "FORCE_CPU_ONLY_INPUT_TENSORS"
 DEFAULT_WORKER = "shared"
 APART = Path(apart.__file__).with_name("model.py")
 MODES = ("process", "shared", "thread", "inline")
@@ -51,7 +52,7 @@ class PythonModel(core.Model):
     @property
     def takes_gpu(self) -> bool:
         """Whether it gets inputs that are on a GPU there, if it can have them."""
-        return self.parameter("FORCE_CPU_ONLY_INPUT_TENSORS", "yes").lower() == "no"
+        return self.parameter(FORCE_CPU, "yes").lower() == "no"
 
     @property
     def outputs(self) -> list[str]:
@@ -127,11 +128,10 @@ class PythonModel(core.Model):
                 f"EXECUTION_MODE shared, found '{mode}'"
             )
         self.mode = mode
-        places = self.parameter("FORCE_CPU_ONLY_INPUT_TENSORS", "yes")
+        places = self.parameter(FORCE_CPU, "yes")
         if places.lower() not in ("yes", "no"):
             raise invalid(
-                f"model '{self.name}': parameter FORCE_CPU_ONLY_INPUT_TENSORS is '{places}', expected "
-                "yes or no"
+                f"model '{self.name}': parameter {FORCE_CPU} is '{places}', expected yes or no"
             )
         _ = self.settings, self.execute_timeout_s  # say now what is wrong with them
         environment = open_environment(self.config, self.path, self.backend)

@@ -44,6 +44,14 @@ EXIT_S = 5.0  # from the end of finalize, or from SIGKILL, to the end of the pro
 _SEND_BUFFER = 1 << 18
 
 
+SETTINGS = (
+    "shm-default-byte-size",
+    "shm-growth-byte-size",
+    "stub-timeout-seconds",
+    "execute-timeout-seconds",
+)
+
+
 class Died(Exception):
     """The child has ended, or closed its end of the channel."""
 
@@ -52,10 +60,11 @@ class Settings:
     """What --backend-config=python,… says."""
 
     def __init__(self, given: dict[str, str]):
-        self.arena_bytes = _number(given, "shm-default-byte-size", 1 << 20)
-        self.growth_bytes = _number(given, "shm-growth-byte-size", 1 << 20)
-        self.timeout_s = _number(given, "stub-timeout-seconds", 30)
-        self.execute_timeout_s = _number(given, "execute-timeout-seconds", 0)  # 0: none
+        first, growth, timeout, execute_timeout = SETTINGS
+        self.arena_bytes = _number(given, first, 1 << 20)
+        self.growth_bytes = _number(given, growth, 1 << 20)
+        self.timeout_s = _number(given, timeout, 30)
+        self.execute_timeout_s = _number(given, execute_timeout, 0)  # 0: none
 
 
 class Process:

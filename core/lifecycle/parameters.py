@@ -1,0 +1,103 @@
+"""What `parameters` of config.pbtxt say to core itself, and a word on those that say nothing to anybody.
+
+    core.Backend(known_parameters=…) ─► [warn_of_slips] ─► log
+
+Triton passes over a name that it does not know, and so does core: a repository that is served there is
+served here. But a slip should not go unnoticed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from core.backend import Backend
+from core.completion import MAX_BATCH_SIZE
+from core.config import ModelConfig
+from core.errors import invalid
+
+logger = logging.getLogger("core")
+
+MODE = "EXECUTION_MODE"
+ONE_CONNECTION = "sequences_keep_their_connection"
+
+_NEAR = 0.6  # of a name that nobody reads: what may be meant
+_NEARLY = 0.85  # of a name that somebody may read: a slip all the same
+
+
+def wants_process(config: ModelConfig) -> bool:
+    """Whether a model asks for processes of its own, so that what breaks it breaks nothing else."""
+    mode = config.parameters.get(MODE)
+    return mode is not None and mode.string_value.lower() == "process"
+
+
+def refuse_scattered_sequences(config: ModelConfig, workers: int) -> None:
+    """Raise CoreError(INVALID) for sequences whose requests may reach several processes."""
+    if workers == 1 or not config.HasField("sequence_batching"):
+        return
+    if config.sequence_batching.iterative_sequence:  # one request of a client is the whole sequence
+        return
+    promise = config.parameters.get(ONE_CONNECTION)
+    if promise is None or promise.string_value.lower() != "true":
+        raise invalid(
+            f"model '{config.name}' has sequence_batching: the requests of a sequence must reach one "
+            f"process, and --workers={workers} spreads connections over several; serve it with "
+            f"--workers=1, or set its parameter '{ONE_CONNECTION}' to 'true' if clients send each "
+            "sequence over one connection"
+        )
+
+
+def warn_of_slips(config: ModelConfig, backend: Backend) -> None:
+    """Write a warning for each parameter of a model that its backend does not know."""
+    if (known := _known(backend, "known_parameters")) is None:
+        return
+    for name in config.parameters:
+        if text := slip(name, (MODE, ONE_CONNECTION, *known)):
+            logger.warning(
+                "model '%s': backend '%s' has no parameter '%s'%s",
+                config.name,
+                backend.name,
+                name,
+                text,
+            )
+
+
+def warn_of_settings(found: Iterable[str], backend: Backend) -> None:
+    """The same for the keys that --backend-config has for a backend."""
+    if (known := _known(backend, "known_settings")) is None:
+        return
+    for name in found:
+        if text := slip(name, (MAX_BATCH_SIZE, *known)):
+            logger.warning(
+                "--backend-config=%s,%s: there is no such setting%s", backend.name, name, text
+            )
+
+
+def _known(backend: Backend, what: str) -> list[str] | None:
+    """Of a backend and, where that runs another one's models, of the other; None if one does not say."""
+    known: list[str] = []
+    for each in (backend, backend.apart):
+        if each is not None:
+            if (names := getattr(each, what)) is None:
+                return None
+            known += names
+    return known
+
+
+def slip(found: str, known: Iterable[str]) -> str:
+    """What to say of a name; "" for one that is known.
+
+    known   names, and patterns with * for names that are passed on: of those it is said only if they are
+            nearly one of the names
+    """
+    names = {name.lower(): name for name in known if "*" not in name}
+    if found in names.values():
+        return ""
+    passed_on = any(fnmatchcase(found, pattern) for pattern in known if "*" in pattern)
+    cutoff = _NEARLY if passed_on else _NEAR
+    near = difflib.get_close_matches(found.lower(), names, 1, cutoff)
+    if passed_on:
+        return f" of its own; is '{names[near[0]]}' meant?" if near else ""
+    return "; it has no effect" + (f"; is '{names[near[0]]}' meant?" if near else "")

@@ -1,0 +1,101 @@
+"""A slip in the name of a parameter is told; what is meant for somebody else is not."""
+
+import logging
+
+import pytest
+
+import core
+from core.config import ModelConfig
+from core.lifecycle.parameters import slip, warn_of_settings, warn_of_slips
+
+KNOWN = ("threads", "arena.shrinkage", "SHARE", "session.*")
+
+
+class Instance(core.ModelInstance):
+    pass
+
+
+def backend_of(**known):
+    found = core.Backend(instance=Instance, **known)
+    found.name = "b"
+    return found
+
+
+def model_with(*names):
+    config = ModelConfig(name="m")
+    for name in names:
+        config.parameters[name].string_value = "1"
+    return config
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("threads", ""),
+        ("session.intra_op.allow_spinning", ""),
+        ("thread", "; it has no effect; is 'threads' meant?"),
+        ("share", "; it has no effect; is 'SHARE' meant?"),
+        ("colour", "; it has no effect"),
+        ("session", "; it has no effect"),
+    ],
+)
+def test_a_name_that_nobody_reads_is_told_with_the_nearest(name, text):
+    assert slip(name, KNOWN) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("my_own", ""),
+        ("arena.shrinkage", ""),
+        ("arena.shrinkag", " of its own; is 'arena.shrinkage' meant?"),
+        ("arena.growth", ""),
+    ],
+)
+def test_of_names_that_are_passed_on_only_those_are_told_that_are_nearly_known(name, text):
+    assert slip(name, (*KNOWN, "*")) == text
+
+
+def test_a_model_is_told_of_its_slips_and_not_of_what_core_reads(caplog):
+    config = model_with("thraeds", "EXECUTION_MODE", "sequences_keep_their_connection", "SHARE")
+
+    with caplog.at_level(logging.WARNING, "core"):
+        warn_of_slips(config, backend_of(known_parameters=KNOWN))
+
+    assert caplog.messages == [
+        "model 'm': backend 'b' has no parameter 'thraeds'; it has no effect; is 'threads' meant?"
+    ]
+
+
+def test_a_backend_that_says_nothing_is_told_nothing(caplog):
+    warn_of_slips(model_with("thraeds"), backend_of())
+    warn_of_settings(["thraeds"], backend_of())
+
+    assert not caplog.messages
+
+
+def test_a_model_in_a_process_of_its_own_has_the_parameters_of_both_backends(caplog):
+    apart = backend_of(known_parameters=("timeout",))
+    apart.apart = backend_of(known_parameters=("threads",))
+
+    warn_of_slips(model_with("timeout", "threads", "colour"), apart)
+    apart.apart.known_parameters = None
+    warn_of_slips(model_with("timeout", "threads", "colour"), apart)
+
+    assert caplog.messages == ["model 'm': backend 'b' has no parameter 'colour'; it has no effect"]
+
+
+def test_a_key_of_backend_config_is_told_too(caplog):
+    backend = backend_of(known_settings=("pool",))
+
+    warn_of_settings(["pool", "pol", "default-max-batch-size"], backend)
+
+    assert caplog.messages == [
+        "--backend-config=b,pol: there is no such setting; it has no effect; is 'pool' meant?"
+    ]
+
+
+@pytest.mark.parametrize("what", ["known_parameters", "known_settings"])
+def test_one_text_is_no_list_of_names(what):
+    with pytest.raises(TypeError, match=rf"{what}='threads'\): expected names, such as"):
+        backend_of(**{what: "threads"})
