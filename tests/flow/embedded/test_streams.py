@@ -198,8 +198,10 @@ def test_a_stream_has_a_time_for_all_of_it(server):
     with pytest.raises(TimeoutError, match="did not answer within"):
         list(stream)
 
-    waiting.set()
-    assert server._ask(lambda: stream._channel.request.cancelled)
+    try:
+        until(lambda: stream._channel.request.cancelled)
+    finally:
+        waiting.set()
 
 
 async def test_a_coroutine_has_a_time_for_all_of_a_stream(server):
