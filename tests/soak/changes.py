@@ -156,7 +156,9 @@ class Changes:
             self.done["renew_certificate"] += 1
 
     async def as_at_first(self) -> None:
-        """As many instances and processes as at the start, and no connection."""
+        """As many instances and processes as at the start, nothing from load requests, and no connection."""
+        if self._overridden:  # its files have a folder of their own
+            await self.override()
         self._write("counted", "config.pbtxt", models.counted(2))
         await self._load("counted")
         self._http.close()
