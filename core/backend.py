@@ -37,7 +37,9 @@ from core.host_policy import HostPolicy
 if TYPE_CHECKING:
     from core.batch import Batch
     from core.config import ModelConfig
+    from core.request import InferenceRequest
 
+BatchRule = Callable[["InferenceRequest"], bool]
 Complete = Callable[["ModelConfig", Path, "Backend"], None]
 
 
@@ -83,6 +85,19 @@ class Model:
 
     def unload(self) -> None:
         """Give back what load took. On a worker thread, after the last instance has closed."""
+
+    def batch_rule(self) -> BatchRule:
+        """A rule for one batch that dynamic batching gathers, beside the largest size and the shapes.
+
+        Returns a function that is asked for each request, in the order in which they would run, whether it
+        belongs into the batch. At the first False the batch is closed: it runs without that one. The first
+        request is asked for too, and runs whatever is said. A batch that waits for more is looked at again
+        from its beginning, with a new rule: what a rule adds up, it adds up in itself.
+
+        Loop thread, within some microseconds; an exception closes the batch, and is logged. Not for models
+        that do not override it, of sequences, or without dynamic batching.
+        """
+        raise NotImplementedError
 
     def file(self, default: str) -> Path:
         """The model's file in the version directory: `default_model_filename`, or `default`."""

@@ -17,7 +17,7 @@ what was asked for) or by `tell` (an exception is logged with the plugin's name,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from core.backend import Model
+    from core.backend import BatchRule, Model
     from core.caches import Cache
     from core.config import ModelConfig
     from core.lifecycle import ModelVersion
@@ -134,6 +134,17 @@ def core_layers(model: Model) -> Sequence[Layer] | None:
     layer is a function `layer(handler) -> handler`; a handler takes an InferenceRequest and returns its Reply
     (core.pipeline.layers). They are called for each request of that model, on the loop thread, and for those
     of no other model. Not for ensembles: the models of their steps have them. An exception fails the load.
+    """
+
+
+@hookspec(firstresult=True)
+def core_batch_rule(model: Model) -> Callable[[], BatchRule] | None:
+    """Once per load of a version, on the loop thread, when its instances are about to open; for models that
+    have no rule of their own.
+
+    Returns a function that gives a rule for one batch, as `core.Model.batch_rule` does, or None for a model
+    of somebody else. It is called for each batch that dynamic batching looks at. An exception of the hook
+    fails the load.
     """
 
 

@@ -53,7 +53,7 @@ def explain(model: OfflineModel, options: Options) -> str:
 def _rooms(model: OfflineModel, backend: Backend, options: Options) -> Iterator[Line]:
     config = model.config
     yield "admit", "core/pipeline/admit.py", _tensors(model)
-    if listening := [name for name, _ in _with_layers()]:
+    if listening := _listening("core_layers"):
         text = f"asked of {', '.join(listening)} when the model loads"
         yield "layers", "core/pipeline/layers.py", text
     loop = asyncio.new_event_loop()
@@ -61,7 +61,7 @@ def _rooms(model: OfflineModel, backend: Backend, options: Options) -> Iterator[
         # A cache of nothing: whether there is one is the server's affair.
         cache = open_cache(options.cache_config or {"local": {"size": str(1 << 20)}})
         for room in Chain(config, model.signature, loop, cache=cache).rooms:
-            yield _room(room, config, bool(options.cache_config))
+            yield _room(room, config, bool(options.cache_config), backend)
         yield "gather", "core/native/gather.pyx", "one array for each input, without the GIL"
         yield "execute", _file_of(backend), _instances(model, backend, loop)
     finally:
@@ -70,13 +70,14 @@ def _rooms(model: OfflineModel, backend: Backend, options: Options) -> Iterator[
     yield "deliver", "core/pipeline/answers/delivery.py", "answers to the event loop, in one go"
 
 
-def _with_layers() -> list[tuple[str, object]]:
+def _listening(hook: str) -> list[str]:
+    """Names of the plugins that have a hook, in the order in which they are called."""
     plugins.load_hooks()
-    found = plugins.hooks().hook.core_layers.get_hookimpls()
-    return [(each.plugin_name, each.plugin) for each in reversed(found)]
+    found = getattr(plugins.hooks().hook, hook).get_hookimpls()
+    return [each.plugin_name for each in reversed(found)]
 
 
-def _room(room: object, config: ModelConfig, cached: bool) -> Line:
+def _room(room: object, config: ModelConfig, cached: bool, backend: Backend) -> Line:
     place = type(room).__module__.replace(".", "/") + ".py"
     if isinstance(room, Cached):
         text = "" if cached else "; nowhere without --cache-config"
@@ -86,10 +87,10 @@ def _room(room: object, config: ModelConfig, cached: bool) -> Line:
     if isinstance(room, SequenceScheduler):
         return "sequences", "core/pipeline/sequence/", _sequences(config)
     assert isinstance(room, Batcher)
-    return "batcher", place, _batching(config)
+    return "batcher", place, _batching(config, backend)
 
 
-def _batching(config: ModelConfig) -> str:
+def _batching(config: ModelConfig, backend: Backend) -> str:
     limits = batch_limits(config)
     if limits.alone:
         return "requests execute one by one"
@@ -98,6 +99,10 @@ def _batching(config: ModelConfig) -> str:
     words += [f"rather {preferred}"] if preferred else []
     delay_us = limits.delay_ns // 1000
     words.append(f"the first waits at most {delay_us} µs" if delay_us else "nobody waits for more")
+    if backend.model.batch_rule is not Model.batch_rule:
+        words.append("a rule of the model's")
+    elif listening := _listening("core_batch_rule"):
+        words.append(f"{', '.join(listening)} may have a rule")
     levels = config.dynamic_batching.priority_levels
     return "; ".join([*words, *([f"{levels} priorities"] if levels else [])])
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from core import plugins
-from core.backend import Model
+from core.backend import BatchRule, Model
 from core.batch import Batch
 from core.caches import Cache
 from core.config import ModelConfig, Signature
@@ -23,6 +23,7 @@ from core.pipeline.admit import Admission, group_key
 from core.pipeline.answers.delivery import Terms
 from core.pipeline.batching.batcher import Batcher, BatchLimits, InOrder
 from core.pipeline.batching.queue import QueuePolicy, RequestQueue, Waiting
+from core.pipeline.batching.rule import rules_of
 from core.pipeline.batching.scheduler import Scheduler
 from core.pipeline.cache import Cached
 from core.pipeline.instances.change import Change
@@ -63,6 +64,7 @@ class Chain:
         layers: Sequence[Layer] = (),
         batch_done: Callable[[Batch, BaseException | None], None] | None = None,
         statistics: Statistics | None = None,
+        rules: Callable[[], BatchRule] | None = None,
     ):
         self.signature = signature
         self.statistics = statistics or Statistics()
@@ -76,7 +78,7 @@ class Chain:
         self._layers = layers
         self._pool = Pool(terms, limiter)
         self._policies = policies or HostPolicies({})
-        self._scheduler = self._make_scheduler(config)
+        self._scheduler = self._make_scheduler(config, rules)
         self._pool.on_idle = self._scheduler.pump
         terms.put_back = self._scheduler.put_back
         self.handler = self._compose(config)
@@ -104,7 +106,9 @@ class Chain:
             self.rooms.insert(0, scheduled)
         return Door(self._intake, admit, scheduled)
 
-    def _make_scheduler(self, config: ModelConfig) -> Scheduler:
+    def _make_scheduler(
+        self, config: ModelConfig, rules: Callable[[], BatchRule] | None
+    ) -> Scheduler:
         key = group_key(self.signature) if self.signature.max_batch_size else None
         if config.HasField("sequence_batching"):
             return SequenceScheduler(
@@ -125,6 +129,7 @@ class Chain:
             pool=self._pool,
             on_final=self._intake.ended,
             key=key,
+            rules=rules,
             clock_ns=self._clock_ns,
         )
 
@@ -271,6 +276,7 @@ async def open_chain(
         layers_of(model),
         batch_teller(model),
         statistics,
+        rules_of(model),
     )
     (await chain.prepare(model)).commit()
     return chain

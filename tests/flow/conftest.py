@@ -90,6 +90,7 @@ def serve():
         limiter=None,
         recorder=None,
         statistics=None,
+        model=core.Model,
     ):
         text = f"""
             name: "m" backend: "test" max_batch_size: {max_batch_size}
@@ -101,7 +102,7 @@ def serve():
             text += " model_transaction_policy { decoupled: true }"
         message = configuration.parse_text(text, "test")
         configuration.normalise(message, {}, [])
-        model = core.Model()
+        model = model()
         model.config, model.name, model.version = message, "m", 1
         model.path = model.directory = Path()
         model.backend = core.Backend(instance=instance)

@@ -139,6 +139,22 @@ def test_explain_names_plugins_with_layers(model, capsys):
     assert "asked of quota when the model loads" in rooms(capsys.readouterr().out)["layers"]
 
 
+def test_explain_names_plugins_that_may_have_a_rule_for_batches(model, capsys):
+    class Plugin:
+        @core.hookimpl
+        def core_batch_rule(self, model):
+            raise AssertionError("nothing is loaded")
+
+    plugin = Plugin()
+    plugins.hooks().register(plugin, "volume")
+    try:
+        assert command.main(["explain", model("dynamic_batching { }")]) == 0
+    finally:
+        plugins.hooks().unregister(plugin)
+
+    assert "volume may have a rule" in rooms(capsys.readouterr().out)["batcher"]
+
+
 def test_explain_tells_the_steps_of_an_ensemble(tmp_path, capsys):
     (tmp_path / "both" / "1").mkdir(parents=True)
     (tmp_path / "both" / "config.pbtxt").write_text(

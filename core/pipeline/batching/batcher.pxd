@@ -19,13 +19,14 @@ cdef class BatchLimits:
 @cython.locals(entry=Waiting, request=InferenceRequest, largest_preferred=cython.longlong, rows=cython.longlong,
                size=cython.longlong, best=cython.Py_ssize_t, fitting=cython.Py_ssize_t,
                oldest_ns=cython.longlong, complete=cython.bint, late=cython.bint, prefers=cython.bint)
-cpdef tuple choose(list waiting, BatchLimits limits, long long now_ns)
+cpdef tuple choose(list waiting, BatchLimits limits, long long now_ns, object fits=*)
 
 
 cdef class Batcher(Scheduler):
     cdef RequestQueue _queue
     cdef BatchLimits _limits
     cdef object _key
+    cdef object _rules
     cdef Py_ssize_t _most
     cdef bint _alone
     cdef bint _pump_soon

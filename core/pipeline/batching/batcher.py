@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import cython
 
+from core.backend import BatchRule
 from core.errors import CoreError, cancelled, unavailable
 from core.pipeline.batching.queue import RequestQueue, Waiting, made_waiting
 from core.pipeline.batching.scheduler import Scheduler
@@ -40,10 +41,13 @@ class BatchLimits:
     alone: bool = True
 
 
-def choose(waiting: list[Waiting], limits: BatchLimits, now_ns: int) -> tuple[int, int]:
+def choose(
+    waiting: list[Waiting], limits: BatchLimits, now_ns: int, fits: BatchRule | None = None
+) -> tuple[int, int]:
     """How many requests from the front run now, or when to look again.
 
     waiting   in the order in which they are to run, at least one
+    fits      the model's own rule for this batch
     Returns (count, 0) to run `count` requests, or (0, time) to wait until `time` (ns, monotonic).
     """
     if limits.alone:
@@ -61,6 +65,9 @@ def choose(waiting: list[Waiting], limits: BatchLimits, now_ns: int) -> tuple[in
             oldest_ns = request.arrival_ns
             key = entry.key
         elif rows + size > limits.most_rows or (entry.key is not key and entry.key != key):
+            complete = True
+            break
+        if fits is not None and not fits(request) and fitting:
             complete = True
             break
         if fitting and rows + size > largest_preferred and not best:
@@ -83,6 +90,7 @@ class Batcher(Scheduler):
     """The scheduler of a stateless model. Loop thread only.
 
     key     what requests of one batch must share, or None
+    rules   gives the model's own rule for a batch, or None
     """
 
     def __init__(
@@ -95,6 +103,7 @@ class Batcher(Scheduler):
         pool: Pool,
         on_final: Callable[[], None],
         key: Callable[[InferenceRequest], object] | None = None,
+        rules: Callable[[], BatchRule] | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ):
         super().__init__(
@@ -103,6 +112,7 @@ class Batcher(Scheduler):
         self._queue = queue
         self._limits = limits
         self._key = key if not limits.alone else None
+        self._rules = rules
         # As many requests from the front as one batch can look at.
         self._most = 1 if limits.alone else limits.most_rows + 1
         self._alone = limits.alone
@@ -166,7 +176,8 @@ class Batcher(Scheduler):
         while queue.waits() and (worker := self._pool.claim()) is not None:
             chosen = queue.front(self._most)
             if not self._alone:
-                count, look_again_ns = choose(chosen, self._limits, now_ns)
+                fits = None if self._rules is None else self._rules()
+                count, look_again_ns = choose(chosen, self._limits, now_ns, fits)
                 if not count:
                     self._pool.unclaim(worker)
                     break

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 import core
+from core.backend import BatchRule
 from core.config import ModelConfig
 from core.errors import invalid
 
 FILE = "affine.npz"
+MOST = "most_numbers"
 
 
 class Affine(core.Model):
@@ -18,9 +20,22 @@ class Affine(core.Model):
 
     weights: np.ndarray
     bias: np.ndarray
+    most: int
 
     def load(self) -> None:
         self.weights, self.bias = read(self.file(FILE))
+        self.most = most_numbers(self)
+
+    def batch_rule(self) -> BatchRule:
+        """No more numbers in a batch than the parameter allows."""
+        left = self.most
+
+        def fits(request: core.InferenceRequest) -> bool:
+            nonlocal left
+            left -= request.inputs["x"].count
+            return left >= 0
+
+        return fits
 
 
 class Multiply(core.ModelInstance):
@@ -31,6 +46,14 @@ class Multiply(core.ModelInstance):
     def execute(self, batch: core.Batch) -> Mapping[str, Any]:
         """x: FP32[rows, n] → y: FP32[rows, m]"""
         return {"y": batch["x"] @ self.model.weights + self.model.bias}
+
+
+def most_numbers(model: core.Model) -> int:
+    """What the parameter says. Raises CoreError(INVALID) for what is no number."""
+    text = model.parameter(MOST, "1000000")
+    if not text.isdecimal():
+        raise invalid(f"model '{model.name}': parameter '{MOST}' is '{text}', it must be a number")
+    return int(text)
 
 
 def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -62,4 +85,6 @@ def complete(config: ModelConfig, path: Path, backend: core.Backend) -> None:
 
 FP32 = 11  # DataType.TYPE_FP32 of model_config.proto
 
-backend = core.Backend(model=Affine, instance=Multiply, complete=complete)
+backend = core.Backend(
+    model=Affine, instance=Multiply, complete=complete, known_parameters=(MOST,), known_settings=()
+)

@@ -44,3 +44,25 @@ def test_a_file_that_is_no_model_is_refused_by_name(
         serve_repository(backend)
 
     assert FILE in caught.value.message
+
+
+def test_a_batch_has_no_more_numbers_than_the_parameter_allows(model_repository, serve_repository):
+    config = """
+    dynamic_batching { max_queue_delay_microseconds: 200000 }
+    parameters { key: "most_numbers" value { string_value: "8" } }
+    """
+    model_repository.add("m", config, files=file(weights=np.ones((2, 3)), bias=np.zeros(3)))
+    served = serve_repository(backend)
+
+    answers = served.together([{"x": np.ones((2, 2), np.float32)}] * 4, name="m")
+
+    assert [answer["y"].shape for answer in answers] == [(2, 3)] * 4
+    assert served.executions("m") == 2  # of two requests with four numbers each
+
+
+def test_a_parameter_that_is_no_number_is_refused(model_repository, serve_repository):
+    config = 'parameters { key: "most_numbers" value { string_value: "many" } }'
+    model_repository.add("m", config, files=file(weights=np.ones((2, 3)), bias=np.zeros(3)))
+
+    with pytest.raises(CoreError, match="'most_numbers' is 'many', it must be a number"):
+        serve_repository(backend)

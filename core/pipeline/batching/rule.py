@@ -1,0 +1,58 @@
+"""Rule: what a model, or a plugin, says about which requests make a batch.
+
+Model.batch_rule, core_batch_rule ─► [rules_of] ─► batcher.  The counterpart of Triton's custom batching
+(TRITONBACKEND_ModelBatchInitialize, ModelBatchIncludeRequest), asked at the same places.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from core import plugins
+from core.backend import BatchRule, Model
+from core.request import InferenceRequest
+
+logger = logging.getLogger("core")
+
+
+def rules_of(model: Model) -> Callable[[], BatchRule] | None:
+    """What gives a rule for each batch of a model; None for a model that has none.
+
+    The model's own goes before that of a plugin. Raises what a plugin's core_batch_rule raises.
+    """
+    if type(model).batch_rule is not Model.batch_rule:
+        return _Contained(model.batch_rule, model.name)
+    found = plugins.ask("core_batch_rule", model=model)
+    return None if found is None else _Contained(found, model.name)
+
+
+class _Contained:
+    """Rules whose errors close the batch, and do no more: the others that wait need the scheduler."""
+
+    def __init__(self, make: Callable[[], BatchRule], model: str):
+        self._make = make
+        self._model = model
+
+    def __call__(self) -> BatchRule:
+        try:
+            rule = self._make()
+        except Exception:
+            self._tell()
+            return _alone
+
+        def fits(request: InferenceRequest) -> bool:
+            try:
+                return bool(rule(request))
+            except Exception:
+                self._tell()
+                return False
+
+        return fits
+
+    def _tell(self) -> None:
+        logger.exception("the rule for batches of model '%s' failed", self._model)
+
+
+def _alone(request: InferenceRequest) -> bool:
+    return False
