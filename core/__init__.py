@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from core.backend import Backend, Device, Model, ModelInstance
+    from core.backend import Backend, Device, MemoryUsage, Model, ModelInstance
     from core.batch import Batch
     from core.embedded import Server
     from core.errors import CoreError, Fatal, Kind
@@ -33,6 +33,7 @@ __all__ = [
     "InferenceRequest",
     "InferenceResponse",
     "Kind",
+    "MemoryUsage",
     "Model",
     "ModelInstance",
     "Reply",
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "backend": ("Backend", "Device", "Model", "ModelInstance"),
+    "backend": ("Backend", "Device", "MemoryUsage", "Model", "ModelInstance"),
     "batch": ("Batch",),
     "embedded": ("Server",),
     "errors": ("CoreError", "Fatal", "Kind"),

@@ -57,6 +57,20 @@ class Device:
         return f"{self.kind.lower()}:{self.id}"
 
 
+@dataclass(frozen=True)
+class MemoryUsage:
+    """Memory that is kept for a model.
+
+    type        "CPU", "CPU_PINNED" or "GPU"
+    id          of the device
+    byte_size   as far as it is known
+    """
+
+    type: str
+    id: int
+    byte_size: int
+
+
 class Model:
     """One loaded version of one model; shared by its instances.
 
@@ -85,6 +99,11 @@ class Model:
 
     def unload(self) -> None:
         """Give back what load took. On a worker thread, after the last instance has closed."""
+
+    def memory_usage(self) -> Iterable[MemoryUsage]:
+        """What the model keeps beside its instances, such as weights, for its statistics; nothing where that
+        is not known. Loop thread, whenever somebody asks for statistics; must not block."""
+        return ()
 
     def batch_rule(self) -> BatchRule:
         """A rule for one batch that dynamic batching gathers, beside the largest size and the shapes.
@@ -214,6 +233,10 @@ class ModelInstance:
         """Whether the instance can serve now, for who asks for the model's readiness: may ask the model
         itself, within some seconds. Loop thread."""
         return self.ready()
+
+    def memory_usage(self) -> Iterable[MemoryUsage]:
+        """What the instance keeps, such as buffers; as Model.memory_usage."""
+        return ()
 
     def close(self) -> None:
         """Give back what open took. On a worker thread, after the last execute."""

@@ -264,6 +264,7 @@ class Server:
                 **named_entry(each.name, each.namespace),
                 "version": str(each.version),
                 **each.chain.statistics.as_dict(),
+                "memory_usage": each.memory_usage(),
             }
             for each in found
         ]

@@ -12,10 +12,11 @@ import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 from core import config as configuration
 from core import plugins
-from core.backend import Backend, Model
+from core.backend import Backend, Model, ModelInstance
 from core.config import ModelConfig, Signature
 from core.errors import CoreError, internal
 from core.lifecycle import policy
@@ -88,6 +89,25 @@ class ModelVersion:
     def statistics(self) -> Statistics:
         """Counters since the version was loaded; there as long as its chain."""
         return self.chain.statistics
+
+    def memory_usage(self) -> list[dict[str, Any]]:
+        """What it keeps in memory, as entries of `model_stats`, as far as its backend tells. While READY."""
+        if self.model is None:
+            return []
+        assert isinstance(self.chain, Chain)
+        found: dict[tuple[str, int], int] = {}
+        tellers: list[Model | ModelInstance] = [self.model, *self.chain.opened]
+        for each in tellers:
+            try:
+                for used in each.memory_usage():
+                    place = used.type, used.id
+                    found[place] = found.get(place, 0) + used.byte_size
+            except Exception:  # statistics are not worth less for it
+                logger.exception("model '%s' cannot tell what memory it uses", self.key)
+        return [
+            {"type": kind, "id": number, "byte_size": size}
+            for (kind, number), size in sorted(found.items())
+        ]
 
     @property
     def wanted(self) -> bool:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from core import plugins
-from core.backend import BatchRule, Model
+from core.backend import BatchRule, Model, ModelInstance
 from core.batch import Batch
 from core.caches import Cache
 from core.config import ModelConfig, Signature
@@ -147,6 +147,11 @@ class Chain:
     def instances(self) -> int:
         """How many instances serve."""
         return len(self._pool.workers)
+
+    @property
+    def opened(self) -> list[ModelInstance]:
+        """The instances that serve and those that stand by."""
+        return [worker.instance for worker in self._pool.workers + self._pool.passive]
 
     @property
     def in_flight(self) -> int:

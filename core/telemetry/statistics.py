@@ -132,5 +132,4 @@ class Statistics:
                 }
                 for rows, size in sorted(self.batch_sizes.items())
             ],
-            "memory_usage": [],
         }

@@ -93,10 +93,13 @@ class Served:
         """The configuration that the model runs with."""
         return self._on_loop(lambda: self._server.model_config(name))
 
+    def statistics(self, name: str = MODEL) -> dict[str, Any]:
+        """The entry of the model's first version, as clients get it."""
+        return self._on_loop(lambda: self._server.statistics(name))[0]
+
     def executions(self, name: str = MODEL) -> int:
         """How many batches have been executed since the load."""
-        entries = self._on_loop(lambda: self._server.statistics(name))
-        return int(entries[0]["execution_count"])
+        return int(self.statistics(name)["execution_count"])
 
     def answer(self, inputs: Arrays, name: str = MODEL) -> Arrays | CoreError:
         """The answer to one request, or its error."""

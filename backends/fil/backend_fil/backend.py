@@ -16,7 +16,7 @@ from backend_fil.native.forest import Forest
 from backend_fil.reading import DEEPEST_SHAP, Description, describe, read_forest
 from backend_fil.settings import PARAMETERS, Settings, settings_of, warn
 from backend_fil.workers import Workers, threads_by_default
-from core.backend import Backend, Device, Model
+from core.backend import Backend, Device, MemoryUsage, Model
 from core.errors import unsupported
 
 
@@ -96,6 +96,10 @@ class FilModel(Model):
             allowed = self.settings.allow_unknown_field
             self._treelite = load(path, kind, self.name, allow_unknown_field=allowed)
         return open_on_gpu(self._treelite, device, self.settings, self.answers, self.name)
+
+    def memory_usage(self) -> list[MemoryUsage]:
+        """Of the forest on the CPU; what nvForest takes of a GPU it does not tell."""
+        return [MemoryUsage("CPU", 0, self.forest.nbytes)]
 
     def unload(self) -> None:
         if self._workers is not None:

@@ -210,3 +210,13 @@ def test_what_a_gpu_gives_becomes_the_same_classes(forests, binary):
         found = classes_of(values, Answers("sigmoid", form, width), 0.3)
 
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7)
+
+
+def test_statistics_tell_what_the_forest_takes_in_memory(serve, forests):
+    rows, labels = forests.tumours()
+    small = forests.xgboost(rows, labels, 3, objective="binary:logistic")
+
+    (used,) = serve(small).served.statistics("m")["memory_usage"]
+
+    assert (used["type"], used["id"]) == ("CPU", 0)
+    assert 16 * 3 < used["byte_size"] < 3 * 31 * 64  # three trees of at most 31 nodes

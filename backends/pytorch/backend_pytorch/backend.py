@@ -14,7 +14,8 @@ from backend_pytorch.instance import TorchInstance
 from backend_pytorch.parameters import ENVIRONMENT, KNOWN, MODEL_CLASS, Parameters
 from backend_pytorch.program import Program
 from backend_pytorch.threads import settings
-from core.backend import Backend, Device, Model
+from backend_pytorch.weights import Weights
+from core.backend import Backend, Device, MemoryUsage, Model
 from core.errors import unsupported
 
 logger = logging.getLogger("core")
@@ -67,6 +68,7 @@ class TorchModel(Model):
                 raise is_checkpoint(self._file, self.name)
         settings.apply(torch, self.parameters, self.name)
         self._programs: dict[Device, Program] = {}
+        self._weights = Weights()
         self._opening = threading.Lock()  # instances open at the same time, each on its thread
 
     def program_on(self, device: Device) -> Program:
@@ -80,6 +82,7 @@ class TorchModel(Model):
                 return first
             program = self._opened(device, first)
             check(self.config, program)
+            self._weights.add(program)
             if self._shares(program):
                 self._programs.setdefault(device, program)
             return program
@@ -112,6 +115,10 @@ class TorchModel(Model):
             return asked
         # Of a module in Python only parameters are shared, to which nobody writes but in training.
         return self._source is not None or not program.keeps_outputs
+
+    def memory_usage(self) -> list[MemoryUsage]:
+        """Of the weights; what runs take is freed, or kept for all models together."""
+        return self._weights.usage()
 
     def unload(self) -> None:
         self._programs = {}

@@ -5,6 +5,7 @@ files ─► [open_exported] ─► naming, complete, instance.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,10 @@ class ExportedModule(Program):
         signature = program.graph_signature
         self.writes_inputs = bool(signature.user_inputs_to_mutate)
         self.keeps_outputs = bool(signature.buffers_to_mutate)
+
+    def tensors(self) -> Iterator[Any]:
+        yield from self._module.parameters()
+        yield from self._module.buffers()
 
     def run(self, arguments: list[Any] | dict[str, Any]) -> list[Any]:
         if self._in_order:

@@ -54,6 +54,10 @@ class ModuleProgram(Program):
             return each.device
         return torch.device("cpu")
 
+    def tensors(self) -> Iterator[Any]:
+        yield from self.module.parameters()
+        yield from self.module.buffers()
+
     def run(self, arguments: list[Any] | dict[str, Any]) -> list[Any] | dict[str, Any]:
         result = self._run(*arguments)
         if type(result) is torch.Tensor:

@@ -5,7 +5,7 @@ torchscript, exported, aoti, module ─► [Program] ─► naming, complete, in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,10 @@ class Program:
     most_rows = 0
     writes_inputs = False
     keeps_outputs = False
+
+    def tensors(self) -> Iterable[Any]:
+        """Weights and buffers; nothing where the program does not tell."""
+        return ()
 
     def run(self, arguments: list[Any] | dict[str, Any]) -> list[Any] | dict[str, Any]:
         """One forward. Tensors or lists of str, in the order of `takes`, or by name if that is None.

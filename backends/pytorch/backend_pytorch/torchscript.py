@@ -7,6 +7,7 @@ datatypes and no shapes.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,10 @@ class ScriptProgram(Program):
         effects = _effects(module)
         self.writes_inputs = effects.writes_inputs
         self.keeps_outputs = effects.writes_itself
+
+    def tensors(self) -> Iterator[Any]:
+        yield from self.module.parameters()
+        yield from self.module.buffers()
 
     def run(self, arguments: list[Any] | dict[str, Any]) -> list[Any] | dict[str, Any]:
         given = [arguments] if isinstance(arguments, dict) else arguments

@@ -5,6 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
+import core
 from core.errors import CoreError, Kind
 from core.options import Options
 from core.request import SEQUENCE_START, InferenceRequest
@@ -30,6 +31,49 @@ async def test_a_loaded_model_answers_on_its_own_thread(serve, models, ask):
     assert y(await ask(server, 3)) == [6]
     (entry,) = server.statistics("m")
     assert (entry["version"], entry["inference_count"]) == ("1", 1)
+
+
+class Keeping(core.Model):
+    """Keeps weights on two devices; each instance has a buffer."""
+
+    def load(self):
+        self.factor = np.float32((self.path / "model.txt").read_text())
+
+    def memory_usage(self):
+        return [core.MemoryUsage("CPU", 0, 100), core.MemoryUsage("GPU", 1, 5)]
+
+
+class Buffered(core.ModelInstance):
+    def memory_usage(self):
+        if self.model.factor < 0:
+            raise RuntimeError("nobody knows")
+        return [core.MemoryUsage("CPU", 0, 10)]
+
+
+async def test_statistics_add_up_the_memory_of_a_model_and_its_instances(serve, models, backend):
+    backend.model, backend.instance = Keeping, Buffered
+    models.write("m", "2", config=CONFIG + "instance_group { count: 2 }")
+    server = await serve(load_model=["m"])
+
+    (entry,) = server.statistics("m")
+
+    assert entry["memory_usage"] == [
+        {"type": "CPU", "id": 0, "byte_size": 120},
+        {"type": "GPU", "id": 1, "byte_size": 5},
+    ]
+
+
+async def test_statistics_are_there_when_a_backend_cannot_tell_its_memory(
+    serve, models, backend, caplog
+):
+    backend.model, backend.instance = Keeping, Buffered
+    models.write("m", "-1")
+    server = await serve(load_model=["m"])
+
+    (entry,) = server.statistics("m")
+
+    assert [each["byte_size"] for each in entry["memory_usage"]] == [100, 5]
+    assert "model 'm' cannot tell what memory it uses" in caplog.messages
 
 
 async def test_a_server_is_not_ready_before_its_models_are(models, backend):

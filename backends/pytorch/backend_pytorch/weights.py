@@ -1,0 +1,51 @@
+"""Weights: what the programs of one model version keep in memory.
+
+program ─► [Weights] ─► statistics.  Instances may share tensors, and tensors a storage: each counts once, as
+long as a program has it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from backend_pytorch.program import Program
+from core.backend import MemoryUsage
+
+_Storages = dict[tuple[str, int, int], int]  # "CPU" or "GPU", number, address → bytes
+
+
+class Weights:
+    """Any thread; no call takes long."""
+
+    def __init__(self) -> None:
+        self._of: WeakKeyDictionary[Program, _Storages] = WeakKeyDictionary()
+        self._changing = threading.Lock()
+
+    def add(self, program: Program) -> None:
+        """Count a program until it is gone."""
+        found = _storages(program.tensors())
+        with self._changing:
+            self._of[program] = found
+
+    def usage(self) -> list[MemoryUsage]:
+        """Of every device that has some of them."""
+        with self._changing:
+            storages: _Storages = {}
+            for each in self._of.values():
+                storages.update(each)
+        sizes: dict[tuple[str, int], int] = {}
+        for (kind, number, _), size in storages.items():
+            sizes[kind, number] = sizes.get((kind, number), 0) + size
+        return [MemoryUsage(kind, number, size) for (kind, number), size in sizes.items()]
+
+
+def _storages(tensors: Iterable[Any]) -> _Storages:
+    found: _Storages = {}
+    for tensor in tensors:
+        kind = "GPU" if tensor.is_cuda else "CPU"
+        storage = tensor.untyped_storage()
+        found[kind, tensor.device.index or 0, storage.data_ptr()] = storage.nbytes()
+    return found
