@@ -202,3 +202,28 @@ async def test_a_hook_that_fails_fails_the_load(serve, plugin):
 
     with pytest.raises(CoreError, match=r"test plugin 1.*core_batch_rule"):
         await serve(Double, BATCHING)
+
+
+async def test_a_rule_that_would_be_in_another_process_is_missed_aloud(serve, caplog):
+    class Apart(core.Model):
+        """Stands in the server for models of a backend that has a rule."""
+
+        @property
+        def backend(self):
+            found = core.Backend(instance=Double)
+            found.apart = core.Backend(model=ByTenant, instance=Double)
+            found.apart.name = "tenants"
+            return found
+
+        @backend.setter
+        def backend(self, given):
+            pass
+
+    chain = await serve(Double, BATCHING, model=Apart)
+
+    assert await executed(chain, request("a", "x"), request("b", "y")) == ["ab"]
+    assert (
+        "model 'm' runs in processes of its own: backend 'tenants' has a rule for batches, which cannot be "
+        "asked there"
+    ) in caplog.messages
+    await chain.close()

@@ -23,6 +23,14 @@ def rules_of(model: Model) -> Callable[[], BatchRule] | None:
     """
     if type(model).batch_rule is not Model.batch_rule:
         return _Contained(model.batch_rule, model.name)
+    apart = model.backend.apart
+    if apart is not None and apart.model.batch_rule is not Model.batch_rule:
+        logger.warning(
+            "model '%s' runs in processes of its own: backend '%s' has a rule for batches, which cannot be "
+            "asked there",
+            model.name,
+            apart.name,
+        )
     found = plugins.ask("core_batch_rule", model=model)
     return None if found is None else _Contained(found, model.name)
 
