@@ -17,11 +17,13 @@ from core.backend import Backend
 from core.completion import MAX_BATCH_SIZE
 from core.config import ModelConfig
 from core.errors import invalid
+from core.pipeline.batching.rule import STRATEGY_PATH
 
 logger = logging.getLogger("core")
 
 MODE = "EXECUTION_MODE"
 ONE_CONNECTION = "sequences_keep_their_connection"
+_OF_CORE = (MODE, ONE_CONNECTION, STRATEGY_PATH)
 
 _NEAR = 0.6  # of a name that nobody reads: what may be meant
 _NEARLY = 0.85  # of a name that somebody may read: a slip all the same
@@ -54,7 +56,7 @@ def warn_of_slips(config: ModelConfig, backend: Backend) -> None:
     if (known := _known(backend, "known_parameters")) is None:
         return
     for name in config.parameters:
-        if text := slip(name, (MODE, ONE_CONNECTION, *known)):
+        if text := slip(name, (*_OF_CORE, *known)):
             logger.warning(
                 "model '%s': backend '%s' has no parameter '%s'%s",
                 config.name,

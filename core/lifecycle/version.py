@@ -27,6 +27,7 @@ from core.lifecycle.places import Place
 from core.lifecycle.policy import State
 from core.options import Options
 from core.pipeline import Chain, open_chain
+from core.pipeline.batching.rule import warn_of_library
 from core.pipeline.ensemble import EnsembleChain
 from core.repository import ModelDirectory, ModelSource, stamp_of
 from core.telemetry.statistics import Statistics
@@ -280,6 +281,7 @@ def settled_config(
     refuse_scattered_sequences(config, options.workers)
     if backend is not None:
         warn_of_slips(config, backend)
+        warn_of_library(config, version.path)
     return config
 
 

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 
 from core import plugins
 from core.backend import BatchRule, Model
+from core.config import ModelConfig
 from core.request import InferenceRequest
 
 logger = logging.getLogger("core")
+
+_LIBRARY = "batchstrategy.so"
+STRATEGY_PATH = "TRITON_BATCH_STRATEGY_PATH"
 
 
 def rules_of(model: Model) -> Callable[[], BatchRule] | None:
@@ -33,6 +38,27 @@ def rules_of(model: Model) -> Callable[[], BatchRule] | None:
         )
     found = plugins.ask("core_batch_rule", model=model)
     return None if found is None else _Contained(found, model.name)
+
+
+def warn_of_library(config: ModelConfig, path: Path) -> None:
+    """Say so where a model brings Triton's way to such rules, a library in C. Worker thread.
+
+    path   the version's directory
+    """
+    if not config.HasField("dynamic_batching"):
+        return
+    named = (
+        config.parameters[STRATEGY_PATH].string_value if STRATEGY_PATH in config.parameters else ""
+    )
+    there = [each for each in (path / _LIBRARY, path.parent / _LIBRARY) if each.is_file()]
+    if named or there:
+        logger.warning(
+            "model '%s': the rule for batches in '%s' is not asked, libraries of Triton's custom batching "
+            "cannot be loaded; write core.Model.batch_rule, or a plugin with core_batch_rule "
+            "(docs/write-a-backend.md)",
+            config.name,
+            named or there[0],
+        )
 
 
 class _Contained:

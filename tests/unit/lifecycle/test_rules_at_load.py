@@ -176,3 +176,33 @@ async def test_a_parameter_that_its_backend_does_not_know_is_told_and_the_model_
     assert await asked(manager, [1, 2], "flat") == ((2,), [2, 4])
     told = "model 'flat': backend 'test' has no parameter 'thread'; it has no effect; is 'threads' meant?"
     assert caplog.messages.count(told) == 1
+
+
+@pytest.mark.parametrize(
+    ("config", "file", "told"),
+    [
+        ("dynamic_batching { }", "1/batchstrategy.so", True),
+        ("dynamic_batching { }", "batchstrategy.so", True),
+        ("", "batchstrategy.so", False),  # nobody would ask it
+        ("dynamic_batching { }", "1/other.so", False),
+        (
+            'dynamic_batching { } parameters { key: "TRITON_BATCH_STRATEGY_PATH" '
+            'value { string_value: "/opt/volume.so" } }',
+            "1/other.so",
+            True,
+        ),
+    ],
+)
+async def test_a_library_of_custom_batching_is_not_passed_over_in_silence(
+    folder, manage, caplog, config, file, told
+):
+    folder.model("flat", text="2", config=BATCHING + " " + config)
+    (folder.path / "flat" / file).write_text("")
+    manager = manage()
+    await manager.start()
+
+    await manager.load("flat", {})
+
+    found = [text for text in caplog.messages if "libraries of Triton's custom batching" in text]
+    assert len(found) == told
+    assert all(file in text or "/opt/volume.so" in text for text in found)
