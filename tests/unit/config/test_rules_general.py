@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from core.backend import Backend, ModelInstance
 from core.config import fill, parse_text, validate, validate_source
 from core.errors import CoreError
+from core.lifecycle.parameters import warn_of_slips
 
 INPUT = 'input { name: "x" data_type: TYPE_FP32 dims: -1 } '
 OUTPUT = 'output { name: "y" data_type: TYPE_FP32 dims: -1 } '
@@ -163,9 +165,9 @@ def test_a_backend_is_named_in_any_of_its_ways(settled, text):
     assert settled(text)["backend"]
 
 
-def test_the_page_about_configurations_says_what_is(settled, refusal):
+def test_the_page_about_configurations_says_what_is(settled, refusal, caplog):
     page = (Path(__file__).parents[3] / "docs" / "model-configuration.md").read_text()
-    model, texts = re.findall(r"```\n(.*?)```", page, re.S)
+    model, warning, texts = re.findall(r"```\n(.*?)```", page, re.S)
 
     assert settled('name: "classifier" ' + model)["version_policy"] == {
         "latest": {"num_versions": 2}
@@ -175,3 +177,11 @@ def test_the_page_about_configurations_says_what_is(settled, refusal):
     with pytest.raises(CoreError) as caught:
         parse_text("\n\n\ninput { name: 'x' dim: 3 }", "models/classifier/config.pbtxt")
     assert caught.value.message in texts.splitlines()
+
+    slipped = parse_text(
+        "name: 'classifier' parameters { key: 'intra_op_threads' value { string_value: '1' } }", "m"
+    )
+    backend = Backend(instance=ModelInstance, known_parameters=("intra_op_thread_count",))
+    backend.name = "onnxruntime"
+    warn_of_slips(slipped, backend)
+    assert caplog.messages == warning.splitlines()

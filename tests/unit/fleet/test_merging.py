@@ -30,7 +30,7 @@ def count(statistics, rows, succeeds, queue_ns, input_ns, infer_ns):
 
 
 def entry(statistics, name="m", version="1"):
-    return {"name": name, "version": version, **statistics.as_dict()}
+    return {"name": name, "version": version, **statistics.as_dict(), "memory_usage": []}
 
 
 class TestStatistics:
