@@ -123,36 +123,33 @@ def test_explain_says_what_the_configuration_asks_for(model, capsys, config, roo
     assert text in rooms(capsys.readouterr().out)[room]
 
 
-def test_explain_names_plugins_with_layers(model, capsys):
-    class Plugin:
-        @core.hookimpl
-        def core_layers(self, model):
-            raise AssertionError("nothing is loaded")
+class Layered:
+    @core.hookimpl
+    def core_layers(self, model):
+        raise AssertionError("nothing is loaded")
 
-    plugin = Plugin()
+
+class Ruled:
+    @core.hookimpl
+    def core_batch_rule(self, model):
+        raise AssertionError("nothing is loaded")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "room", "text"),
+    [
+        (Layered(), "layers", "asked of quota when the model loads"),
+        (Ruled(), "batcher", "quota may have a rule"),
+    ],
+)
+def test_explain_names_plugins_that_take_part(model, capsys, plugin, room, text):
     plugins.hooks().register(plugin, "quota")
-    try:
-        assert command.main(["explain", model()]) == 0
-    finally:
-        plugins.hooks().unregister(plugin)
-
-    assert "asked of quota when the model loads" in rooms(capsys.readouterr().out)["layers"]
-
-
-def test_explain_names_plugins_that_may_have_a_rule_for_batches(model, capsys):
-    class Plugin:
-        @core.hookimpl
-        def core_batch_rule(self, model):
-            raise AssertionError("nothing is loaded")
-
-    plugin = Plugin()
-    plugins.hooks().register(plugin, "volume")
     try:
         assert command.main(["explain", model("dynamic_batching { }")]) == 0
     finally:
         plugins.hooks().unregister(plugin)
 
-    assert "volume may have a rule" in rooms(capsys.readouterr().out)["batcher"]
+    assert text in rooms(capsys.readouterr().out)[room]
 
 
 def test_explain_tells_the_steps_of_an_ensemble(tmp_path, capsys):

@@ -39,8 +39,6 @@ _REMOVED = {
     "storage_type": None,
     "blocks_per_sm": None,
 }
-
-
 PARAMETERS = (*_KNOWN, *_REMOVED)
 
 

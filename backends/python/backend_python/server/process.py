@@ -42,8 +42,6 @@ Origin = SharedTemplate | SharedWorker
 _SOON_S = 0.2
 EXIT_S = 5.0  # from the end of finalize, or from SIGKILL, to the end of the process
 _SEND_BUFFER = 1 << 18
-
-
 SETTINGS = (
     "shm-default-byte-size",
     "shm-growth-byte-size",
