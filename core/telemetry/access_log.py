@@ -206,29 +206,28 @@ class AccessLog:
             os.close(self._file)
 
     def _write_waiting(self) -> None:
-        if not self._waiting and not self._reopen:
-            return
         try:
-            if self._reopen or self._moved():
-                self._reopen = False
-                self._open_again()
-            while self._waiting:
-                self._put(self._lines())
+            # Counted before the look at the path: what was written after the move is in the new file.
+            while (count := min(_AT_ONCE, len(self._waiting))) or self._reopen:
+                if self._reopen or self._moved():
+                    self._reopen = False
+                    self._open_again()
+                self._put(self._lines(count))
             self._failed = False
         except OSError as error:
             if not self._failed:  # once, not for every line of a full disk
                 self._failed = True
                 logger.error("the access log '%s' cannot be written: %s", self._path, error)
 
-    def _lines(self) -> list[bytes]:
-        """The next lines; before them how many were lost since the last time that it was said."""
+    def _lines(self, count: int) -> list[bytes]:
+        """The next `count`; before them how many were lost since the last time that it was said."""
         found = []
         epoch_ns = time.time_ns() - time.monotonic_ns()
         if (dropped := self.dropped) > self._told_dropped:
             lost = {"time": iso8601(time.time_ns()), "dropped": dropped - self._told_dropped}
             found.append(_encoded(lost))
             self._told_dropped = dropped
-        for _ in range(min(_AT_ONCE, len(self._waiting))):
+        for _ in range(count):
             found.append(_encoded(self._waiting.popleft().line(epoch_ns)))
         return found
 

@@ -136,6 +136,28 @@ def test_lines_go_on_in_a_new_file_when_the_old_one_was_moved(opened, path, tmp_
     assert [line["model"] for line in lines(path)] == ["after"]
 
 
+def test_a_file_that_is_moved_while_it_is_written_gets_no_later_line(
+    opened, path, tmp_path, monkeypatch
+):
+    log, write = opened(), os.write
+
+    def write_and_move(file, piece):
+        monkeypatch.setattr(os, "write", write)
+        done = write(file, piece)
+        path.rename(tmp_path / "access.log.1")
+        log.write(entry("after"), 200, 0)
+        return done
+
+    monkeypatch.setattr(os, "write", write_and_move)
+    log.write(entry("before"), 200, 0)
+    while not (tmp_path / "access.log.1").exists():
+        pass
+    log.close()
+
+    assert [line["model"] for line in lines(tmp_path / "access.log.1")] == ["before"]
+    assert [line["model"] for line in lines(path)] == ["after"]
+
+
 def test_a_file_is_opened_anew_when_somebody_asks(opened, path):
     log = opened()
     path.unlink()
