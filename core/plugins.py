@@ -120,20 +120,29 @@ def backend(name: str, directory: str = "") -> Backend:
     return found
 
 
+def is_there(name: str, directory: str = "") -> bool:
+    """Whether `backend` finds one of that name; nothing is imported. Any thread."""
+    return name in available_backends() or _runtime(name, directory) is not None
+
+
 def _of_folder(name: str, directory: str) -> Backend | None:
     """The backend that <directory>/<name> is, None if there is no such folder with a file that we know.
 
     A new one each time: servers of one process may have other folders.
     """
+    if (file := _runtime(name, directory)) is None:
+        return None
+    found = backend(_RUNTIMES[file]).derive(name, Path(directory, name), file)
+    _imported[name] = Plugin(name, BACKENDS, ()), found
+    return found
+
+
+def _runtime(name: str, directory: str) -> str | None:
+    """The file that makes <directory>/<name> a backend."""
     folder = Path(directory, name)
     if not directory or name in _blocked() or name != folder.name or name == "..":
         return None
-    for file, base in _RUNTIMES.items():
-        if (folder / file).is_file():
-            found = backend(base).derive(name, folder, file)
-            _imported[name] = Plugin(name, BACKENDS, ()), found
-            return found
-    return None
+    return next((file for file in _RUNTIMES if (folder / file).is_file()), None)
 
 
 def apart(found: Backend) -> Backend:

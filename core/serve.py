@@ -78,6 +78,13 @@ def _let_go_of_broken_pipes() -> None:
 def _say_what_is_idle(options: Options) -> None:
     for flag in idle_flags(options):
         logger.warning("--%s has no effect: %s", flag.name, flag.idle)
+    for name in options.backend_config:
+        if name and not plugins.is_there(name, options.backend_directory):
+            logger.warning(
+                "--backend-config=%s has no effect: no backend has that name (installed: %s)",
+                name,
+                ", ".join(sorted(plugins.available_backends())) or "none",
+            )
     for complaint in MetricSettings.of(options.metrics_config).complaints:
         logger.warning("%s", complaint)
 

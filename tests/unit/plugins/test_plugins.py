@@ -275,6 +275,21 @@ def test_a_backend_that_runs_no_folders_says_so(install, tmp_path, monkeypatch):
         plugins.backend("tells", str(tmp_path))
 
 
+def test_whether_a_backend_is_there_is_known_without_importing_it(install, tmp_path, monkeypatch):
+    install("backend-plug", "[core.backends]\nplug = plug_a:backend\n", {"plug_a": "1 / 0"})
+    (tmp_path / "tells").mkdir()
+    (tmp_path / "tells/model.py").touch()
+    (tmp_path / "empty").mkdir()
+
+    assert plugins.is_there("plug")
+    assert plugins.is_there("tells", str(tmp_path))
+    assert not plugins.is_there("tells")
+    assert not plugins.is_there("empty", str(tmp_path))
+
+    monkeypatch.setenv("CORE_BLOCK", "tells,plug")
+    assert not plugins.is_there("tells", str(tmp_path))
+
+
 def test_a_folder_is_hidden_like_a_package(tmp_path, monkeypatch):
     (tmp_path / "tells").mkdir()
     (tmp_path / "tells/model.py").touch()

@@ -242,3 +242,18 @@ def test_a_flag_without_effect_is_named_once(run, tmp_path):
         )
         == 1
     )
+
+
+def test_settings_of_a_backend_that_is_not_there_are_named(run, tmp_path):
+    backends = tmp_path / "backends" / "mine"
+    backends.mkdir(parents=True)
+    (backends / "model.py").touch()
+    server = run(
+        f"--model-repository={tmp_path}",
+        f"--backend-directory={backends.parent}",
+        *(f"--backend-config={name}threads=2" for name in ("", "mine,", "ours,")),
+    )
+    server.until("cache_enabled")
+
+    (line,) = (line for line in server.lines if "has no effect" in line)
+    assert "--backend-config=ours has no effect: no backend has that name (installed: " in line
