@@ -4,20 +4,16 @@ import importlib
 import logging
 import re
 import sys
+from importlib import metadata
 
 import pytest
 
 from core import __main__ as listing
 from core import plugins
 from core.errors import CoreError, Kind
+from core.plugins import backends
 
 BACKEND = "import core\n\nbackend = core.Backend(instance=core.ModelInstance)\n"
-
-
-def forget():
-    """What is installed is looked for again."""
-    plugins._entries.cache_clear()
-    plugins._scan.cache_clear()
 
 
 @pytest.fixture
@@ -35,18 +31,18 @@ def install(tmp_path, monkeypatch):
             (site / f"{name}.py").write_text(text)
         monkeypatch.syspath_prepend(str(site))
         importlib.invalidate_caches()
-        forget()
+        plugins.look_again()
 
-    forget()
+    plugins.look_again()
     yield put
     for name in set(sys.modules) - before:
         del sys.modules[name]
     for name, plugin in plugins.hooks().list_name_plugin():
         if getattr(plugin, "__name__", "").startswith("plug_") or name.startswith("backend plug"):
             plugins.hooks().unregister(plugin)
-    for name in [name for name in plugins._imported if name.startswith("plug")]:
-        del plugins._imported[name]
-    forget()
+    for name in [name for name in backends._imported if name.startswith("plug")]:
+        del backends._imported[name]
+    plugins.look_again()
 
 
 def refused(name):
@@ -242,8 +238,8 @@ def test_the_listing_shows_versions_and_health(install, capsys):
 def test_the_folders_of_distributions_are_walked_once_for_all_groups(install, monkeypatch):
     install("plug-alpha", "[core.backends]\nplug_alpha = plug_alpha_module:backend\n", {})
     walks = []
-    walk = plugins.metadata.entry_points
-    monkeypatch.setattr(plugins.metadata, "entry_points", lambda: walks.append(1) or walk())
+    walk = metadata.entry_points
+    monkeypatch.setattr(metadata, "entry_points", lambda: walks.append(1) or walk())
 
     assert "plug_alpha" in plugins.available_backends()
     assert "http" in plugins.frontends()
@@ -255,7 +251,7 @@ def test_the_folders_of_distributions_are_walked_once_for_all_groups(install, mo
 def test_a_folder_is_run_by_the_backend_that_its_file_is_for(tmp_path, monkeypatch):
     (tmp_path / "tells").mkdir()
     (tmp_path / "tells/model.py").touch()
-    monkeypatch.setitem(plugins._RUNTIMES, "model.py", "plug_nowhere")
+    monkeypatch.setitem(backends._RUNTIMES, "model.py", "plug_nowhere")
 
     with pytest.raises(CoreError) as error:
         plugins.backend("tells", str(tmp_path))
@@ -267,7 +263,7 @@ def test_a_backend_that_runs_no_folders_says_so(install, tmp_path, monkeypatch):
     install("backend-plug", "[core.backends]\nplug = plug_a:backend\n", {"plug_a": BACKEND})
     (tmp_path / "tells").mkdir()
     (tmp_path / "tells/model.py").touch()
-    monkeypatch.setitem(plugins._RUNTIMES, "model.py", "plug")
+    monkeypatch.setitem(backends._RUNTIMES, "model.py", "plug")
 
     with pytest.raises(
         NotImplementedError, match=r"backend 'plug' runs no folder such as '.*/tells'"

@@ -68,9 +68,9 @@ def installed(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched:
         patched.syspath_prepend(str(folder))
         patched.setenv("PYTHONPATH", str(folder))
-        forget_what_is_installed()
+        plugins.look_again()
         yield
-    forget_what_is_installed()
+    plugins.look_again()
     plugins.hooks().unregister(name="backend crashing")
     del sys.modules["crashing"]
 
@@ -93,11 +93,6 @@ def serve(tmp_path):
         )
 
     return start
-
-
-def forget_what_is_installed():
-    plugins._entries.cache_clear()
-    plugins._scan.cache_clear()
 
 
 def x(*values):

@@ -1,0 +1,54 @@
+"""What other distributions bring: backends, frontends and hooks, found by entry point.
+
+    installed ─► calls (of hooks) ─► backends
+
+At the start only names are read; a module is imported when somebody asks for what it brings. A
+broken plugin fails those who ask for it, and nobody else.
+"""
+
+from core.plugins.backends import apart, backend, imported, is_there
+from core.plugins.calls import (
+    added_flags,
+    ask,
+    ask_each,
+    hooks,
+    listens,
+    load_hooks,
+    tell,
+    teller_of,
+)
+from core.plugins.installed import (
+    BACKENDS,
+    FRONTENDS,
+    HOOKS,
+    Plugin,
+    aliases,
+    available_backends,
+    frontends,
+    look_again,
+    with_hooks,
+)
+
+__all__ = [
+    "BACKENDS",
+    "FRONTENDS",
+    "HOOKS",
+    "Plugin",
+    "added_flags",
+    "aliases",
+    "apart",
+    "ask",
+    "ask_each",
+    "available_backends",
+    "backend",
+    "frontends",
+    "hooks",
+    "imported",
+    "is_there",
+    "listens",
+    "load_hooks",
+    "look_again",
+    "tell",
+    "teller_of",
+    "with_hooks",
+]

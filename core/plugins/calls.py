@@ -1,0 +1,201 @@
+"""Hooks: who implements them, and every call of one. core.hookspecs says which there are.
+
+CORE_TRACE_HOOKS=1 writes every call of a hook to stderr.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import pluggy
+
+from core import hookspecs
+from core.errors import CoreError, internal, invalid
+from core.options import AddedFlags, Flag
+from core.plugins.installed import with_hooks
+
+logger = logging.getLogger("core")
+
+
+@cache
+def hooks() -> pluggy.PluginManager:
+    """The hooks of core.hookspecs; `load_hooks` registers the plugins that are installed."""
+    manager = pluggy.PluginManager("core")
+    manager.add_hookspecs(hookspecs)
+    if os.environ.get("CORE_TRACE_HOOKS", "0") not in ("", "0"):
+        manager.add_hookcall_monitoring(_trace_call, _trace_end)
+    return manager
+
+
+def load_hooks(*, quiet: bool = False) -> None:
+    """Import and register the modules of group core.plugins, those that are not yet. Main or loop thread.
+
+    quiet   says nothing of plugins that cannot be imported: somebody will, when there is a log
+    A plugin that cannot be imported is left out with an error in the log. Raises CoreError(INVALID)
+    for a function that looks like a hook and is none.
+    """
+    for name, plugin in with_hooks().items():
+        if hooks().has_plugin(name):
+            continue
+        try:
+            hooks().register(plugin.load(), name=name)
+        except Exception as error:
+            if not quiet:
+                logger.error("plugin '%s' is left out: %s", name, error)
+    _refuse_unknown_hooks()
+    if listens("core_failed"):
+        for name in ("core", "asyncio"):
+            logging.getLogger(name).addHandler(_failures)
+
+
+def register(plugin: object, name: str) -> None:
+    """Register, once, a backend that may carry hooks. Raises CoreError(INVALID) for a hook that is none."""
+    if hooks().is_registered(plugin):
+        return
+    hooks().register(plugin, name=name)
+    try:
+        _refuse_unknown_hooks()
+    except CoreError:
+        hooks().unregister(plugin)
+        raise
+
+
+def _refuse_unknown_hooks() -> None:
+    """What check_pending of pluggy does, naming the plugin and the hook that was perhaps meant."""
+    relay = hooks().hook
+    known = [name for name in vars(relay) if getattr(relay, name).has_spec()]
+    for name, caller in vars(relay).items():
+        for found in () if caller.has_spec() else caller.get_hookimpls():
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(known))}"
+            raise invalid(
+                f"plugin '{found.plugin_name}' has a hook that does not exist: '{name}'; {hint}"
+            )
+
+
+def listens(hook: str) -> bool:
+    """Whether any plugin implements the hook."""
+    return bool(getattr(hooks().hook, hook).get_hookimpls())
+
+
+def ask(hook: str, **arguments: Any) -> Any:
+    """Call a hook whose outcome somebody needs; what pluggy gives: a list, or the first result.
+
+    Raises the CoreError of a plugin as it is, and CoreError(INTERNAL) that names it for another exception.
+    """
+    caller = getattr(hooks().hook, hook)
+    try:
+        return caller(**arguments)
+    except CoreError:
+        raise
+    except Exception as error:
+        raise _failed(_culprit(caller, error), hook, error) from error
+
+
+def ask_each(hook: str, **arguments: Any) -> list[tuple[str, Any]]:
+    """The same for a hook with many results: (name of the plugin, what it gave), without those of None."""
+    found = []
+    for plugin, caller in _callers(hook):
+        try:
+            results = caller(**arguments)
+        except CoreError:
+            raise
+        except Exception as error:
+            raise _failed(plugin, hook, error) from error
+        found += [(plugin, result) for result in results]
+    return found
+
+
+def tell(hook: str, **arguments: Any) -> None:
+    """Call a hook of everybody. What one raises is logged with its name; the others are told all the same."""
+    teller = teller_of(hook)
+    if teller is None:
+        getattr(hooks().hook, hook)(**arguments)  # reaches nobody, and CORE_TRACE_HOOKS shows it
+    else:
+        teller(**arguments)
+
+
+def teller_of(hook: str) -> Callable[..., None] | None:
+    """`tell` for who tells often; None while nobody listens."""
+    callers = _callers(hook)
+    if not callers:
+        return None
+
+    def told(**arguments: Any) -> None:
+        for plugin, caller in callers:
+            try:
+                caller(**arguments)
+            except Exception as error:
+                # One that fails to hear of failures must not hear of that.
+                seen = None if hook == "core_failed" else error
+                logger.error("%s", _failed(plugin, hook, error).message, exc_info=seen)
+
+    return told
+
+
+def _callers(hook: str) -> list[tuple[str, Callable[..., Any]]]:
+    """The hook of each plugin alone, by the plugin's name, in the order of calls."""
+    manager = hooks()
+    found: list[tuple[str, Callable[..., Any]]] = []
+    for each in reversed(getattr(manager.hook, hook).get_hookimpls()):
+        others = [plugin for plugin in manager.get_plugins() if plugin is not each.plugin]
+        found.append((each.plugin_name, manager.subset_hook_caller(hook, others)))
+    return found
+
+
+def _failed(plugin: str, hook: str, error: Exception) -> CoreError:
+    return internal(f"plugin '{plugin}' failed in {hook}: {type(error).__name__}: {error}")
+
+
+def _culprit(caller: pluggy.HookCaller, error: Exception) -> str:
+    """The plugin whose function the exception came through."""
+    names = {
+        getattr(inspect.unwrap(each.function), "__code__", None): each.plugin_name
+        for each in caller.get_hookimpls()
+    }
+    codes = (frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__))
+    return next((names[code] for code in codes if code in names), "of unknown name")
+
+
+class _Failures(logging.Handler):
+    """Tells core_failed of what is only in the log: records with an exception. Any thread."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            tell("core_failed", error=error, where=record.getMessage())
+
+
+_failures = _Failures(logging.ERROR)
+
+
+def added_flags() -> list[Flag]:
+    """The flags that plugins add to the command line; after load_hooks. Raises CoreError, see `ask`."""
+    parser = AddedFlags()
+    ask("core_add_options", parser=parser)
+    return parser.flags
+
+
+def _trace_call(hook: str, found: Sequence[Any], arguments: Mapping[str, Any]) -> None:
+    names = ", ".join(each.plugin_name for each in reversed(found)) or "nobody"
+    told = ", ".join(f"{name}={_cut(repr(value))}" for name, value in arguments.items())
+    print(f"hook {hook}({told}) → {names}", file=sys.stderr)
+
+
+def _trace_end(outcome: Any, hook: str, found: Sequence[Any], arguments: Mapping[str, Any]) -> None:
+    if found:
+        error = outcome.exception
+        result = f"raised {error!r}" if error is not None else f"gave {outcome.get_result()!r}"
+        print(f"hook {hook} {_cut(result)}", file=sys.stderr)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:79]}…"

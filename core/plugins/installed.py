@@ -1,0 +1,127 @@
+"""What distributions bring under a name of an entry point. Only names are read here.
+
+CORE_BLOCK=name,… hides plugins by their name or their distribution's, whatever their group.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from core.errors import internal, invalid
+
+BACKENDS = "core.backends"
+FRONTENDS = "core.frontends"
+HOOKS = "core.plugins"
+
+_KINDS = {BACKENDS: "backend", FRONTENDS: "frontend", HOOKS: "plugin"}
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One name that a distribution brings; its module may not have been imported.
+
+    name      as configurations say it
+    group     of entry points: BACKENDS, FRONTENDS or HOOKS
+    entries   usually one; several when distributions quarrel about the name; none of a folder
+    """
+
+    name: str
+    group: str
+    entries: tuple[metadata.EntryPoint, ...]
+
+    @property
+    def distribution(self) -> str:
+        """Name and version of the distribution, or of those that quarrel."""
+        return " and ".join(map(_distribution, self.entries))
+
+    def load(self) -> Any:
+        """The object behind the name; imports its module the first time.
+
+        Raises CoreError(INVALID) when two distributions bring the name, CoreError(INTERNAL) when the
+        import fails.
+        """
+        kind = _KINDS[self.group]
+        if len(self.entries) > 1:
+            raise invalid(
+                f"{kind} '{self.name}' comes from two distributions: {self.distribution}; "
+                "uninstall one of them"
+            )
+        try:
+            return self.entries[0].load()
+        except Exception as error:
+            raise internal(
+                f"{kind} '{self.name}' of {self.distribution} cannot be imported: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+
+def aliases(name: str) -> list[str]:
+    """All names of one backend, such as onnx and onnxruntime; just `name` if it is not installed."""
+    installed = available_backends()
+    if name not in installed:
+        return [name]
+    value = installed[name].entries[0].value
+    return sorted(each for each, plugin in installed.items() if plugin.entries[0].value == value)
+
+
+def available_backends() -> Mapping[str, Plugin]:
+    """The backends that are installed, by name; nothing is imported."""
+    return _installed(BACKENDS)
+
+
+def frontends() -> Mapping[str, Plugin]:
+    """The frontends that are installed, by name; nothing is imported."""
+    return _installed(FRONTENDS)
+
+
+def with_hooks() -> Mapping[str, Plugin]:
+    """The modules of hooks that are installed, by name; nothing is imported."""
+    return _installed(HOOKS)
+
+
+def _installed(group: str) -> Mapping[str, Plugin]:
+    blocked = hidden()
+    found = {}
+    for name, plugin in _scan(group).items():
+        left = tuple(e for e in plugin.entries if e.dist is None or e.dist.name not in blocked)
+        if left and name not in blocked:
+            found[name] = plugin if left == plugin.entries else Plugin(name, group, left)
+    return found
+
+
+def look_again() -> None:
+    """Forget what is installed: something was installed, or taken away, since this process began."""
+    _entries.cache_clear()
+    _scan.cache_clear()
+
+
+def hidden() -> set[str]:
+    """Names of plugins and distributions that CORE_BLOCK hides."""
+    return {name.strip() for name in os.environ.get("CORE_BLOCK", "").split(",")}
+
+
+@cache
+def _entries() -> Any:  # EntryPoints; Python 3.10 has another class that selects
+    """The entry points of every distribution: one walk over the folders of all for all groups."""
+    return metadata.entry_points()
+
+
+@cache
+def _scan(group: str) -> Mapping[str, Plugin]:
+    found: dict[str, dict[str, metadata.EntryPoint]] = {}
+    for entry in _entries().select(group=group):
+        # One distribution may be seen twice, when its folder is on the path and it is installed too.
+        owner = entry.dist.name if entry.dist is not None else ""
+        found.setdefault(entry.name, {}).setdefault(owner, entry)
+    return {name: Plugin(name, group, tuple(each.values())) for name, each in sorted(found.items())}
+
+
+def _distribution(entry: metadata.EntryPoint) -> str:
+    if entry.dist is None:
+        return "an unknown distribution"
+    return f"{entry.dist.name} {entry.dist.version}"
