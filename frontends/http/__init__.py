@@ -1,6 +1,7 @@
 """HTTP/1.1: the KServe v2 protocol with Triton's extensions.
 
-frontend.py, connections.py   the engine, aiohttp, and nothing of it anywhere else
+frontend.py                   the port of the protocol
+endpoint.py, connections.py   any port: the engine, aiohttp, and nothing of it anywhere else
 native/                       the fast lane past it, for common requests for inference
 router.py, restricted.py      which service answers a path, and who may ask
 services/                     what each path does

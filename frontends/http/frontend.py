@@ -1,250 +1,44 @@
-"""HttpFrontend: listens, and leads each request through router, service and answer.
-
-aiohttp ─► [frontend] ─► router ─► service ─► parse ─► Server.infer ─► render ─► aiohttp
-
-Common requests for inference do not come here: native/lane.pyx takes them off the connection before.
-"""
+"""HttpFrontend: the KServe v2 protocol on --http-port."""
 
 from __future__ import annotations
 
-import asyncio
-import errno
-import logging
-import time
-from collections.abc import Awaitable
-from urllib.parse import urlsplit
-
-from core import unix_sockets
-from core.errors import CoreError, invalid, unavailable
 from core.options import Options
 from core.server import Server
-from core.telemetry import log
-from core.tensor import Buffer
-from frontends.aiohttp_web import web
-from frontends.http.access_log import CALL, CALLER, recorded
-from frontends.http.codec.limits import largest_body
-from frontends.http.connections import (
-    Connections,
-    connection_of,
-    read_body,
-    response_of,
-    send,
-    send_traced,
-)
-from frontends.http.errors import error_answer, refusal, unexpected
-from frontends.http.guard import Guard
-from frontends.http.message import Answer, Call
+from frontends.http.endpoint import Endpoint
 from frontends.http.restricted import Restrictions
-from frontends.http.router import Router
-from frontends.http.services.generate import generate_stream
-from frontends.http.sockets import Conversation, asked_for, refused
-from frontends.tls import Certificates, certificates_of_http, listening
-from frontends.unread import end_unread
-
-logger = logging.getLogger("core")
-
-_BACKLOG = 1024
+from frontends.http.router import TABLE, Router
+from frontends.tls import Certificates, certificates_of_http
 
 
-class HttpFrontend:
+class HttpFrontend(Endpoint):
     """The KServe v2 protocol over HTTP/1.1. Loop thread only."""
 
     name = "http"
 
     def __init__(self, server: Server):
         options = server.options
-        self._server = server
-        self._address = options.http_address
-        self._most_bytes = options.http_max_input_size
-        self._most_body = options.http_max_body_size
-        self._access_log = server.access_log
-        restrictions = Restrictions(options.http_restricted_api)
-        self._router = Router(restrictions)
-        self._guard = Guard(server.access, restrictions)
-        self._listener: asyncio.Server | None = None
-        self._unix: unix_sockets.UnixListener | None = None  # while it listens at one
-        self._connections: Connections | None = None
+        super().__init__(
+            server,
+            Router(Restrictions(options.http_restricted_api), TABLE),
+            "HTTPService",
+            options.http_address,
+            options.http_port,
+            reuse_port=options.reuse_http_port,
+            lane=_has_lane(options),
+            certificates=_certificates(options),
+        )
 
     @property
     def enabled(self) -> bool:
         return self._server.options.allow_http
 
-    @property
-    def port(self) -> int:
-        """The port that it listens on, also when the options leave the choice to the system."""
-        if self._listener is None or self._unix is not None:
-            return self._server.options.http_port
-        port: int = self._listener.sockets[0].getsockname()[1]
-        return port
 
-    async def start(self) -> None:
-        """Listen. Raises CoreError(UNAVAILABLE) when it cannot, CoreError(INVALID) for certificates
-        that cannot be used."""
-        options = self._server.options
-        handle = self._handle if self._server.access is None else self._handle_guarded
-        log = self._access_log
-        connections = Connections(
-            handle if log is None else recorded(handle, log),
-            self._server,
-            self._has_lane(),
-            self._guard if self._guards_inference() else None,
-        )
-        secure = listening(_certificates(options), "http/1.1", self._server.files)
-        if unix_sockets.is_unix(self._address):
-            self._unix = unix_sockets.listen(self._address, options.unix_socket_mode)
-            self._listener = await unix_sockets.serve(connections, self._unix, **secure)
-            self._connections = connections
-            logger.info("Started HTTPService at %s", self._address)
-            return
-        try:
-            self._listener = await asyncio.get_running_loop().create_server(
-                connections,
-                self._address,
-                options.http_port,
-                backlog=_BACKLOG,
-                reuse_port=options.reuse_http_port or None,
-                **secure,
-            )
-        except OSError as error:
-            where = f"'{self._address}:{options.http_port}'"
-            if error.errno == errno.EADDRINUSE:
-                raise unavailable(f"Socket {where} already in use") from None
-            raise unavailable(f"cannot listen at {where}: {error.strerror or error}") from None
-        end_unread(self._listener, options.http_answer_timeout_secs)
-        self._connections = connections
-        logger.info("Started HTTPService at %s:%d", self._address, self.port)
-
-    def _has_lane(self) -> bool:
-        """Whether requests may go past aiohttp: not if their headers say more than the lane reads."""
-        options = self._server.options
-        return options.http_lane == "auto" and not options.http_header_forward_pattern
-
-    def _guards_inference(self) -> bool:
-        """Whether a lane has to ask before it takes a request."""
-        restricted = "inference" in self._server.options.http_restricted_api
-        return self._server.access is not None or restricted
-
-    async def stop(self, timeout_s: float) -> None:
-        """Refuse new connections, finish what is in flight, at most `timeout_s`, close everything."""
-        listener, self._listener = self._listener, None
-        connections, self._connections = self._connections, None
-        if listener is None or connections is None:
-            return
-        listener.close()
-        if self._unix is not None:
-            self._unix.remove()
-        await connections.drain(timeout_s)
-
-    async def _handle_guarded(self, request: web.BaseRequest) -> web.StreamResponse:
-        """The same for a server with a gate: a request is let in first, until it is answered."""
-        try:
-            visit = self._guard.enter(
-                request.method, _path(request.raw_path), request.headers, request.transport
-            )
-        except CoreError as error:
-            return response_of(error_answer(error), request)
-        connection_of(request).visit = visit
-        if self._access_log is not None:
-            request[CALLER] = visit.caller
-        try:
-            return await self._handle(request)
-        finally:
-            connection_of(request).visit = None
-            visit.leave()
-
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        if asked_for(request):
-            found = self._conversation(request)
-            if isinstance(found, Answer):
-                return response_of(found, request)
-            if found is not None:
-                try:
-                    return await found
-                except web.HTTPException as error:
-                    refused_now = refusal(error.status, error.text or error.reason)
-                    return response_of(refused_now, request)
-        answer = await self._answer(request)
-        if answer.trace is not None:
-            return await send_traced(answer, answer.trace, request)
-        if answer.more is None:
-            return response_of(answer, request)
-        return await send(answer, answer.more, request)
-
-    def _conversation(
-        self, request: web.BaseRequest
-    ) -> Answer | Awaitable[web.StreamResponse] | None:
-        """The WebSocket that a client asks for, or why it gets none; None where there is none to ask
-        for, and its wish is ignored (RFC 9110, 7.8)."""
-        path = _path(request.raw_path)
-        match = self._router.match("POST", path, request.headers)
-        if isinstance(match, Answer):
-            return match if path.endswith("/generate_stream") else None
-        if match.route.service is not generate_stream:
-            return None
-        if (answer := refused(request.headers)) is not None:
-            return answer
-        headers = request.headers
-
-        def call(body: bytes) -> Call:
-            return Call("POST", path, match.captures, headers, body)
-
-        try:
-            first = call(b"")
-            self._server.signature(first.model, first.version)
-            _ = first.deadline_ns  # one that is none is refused now
-        except CoreError as error:
-            return error_answer(error)
-        assert self._connections is not None
-        visit = connection_of(request).visit
-        conversation = Conversation(self._server, request, self._most_bytes, visit)
-        return self._connections.converse(conversation, call)
-
-    async def _answer(self, request: web.BaseRequest) -> Answer:
-        """Never raises, but for a client that has gone."""
-        call: Call | None = None
-        try:
-            path = _path(request.raw_path)
-            match = self._router.match(request.method, path, request.headers)
-            if isinstance(match, Answer):
-                return match
-            body: Buffer = b""
-            received = None
-            start_ns = time.monotonic_ns()
-            if match.route.takes_body:
-                most = largest_body(request.headers, self._most_bytes, self._most_body)
-                body = await read_body(request, most, self._most_body)
-            if self._server.tracing.on:
-                received = (start_ns, time.monotonic_ns())
-            call = Call(
-                request.method, path, match.captures, request.headers, body, received, start_ns
-            )
-            if self._access_log is not None:
-                request[CALL] = call
-            return await match.route.service(self._server, call)
-        except CoreError as error:
-            if call is not None and call.asked is not None:
-                log.failed(call.asked.id, error)
-            return error_answer(error)
-        except web.RequestPayloadError as error:
-            return error_answer(invalid(f"the body of the request is malformed: {error}"))
-        except Exception as error:
-            if isinstance(error, ConnectionError) and request.transport is None:
-                raise  # the client has gone: nobody reads an answer
-            asked = None if call is None else call.asked
-            return unexpected(
-                f"{request.method} {request.raw_path}", "" if asked is None else asked.id
-            )
+def _has_lane(options: Options) -> bool:
+    """Whether requests may go past aiohttp: not if their headers say more than the lane reads."""
+    return options.http_lane == "auto" and not options.http_header_forward_pattern
 
 
 def _certificates(options: Options) -> Certificates | None:
-    """What a TLS server is made with, None for one without TLS."""
     if not (options.http_use_ssl or options.http_use_ssl_mutual):
         return None
     return certificates_of_http(options)
-
-
-def _path(target: str) -> str:
-    """The path of a request line's target, which may be a whole URL; the query is left out."""
-    if not target.startswith("/"):
-        target = urlsplit(target).path
-    return target.partition("?")[0].partition("#")[0]

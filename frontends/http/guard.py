@@ -11,37 +11,40 @@ from __future__ import annotations
 
 from asyncio import BaseTransport
 
-from multidict import CIMultiDict
+from multidict import CIMultiDict, MultiMapping
 
 from core.access import Demand, Gate, Pass, Visit, demand
 from core.errors import CoreError
 from frontends.access import Headers, address_of, shown
-from frontends.http.restricted import Restrictions
-from frontends.http.router import demanded
+from frontends.http.router import Router
 
 _FREE = Visit()
 _INFERENCE = demand("inference", changes=True)
 
 
 class Guard:
-    """Of one HTTP frontend. Loop thread only.
+    """Of one port. Loop thread only.
 
-    gate           None: anybody may do anything
-    restrictions   of --http-restricted-api
+    gate     None: anybody may do anything
+    router   knows what a request demands, and the restrictions of --http-restricted-api
     """
 
-    def __init__(self, gate: Gate | None, restrictions: Restrictions):
+    def __init__(self, gate: Gate | None, router: Router):
         self._gate = gate
-        self._restrictions = restrictions
+        self._router = router
 
     def enter(
-        self, method: str, path: str, headers: Headers, transport: BaseTransport | None
+        self,
+        method: str,
+        path: str,
+        headers: MultiMapping[str],
+        transport: BaseTransport | None,
     ) -> Visit:
         """Let a request in. Raises Unauthenticated, CoreError(FORBIDDEN) or Exhausted.
 
         path   without its query; one that is no route's is let in, to be told that
         """
-        gate, wanted = self._gate, demanded(method, path)
+        gate, wanted = self._gate, self._router.demanded(method, path, headers)
         if gate is None or wanted is None or gate.is_free(wanted):
             return _FREE
         visit = self._admitted(gate, headers, transport, wanted).enter()
@@ -58,7 +61,7 @@ class Guard:
         for line in head.decode("ascii").split("\r\n")[1:-2]:
             name, _, value = line.partition(":")
             headers.add(name, value.strip(" \t"))
-        if self._restrictions.refuse(_INFERENCE.category, headers) is not None:
+        if self._router.restrictions.refuse(_INFERENCE.category, headers) is not None:
             return None
         if self._gate is None:
             return Ticket(None)

@@ -7,7 +7,7 @@ The first row of the table that fits decides.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -105,34 +105,43 @@ async def openapi(server: Server, call: Call) -> Answer:
 TABLE = (*_ROWS, _row("GET", "(?:/v2)?/openapi\\.json", "metadata", openapi))
 
 
-def demanded(method: str, path: str) -> Demand | None:
-    """What a request demands of its caller; None for a path that no route has.
-
-    path   without its query
-    """
-    for route in TABLE:
-        if route.path.fullmatch(path) is not None:
-            return demand(route.category, changes=not route.looks and method != "GET")
-    return None
-
-
 class Router:
-    """The table behind the restrictions of one server."""
+    """A table behind the restrictions of one server.
 
-    def __init__(self, restrictions: Restrictions):
-        self._restrictions = restrictions
+    unknown   the status of what no row fits
+    """
+
+    def __init__(self, restrictions: Restrictions, table: Sequence[Route], unknown: int = 404):
+        self.restrictions = restrictions
+        self._table = table
+        self._unknown = unknown
 
     def match(self, method: str, path: str, headers: Mapping[str, str]) -> Match | Answer:
         """The service of a path, or the refusal: 404, 403 or 405, in that order.
 
         path   without its query
         """
-        for route in TABLE:
+        for route in self._table:
             if (found := route.path.fullmatch(path)) is not None:
-                refused = self._restrictions.refuse(route.category, headers)
-                if refused is not None:
-                    return refused
-                if method not in route.methods:
-                    return refusal(405, "Method Not Allowed")
-                return Match(route, found.groupdict())
-        return refusal(404, "Not Found")
+                return self._led(route, found.groupdict(), method, headers)
+        return refusal(self._unknown, "Not Found")
+
+    def demanded(self, method: str, path: str, headers: Mapping[str, str]) -> Demand | None:
+        """What a request demands of its caller; None for a path that no route has.
+
+        path   without its query
+        """
+        for route in self._table:
+            if route.path.fullmatch(path) is not None:
+                return demand(route.category, changes=not route.looks and method != "GET")
+        return None
+
+    def _led(
+        self, route: Route, captures: Mapping[str, Any], method: str, headers: Mapping[str, str]
+    ) -> Match | Answer:
+        """To the service of a route, unless it is restricted or has no such method."""
+        if (refused := self.restrictions.refuse(route.category, headers)) is not None:
+            return refused
+        if method not in route.methods:
+            return refusal(405, "Method Not Allowed")
+        return Match(route, captures)

@@ -12,7 +12,7 @@ from frontends.grpc import frontend
 from frontends.grpc.intake import Intake
 from frontends.grpc.method import Stream
 from frontends.grpc.table import methods
-from frontends.http import router
+from frontends.http import frontend as http_frontend
 from frontends.http.openapi.document import templates
 from frontends.http.router import TABLE
 
@@ -125,7 +125,9 @@ def test_an_exception_that_nobody_expected_is_an_answer(serve, lanes, monkeypatc
             for path, each in methods(*arguments).items()
         }
 
-    monkeypatch.setattr(router, "TABLE", tuple(each._replace(service=unary) for each in TABLE))
+    monkeypatch.setattr(
+        http_frontend, "TABLE", tuple(each._replace(service=unary) for each in TABLE)
+    )
     monkeypatch.setattr(frontend, "methods", broken)
     served = serve()
     connection = http.client.HTTPConnection("127.0.0.1", served.http.port, timeout=30)
