@@ -119,8 +119,10 @@ async def test_an_execution_that_takes_too_long_ends_the_worker(serve, children,
     with pytest.raises(CoreError, match="is not healthy"):
         await said(a, "threading.Event().wait()")
 
-    await until(lambda: children() and children() != [first])
-    assert await said(b, "os.getpid()") == str(children()[0])
+    await until(lambda: restarts() == 2)
+    (second,) = children()
+    assert second != first
+    assert await said(b, "os.getpid()") == str(second)
     why = "signal 9, SIGKILL of the server: 'a_0' has not come back from execute within 1 seconds"
     for name in ("a_0", "b_0"):
         assert f"Stub process '{name}' is not healthy. ({why})" in caplog.messages
