@@ -105,5 +105,9 @@ def internal(message: str) -> CoreError:
     return CoreError(Kind.INTERNAL, message)
 
 
+def already_exists(message: str) -> CoreError:
+    return CoreError(Kind.ALREADY_EXISTS, message)
+
+
 def cancelled(message: str = "request was cancelled") -> CoreError:
     return CoreError(Kind.CANCELLED, message)

@@ -31,7 +31,7 @@ from core.options import Options
 from core.pipeline.doors import Doors as Doors
 from core.pipeline.instances.limit import RateLimiter
 from core.pipeline.intake import Door as Door
-from core.repository import Repository
+from core.repository import Place, Repository
 from core.request import NEWEST, InferenceRequest
 from core.response import Reply
 from core.telemetry import log
@@ -357,6 +357,18 @@ class Server:
     async def take_out(self, name: str) -> None:
         """The same as `unload_here` in every control mode."""
         await self._manager.take_out(name)
+
+    async def join_here(self, place: Place) -> None:
+        """Load a model that lies elsewhere, in this process: ModelManager.join."""
+        await self._manager.join(place)
+
+    async def leave_here(self, name: str) -> None:
+        """Unload one that has joined, and what it is composed of, in this process: ModelManager.leave."""
+        await self._manager.leave(name)
+
+    def places(self) -> list[Place]:
+        """Where the models lie that have joined."""
+        return self._manager.places()
 
     async def poll(self) -> None:
         """Look at the repositories now, in mode poll, in this process."""

@@ -17,6 +17,7 @@ from core.fleet import merging
 from core.fleet.lent import Lent, opened_elsewhere
 from core.fleet.management import Management
 from core.fleet.member import Answers, Changed, Handler, Member
+from core.repository import Place
 from core.request import NEWEST
 from core.telemetry.families import Family, Sample
 from core.telemetry.metrics.catalog import family
@@ -81,6 +82,15 @@ class Everywhere(Management):
         answers = await self._member.change(
             "unload", name, unload_dependents, thing=f"model {name}"
         )
+        _all_done(answers, "the others have unloaded it")
+
+    async def join(self, name: str, label: str, location: str, folder: str) -> None:
+        place = (name, label, location, folder)
+        answers = await self._member.change("join", *place, thing=f"model {name}")
+        _all_done(answers, "the others serve what they served")
+
+    async def leave(self, name: str) -> None:
+        answers = await self._member.change("leave", name, thing=f"model {name}", forgets=True)
         _all_done(answers, "the others have unloaded it")
 
     async def load_by_model(self, name: str, parameters: Mapping[str, Any], loading: bool) -> None:
@@ -200,6 +210,12 @@ class Everywhere(Management):
             await here.unload_here(name, unload_dependents)
             return Changed(idle=not known)
 
+        async def join(*place: str) -> None:
+            await here.join_here(Place(*place))
+
+        async def leave(name: str) -> None:
+            await here.leave_here(name)
+
         async def poll() -> None:
             await here.poll()
 
@@ -237,7 +253,7 @@ class Everywhere(Management):
             here.shared_memory.give_back(name)
 
         questions = (ready, model_ready, statistics, metrics, index)
-        changes = (load, unload, poll, set_log, set_trace, register, unregister)
+        changes = (load, unload, join, leave, poll, set_log, set_trace, register, unregister)
         memory = (register_cuda, unregister_cuda, lend, give_back)
         return {each.__name__: each for each in (*questions, *changes, *memory)}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from core.repository import Place
 from core.request import NEWEST
 from core.telemetry.families import Family
 
@@ -50,6 +51,14 @@ class Management:
     async def unload(self, name: str, unload_dependents: bool = False) -> None:
         """Unload a model; returns when no version is ready."""
         await self._server.unload_here(name, unload_dependents)
+
+    async def join(self, name: str, label: str, location: str, folder: str) -> None:
+        """Load a model that lies elsewhere; the arguments are those of core.repository.Place."""
+        await self._server.join_here(Place(name, label, location, folder))
+
+    async def leave(self, name: str) -> None:
+        """Unload a model that has joined, and what it is composed of; returns when no request is left."""
+        await self._server.leave_here(name)
 
     async def load_by_model(self, name: str, parameters: Mapping[str, Any], loading: bool) -> None:
         """The same for a model that loads another; `loading` if it does so while it is loaded itself."""

@@ -26,7 +26,15 @@ from core.lifecycle.version import ModelVersion
 from core.options import Options
 from core.pipeline.doors import Doors
 from core.pipeline.intake import Door
-from core.repository import Catalog, ModelSource, Override, Repository, open_repositories
+from core.repository import (
+    Catalog,
+    JoinedFolder,
+    ModelSource,
+    Override,
+    Place,
+    Repository,
+    open_repositories,
+)
 from core.repository.names import checked_name, name_of, namespace_of
 from core.request import NEWEST
 
@@ -262,6 +270,30 @@ class ModelManager:
             for key in keys:
                 self._begin(self._forget_after(self._models.get(key)))
 
+    async def join(self, place: Place) -> None:
+        """Load a model that lies elsewhere, and look there from now on: a model that it is composed of may
+        lie beside it.
+
+        Raises CoreError(ALREADY_EXISTS) for a name or a place that is there already, and what `load`
+        raises; then nothing has joined.
+        """
+        self._refuse_uncontrolled()
+        checked_name(place.name)
+        await self._operate(self._join(place))
+
+    async def leave(self, name: str) -> None:
+        """Unload a model that has joined, with what it is composed of, and look there no more.
+
+        Returns when the last requests have finished. A name under which none has joined is no error.
+        """
+        self._refuse_uncontrolled()
+        if any(place.name == name for place in self._catalog.places()):
+            await self._operate(self._leave(name))
+
+    def places(self) -> list[Place]:
+        """Where the models lie that have joined."""
+        return self._catalog.places()
+
     def _refuse_uncontrolled(self) -> None:
         if self._mode != "explicit":
             raise unavailable("explicit model load / unload is not allowed if polling is enabled")
@@ -303,6 +335,24 @@ class ModelManager:
             steps = [step for key in keys for step in needed_by(key, self._roster.steps())]
             lines = [failures[each] for each in dict.fromkeys([*keys, *steps]) if each in failures]
             raise CoreError(lines[0].kind, "".join(line.message for line in lines))
+
+    async def _join(self, place: Place) -> None:
+        await self._host.run(self._catalog.join, JoinedFolder(place))
+        try:
+            await self._load(place.name, None)
+        except BaseException:
+            await self._leave(place.name)
+            raise
+
+    async def _leave(self, name: str) -> None:
+        before = list(self._models.values())
+        try:
+            await self._unload(self._roster.keys_of(name), with_steps=True)
+            if leaving := [each for model in before for each in model.leaving]:
+                await asyncio.wait(leaving)
+        finally:
+            self._catalog.leave(name)
+            await self._forget()
 
     async def _wake(self, names: Collection[str]) -> None:
         """Bring back the ensembles that went out of service with one of these models."""

@@ -10,9 +10,10 @@ from dataclasses import replace
 from core import config as configuration
 from core import plugins
 from core.config import ModelConfig
-from core.errors import CoreError, internal, invalid
+from core.errors import CoreError, already_exists, internal, invalid
 from core.repository.cloud import Cache, open_cloud
 from core.repository.folder import FolderRepository
+from core.repository.joined import JoinedFolder, Place
 from core.repository.names import Key, is_folder_name, key_of, name_of, namespace_of
 from core.repository.override import Override
 from core.repository.source import (
@@ -86,6 +87,36 @@ class Catalog:
         for repository in self._repositories:
             if hasattr(repository, "close"):
                 repository.close()
+
+    def join(self, folder: JoinedFolder) -> None:
+        """Look there too from now on.
+
+        Raises CoreError(ALREADY_EXISTS) for a folder that is a repository and for a name that a model has,
+        CoreError(INTERNAL) when a repository cannot be listed now.
+        """
+        place = folder.place
+        if any(each.location == place.location for each in self._repositories):
+            raise already_exists(f"model repository '{place.location}' is already registered")
+        try:
+            taken = any(place.name in each.names() for each in self._repositories)
+        except OSError as error:
+            raise internal(f"failed to list a model repository: {error}") from error
+        if taken:
+            raise already_exists(f"there is a model '{place.name}' already")
+        self._repositories = [*self._repositories, folder]  # others may be going through the list
+
+    def leave(self, name: str) -> None:
+        """Look no more where a model lies that has joined under that name."""
+        self._repositories = [
+            each
+            for each in self._repositories
+            if not (isinstance(each, JoinedFolder) and each.place.name == name)
+        ]
+        self._last = {key: seen for key, seen in self._last.items() if name_of(key) != name}
+
+    def places(self) -> list[Place]:
+        """Where the models lie that have joined. Any thread."""
+        return [each.place for each in self._repositories if isinstance(each, JoinedFolder)]
 
     def names(self) -> dict[str, int]:
         """Every model's key with the number of repositories that hold it, in order. Any thread.
@@ -227,7 +258,11 @@ class Catalog:
                 f"failed to open text file for read {directory.address}/{path}: "
                 "No such file or directory"
             )
-        source = self._source(name, listing, directory, config, listing.get(path, ""), False)
+        folder = ""
+        if isinstance(repository, JoinedFolder) and repository.place.name == name:
+            config.name, folder = name, repository.place.folder
+        stamp = listing.get(path, "")
+        source = self._source(name, listing, directory, config, stamp, False, folder)
         self._last[key_of(self._namespace(repository), name)] = (
             (repository.location, listing),
             source,
@@ -255,7 +290,9 @@ class Catalog:
         config: ModelConfig,
         config_stamp: str,
         overridden: bool,
+        folder: str = "",
     ) -> ModelSource:
+        """folder   what its backend may be told by, if that is not the model's name"""
         if config.name and config.name != name:
             raise (invalid if overridden else internal)(
                 f"unexpected directory name '{name}' for model '{config.name}', "
@@ -267,7 +304,7 @@ class Catalog:
             if config.model_repository_agents.agents:
                 config.name = name
             else:
-                configuration.fill(config, name, first_version_entries(listing))
+                configuration.fill(config, folder or name, first_version_entries(listing))
         except CoreError as error:
             raise error if overridden else internal(error.message) from error
         return ModelSource(

@@ -1,0 +1,54 @@
+"""JoinedFolder: a folder whose models join a running server, one of them under a name of its own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from core.repository.folder import FolderRepository
+from core.repository.source import Listing, ModelDirectory
+
+
+class Place(NamedTuple):
+    """Where a model lies that joins a running server.
+
+    name       what it is served as, whatever its folder and its configuration call it
+    label      what whoever brought it calls it
+    location   the folder that becomes a repository: models of an ensemble lie beside it
+    folder     its own, directly in there
+    """
+
+    name: str
+    label: str
+    location: str
+    folder: str
+
+
+class JoinedFolder(FolderRepository):
+    """All models of a folder. Any thread."""
+
+    def __init__(self, place: Place):
+        super().__init__(place.location)
+        self.place = place
+
+    def folder_of(self, name: str) -> str:
+        """The folder of a model; "" if there can be none."""
+        if name == self.place.name:
+            return self.place.folder
+        return "" if name == self.place.folder else name
+
+    def names(self) -> set[str]:
+        found = super().names()
+        if self.place.folder in found:
+            found.remove(self.place.folder)
+            found.add(self.place.name)
+        return found
+
+    def listing(self, name: str) -> Listing | None:
+        folder = self.folder_of(name)
+        return super().listing(folder) if folder else None
+
+    def read_text(self, name: str, path: str) -> str:
+        return super().read_text(self.folder_of(name), path)
+
+    def directory(self, name: str) -> ModelDirectory:
+        return super().directory(self.folder_of(name))
