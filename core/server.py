@@ -31,7 +31,8 @@ from core.options import Options
 from core.pipeline.doors import Doors as Doors
 from core.pipeline.instances.limit import RateLimiter
 from core.pipeline.intake import Door as Door
-from core.repository import Place, Repository
+from core.repository import Place as Place
+from core.repository import Repository
 from core.request import NEWEST, InferenceRequest
 from core.response import Reply
 from core.telemetry import log

@@ -8,6 +8,7 @@ from itertools import combinations
 
 from core.errors import invalid
 from core.host_policy import HostPolicies
+from core.options import platforms
 from core.options.secure import check_secure
 from core.options.table import Options
 from core.options.values import UsageError
@@ -25,9 +26,13 @@ def check_together(options: Options) -> None:
             ("HTTP", options.allow_http, options.http_address, options.http_port),
             ("GRPC", options.allow_grpc, options.grpc_address, options.grpc_port),
             ("metrics", options.allow_metrics, options.metrics_address, options.metrics_port),
+            ("SageMaker", options.allow_sagemaker, "0.0.0.0", options.sagemaker_port),
+            ("Vertex AI", options.allow_vertex_ai, "0.0.0.0", options.vertex_ai_port),
         )
         if allowed and (port or address.startswith("unix:"))
     ]
+    _check_safe_ports(options, listeners)
+    platforms.check_port()
     for (first, address, port), (second, *other) in combinations(listeners, 2):
         if [address, port] == other:
             if not port:
@@ -38,6 +43,19 @@ def check_together(options: Options) -> None:
             raise UsageError(
                 f"The server cannot listen to {first} requests and {second} requests "
                 f"at the same address and port {address}:{port}"
+            )
+
+
+def _check_safe_ports(options: Options, listeners: Sequence[tuple[str, str, int]]) -> None:
+    """Beside SageMaker's endpoints the others may listen where its platform lets them only."""
+    if not options.allow_sagemaker or options.sagemaker_safe_port_range is None:
+        return
+    first, last = options.sagemaker_safe_port_range
+    for what, address, port in listeners:
+        if what != "SageMaker" and address == "0.0.0.0" and not first <= port <= last:
+            raise UsageError(
+                f"The server cannot listen to {what} requests at port {port}, allowed port range is "
+                f"[{first}, {last}]"
             )
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from core.options import platforms
 from core.options.added import defaults_of
 from core.options.checks import check_together
 from core.options.deprecated import ALIASES, DEPRECATED, replacement
@@ -48,6 +49,7 @@ def parse(
         new = flag.form.read(name, text)
         found = theirs if name in of_plugins else values
         found[flag.field] = flag.form.merge(found.get(flag.field, flag.default), new)
+    values.setdefault("model_repository", platforms.storage())
     options = Options(**harden(values), added=theirs)
     check_together(options)
     return options

@@ -70,6 +70,11 @@ def check_secure(options: Options) -> None:
                 f"--secure: --{name}-address={address} can be reached from other machines; turn TLS on "
                 f"with --{name}-use-ssl=true, or say --secure-without-tls if a proxy has it"
             )
+    if (options.allow_sagemaker or options.allow_vertex_ai) and not options.secure_without_tls:
+        raise invalid(
+            "--secure: --allow-sagemaker and --allow-vertex-ai listen for other machines without TLS, as "
+            "their platforms want it; say --secure-without-tls if the platform has it"
+        )
 
 
 def _listeners(options: Options) -> list[tuple[str, str, bool]]:
@@ -86,6 +91,8 @@ def _listeners(options: Options) -> list[tuple[str, str, bool]]:
 
 def _mutual(options: Options) -> bool:
     """Whether every client of inference shows a certificate."""
+    if options.allow_sagemaker or options.allow_vertex_ai:
+        return False
     http = options.http_use_ssl_mutual or not options.allow_http
     grpc = options.grpc_use_ssl_mutual or not options.allow_grpc
     return http and grpc and (options.allow_http or options.allow_grpc)

@@ -10,11 +10,11 @@ made of it.
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
+from core.options import platforms
 from core.options.values import (
     AMOUNT,
     BOOL,
@@ -79,8 +79,6 @@ _memory = _group("Memory/Device Management")
 _security = _group("Security")
 
 _ONE_LOOP = "one event loop serves all connections"
-_NO_SAGEMAKER = "there is no SageMaker frontend"
-_NO_VERTEX = "there is no Vertex AI frontend"
 
 
 @dataclass(kw_only=True)
@@ -152,7 +150,8 @@ class Options:
         "Whether GPUs may read each other's memory.",
         idle="frameworks decide about peer access themselves")
 
-    allow_http: bool = _http(BOOL, True, "Whether HTTP is served.")
+    allow_http: bool = _http(BOOL, platforms.elsewhere,
+        "Whether HTTP is served; false if AIP_MODE=PREDICTION.")
     http_address: str = _http(STRING, "0.0.0.0",
         "Address that HTTP listens on; unix:/path for a Unix domain socket, without a port.")
     http_port: int = _http(PORT, 8000, "Port of HTTP.")
@@ -186,7 +185,8 @@ class Options:
     http_restricted_api: dict[str, tuple[str, str]] = _http(restricted("api", "metrics"), {},
         "Kinds of requests that need a header: <key> must come with <value>.")
 
-    allow_grpc: bool = _grpc(BOOL, True, "Whether gRPC is served.")
+    allow_grpc: bool = _grpc(BOOL, platforms.elsewhere,
+        "Whether gRPC is served; false if AIP_MODE=PREDICTION.")
     grpc_address: str = _grpc(STRING, "0.0.0.0",
         "Address that gRPC listens on; unix:/path for a Unix domain socket, without a port.")
     grpc_port: int = _grpc(PORT, 8001, "Port of gRPC.")
@@ -239,22 +239,22 @@ class Options:
         "Kinds of calls that need metadata: triton-grpc-protocol-<key> must come with <value>.")
 
     allow_sagemaker: bool = _sagemaker(BOOL, False,
-        "Whether SageMaker's endpoints are served.", idle=_NO_SAGEMAKER)
+        "Whether the endpoints of Amazon SageMaker are served (docs/platforms.md).")
     sagemaker_port: int = _sagemaker(PORT, 8080,
-        "Port of SageMaker's endpoints.", idle=_NO_SAGEMAKER)
+        "Port of SageMaker's endpoints.")
     sagemaker_safe_port_range: tuple[int, int] | None = _sagemaker(PORT_RANGE, None,
-        "Ports that the other endpoints may use.", idle=_NO_SAGEMAKER)
+        "Ports that the other endpoints may use, where SageMaker's are served.")
     sagemaker_thread_count: int = _sagemaker(integer(1), 8,
-        "Threads that handle SageMaker's requests.", idle=_NO_SAGEMAKER)
+        "Threads that handle SageMaker's requests.", idle=_ONE_LOOP)
 
-    allow_vertex_ai: bool = _vertex(BOOL, lambda: os.environ.get("AIP_MODE") == "PREDICTION",
-        "Whether Vertex AI's endpoints are served.", idle=_NO_VERTEX)
-    vertex_ai_port: int = _vertex(PORT, lambda: int(os.environ.get("AIP_HTTP_PORT") or 8080),
-        "Port of Vertex AI's endpoints.", idle=_NO_VERTEX)
+    allow_vertex_ai: bool = _vertex(BOOL, platforms.on_vertex_ai,
+        "Whether the endpoints of Vertex AI are served (docs/platforms.md); true if AIP_MODE=PREDICTION.")
+    vertex_ai_port: int = _vertex(PORT, platforms.port,
+        "Port of Vertex AI's endpoints; AIP_HTTP_PORT if that is set.")
     vertex_ai_thread_count: int = _vertex(integer(1), 8,
-        "Threads that handle Vertex AI's requests.", idle=_NO_VERTEX)
+        "Threads that handle Vertex AI's requests.", idle=_ONE_LOOP)
     vertex_ai_default_model: str = _vertex(STRING, "",
-        "Model of requests that name none.", idle=_NO_VERTEX)
+        "Model of Vertex AI's requests that name none; without it the only one that serves.")
 
     allow_metrics: bool = _metrics(BOOL, True, "Whether metrics are served.")
     allow_gpu_metrics: bool = _metrics(BOOL, True,

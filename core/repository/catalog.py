@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -54,6 +55,7 @@ class Catalog:
         namespacing: bool = False,
     ):
         self._repositories = list(repositories)
+        self._joining = threading.Lock()  # held by who makes another list of them
         self._config_name = config_name
         self._needs_config = needs_config
         self._namespacing = namespacing
@@ -95,23 +97,25 @@ class Catalog:
         CoreError(INTERNAL) when a repository cannot be listed now.
         """
         place = folder.place
-        if any(each.location == place.location for each in self._repositories):
-            raise already_exists(f"model repository '{place.location}' is already registered")
-        try:
-            taken = any(place.name in each.names() for each in self._repositories)
-        except OSError as error:
-            raise internal(f"failed to list a model repository: {error}") from error
-        if taken:
-            raise already_exists(f"there is a model '{place.name}' already")
-        self._repositories = [*self._repositories, folder]  # others may be going through the list
+        with self._joining:
+            if any(each.location == place.location for each in self._repositories):
+                raise already_exists(f"model repository '{place.location}' is already registered")
+            try:
+                taken = any(place.name in each.names() for each in self._repositories)
+            except OSError as error:
+                raise internal(f"failed to list a model repository: {error}") from error
+            if taken:
+                raise already_exists(f"there is a model '{place.name}' already")
+            self._repositories = [*self._repositories, folder]  # others may go through the list
 
     def leave(self, name: str) -> None:
         """Look no more where a model lies that has joined under that name."""
-        self._repositories = [
-            each
-            for each in self._repositories
-            if not (isinstance(each, JoinedFolder) and each.place.name == name)
-        ]
+        with self._joining:
+            self._repositories = [
+                each
+                for each in self._repositories
+                if not (isinstance(each, JoinedFolder) and each.place.name == name)
+            ]
         self._last = {key: seen for key, seen in self._last.items() if name_of(key) != name}
 
     def places(self) -> list[Place]:

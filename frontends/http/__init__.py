@@ -5,6 +5,7 @@ endpoint.py, connections.py   any port: the engine, aiohttp, and nothing of it a
 native/                       the fast lane past it, for common requests for inference
 router.py, restricted.py      which service answers a path, and who may ask
 services/                     what each path does
+platforms/                    the ports of SageMaker and Vertex AI
 codec/                        bytes ↔ requests, responses and tensors
 message.py, errors.py         a call, its answer, and errors as answers
 """

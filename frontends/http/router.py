@@ -1,7 +1,7 @@
 """Which service answers a path.
 
 Paths are matched as they came: a percent sign is not decoded, so `a%20b` is a model of that name.
-The first row of the table that fits decides.
+The first row of the table that fits decides, path and method; else the first that fits the path.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class Match(NamedTuple):
     captures: Mapping[str, Any]
 
 
-def _row(methods: str, path: str, category: str, service: Service, *, looks: bool = False) -> Route:
+def row(methods: str, path: str, category: str, service: Service, *, looks: bool = False) -> Route:
+    """A row of a table: its methods with blanks between them, and the pattern of its paths."""
     return Route(frozenset(methods.split()), re.compile(path), category, service, looks)
 
 
@@ -60,35 +61,35 @@ _REPOSITORY = "/v2/repository(?:/(?P<repository>[^/]+))?"
 _SHARED = "/v2/(?P<kind>system|cuda)sharedmemory(?:/region/(?P<region>[^/]+))?"
 
 _ROWS = (
-    _row("POST", f"{_MODEL}/infer", "inference", infer),
-    _row("GET", "/v2/health/live", "health", health.live),
-    _row("GET", "/v2/health/ready", "health", health.ready),
-    _row("GET", "/v2", "metadata", metadata.server_metadata),
-    _row("GET", "/v2/models/stats", "statistics", metadata.all_statistics),
-    _row("GET", _MODEL, "metadata", metadata.model_metadata),
-    _row("GET", f"{_MODEL}/ready", "health", health.model_ready),
-    _row("GET", f"{_MODEL}/config", "model-config", metadata.model_config),
-    _row("GET", f"{_MODEL}/stats", "statistics", metadata.model_statistics),
-    _row("POST", f"{_MODEL}/generate", "inference", generate),
-    _row("POST", f"{_MODEL}/generate_stream", "inference", generate_stream),
-    _row("POST", f"{_REPOSITORY}/index", "model-repository", repository.index, looks=True),
-    _row(
+    row("POST", f"{_MODEL}/infer", "inference", infer),
+    row("GET", "/v2/health/live", "health", health.live),
+    row("GET", "/v2/health/ready", "health", health.ready),
+    row("GET", "/v2", "metadata", metadata.server_metadata),
+    row("GET", "/v2/models/stats", "statistics", metadata.all_statistics),
+    row("GET", _MODEL, "metadata", metadata.model_metadata),
+    row("GET", f"{_MODEL}/ready", "health", health.model_ready),
+    row("GET", f"{_MODEL}/config", "model-config", metadata.model_config),
+    row("GET", f"{_MODEL}/stats", "statistics", metadata.model_statistics),
+    row("POST", f"{_MODEL}/generate", "inference", generate),
+    row("POST", f"{_MODEL}/generate_stream", "inference", generate_stream),
+    row("POST", f"{_REPOSITORY}/index", "model-repository", repository.index, looks=True),
+    row(
         "POST",
         f"{_REPOSITORY}/models/(?P<model>[^/]+)/load",
         "model-repository",
         repository.load,
     ),
-    _row(
+    row(
         "POST",
         f"{_REPOSITORY}/models/(?P<model>[^/]+)/unload",
         "model-repository",
         repository.unload,
     ),
-    _row("GET POST", "/v2(?:/models/(?P<model>[^/]+))?/trace/setting", "trace", trace_settings),
-    _row("GET POST", "/v2/logging", "logging", log_settings),
-    _row("GET", f"{_SHARED}/status", "shared-memory", shared_memory.status),
-    _row("POST", f"{_SHARED}/register", "shared-memory", shared_memory.register),
-    _row("POST", f"{_SHARED}/unregister", "shared-memory", shared_memory.unregister),
+    row("GET POST", "/v2(?:/models/(?P<model>[^/]+))?/trace/setting", "trace", trace_settings),
+    row("GET POST", "/v2/logging", "logging", log_settings),
+    row("GET", f"{_SHARED}/status", "shared-memory", shared_memory.status),
+    row("POST", f"{_SHARED}/register", "shared-memory", shared_memory.register),
+    row("POST", f"{_SHARED}/unregister", "shared-memory", shared_memory.unregister),
 )
 
 
@@ -102,7 +103,7 @@ async def openapi(server: Server, call: Call) -> Answer:
     return Answer(200, JSON_HEADERS, _description())
 
 
-TABLE = (*_ROWS, _row("GET", "(?:/v2)?/openapi\\.json", "metadata", openapi))
+TABLE = (*_ROWS, row("GET", "(?:/v2)?/openapi\\.json", "metadata", openapi))
 
 
 class Router:
@@ -114,29 +115,38 @@ class Router:
     def __init__(self, restrictions: Restrictions, table: Sequence[Route], unknown: int = 404):
         self.restrictions = restrictions
         self._table = table
-        self._unknown = unknown
+        self.unknown = unknown
 
     def match(self, method: str, path: str, headers: Mapping[str, str]) -> Match | Answer:
         """The service of a path, or the refusal: 404, 403 or 405, in that order.
 
         path   without its query
         """
-        for route in self._table:
-            if (found := route.path.fullmatch(path)) is not None:
-                return self._led(route, found.groupdict(), method, headers)
-        return refusal(self._unknown, "Not Found")
+        if (found := self._row(method, path)) is None:
+            return refusal(self.unknown, "Not Found")
+        return self.led(*found, method, headers)
 
     def demanded(self, method: str, path: str, headers: Mapping[str, str]) -> Demand | None:
         """What a request demands of its caller; None for a path that no route has.
 
         path   without its query
         """
-        for route in self._table:
-            if route.path.fullmatch(path) is not None:
-                return demand(route.category, changes=not route.looks and method != "GET")
-        return None
+        if (found := self._row(method, path)) is None:
+            return None
+        route, _ = found
+        return demand(route.category, changes=not route.looks and method != "GET")
 
-    def _led(
+    def _row(self, method: str, path: str) -> tuple[Route, Mapping[str, Any]] | None:
+        """The first that fits, else the first for the path, with the named parts of that."""
+        other = None
+        for route in self._table:
+            if (found := route.path.fullmatch(path)) is not None:
+                if method in route.methods:
+                    return route, found.groupdict()
+                other = other or (route, found.groupdict())
+        return other
+
+    def led(
         self, route: Route, captures: Mapping[str, Any], method: str, headers: Mapping[str, str]
     ) -> Match | Answer:
         """To the service of a route, unless it is restricted or has no such method."""

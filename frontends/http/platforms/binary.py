@@ -1,0 +1,80 @@
+"""Binary tensors where a platform passes on no header but the type of the body.
+
+    Content-Type: application/vnd.….binary+json;json-header-size=N
+
+N is what Inference-Header-Content-Length says elsewhere, which is not looked at here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from multidict import CIMultiDict
+
+from core.errors import CoreError, invalid
+from core.server import Server
+from frontends.http.codec.limits import JSON_SIZE
+from frontends.http.message import Answer, Call
+from frontends.http.router import Service
+
+_SIZE = re.compile(r"\s*([+-]?[0-9]+)")
+_MOST = 2**31 - 1
+# How a body is packed no platform says.
+_NOT_PASSED_ON = (JSON_SIZE, "Content-Encoding", "Accept-Encoding")
+
+
+class BinaryForm:
+    """How one platform says it.
+
+    mime      the type, without its parameter
+    answers   whether answers say it so too
+    """
+
+    def __init__(self, mime: str, *, answers: bool):
+        self._start = f"{mime};json-header-size="
+        self._answers = answers
+
+    def service(self, infer: Service) -> Service:
+        """A service of the v2 protocol that takes and gives tensors in this form."""
+
+        async def adapted(server: Server, call: Call) -> Answer:
+            call.headers = self._headers(call)
+            return self._told(await infer(server, call))
+
+        return adapted
+
+    def _headers(self, call: Call) -> Mapping[str, str]:
+        """Those of a request, as the service looks for them. Raises CoreError(INVALID)."""
+        found: CIMultiDict[str] = CIMultiDict(call.headers.items())
+        for name in _NOT_PASSED_ON:
+            found.popall(name, None)
+        if self._start in (kind := found.get("Content-Type", "")):
+            found[JSON_SIZE] = str(self._size(kind, len(call.body)))
+        return found
+
+    def _size(self, kind: str, most: int) -> int:
+        before, _, text = kind.partition(self._start)
+        if before:
+            raise invalid(
+                f"expect MIME type for binary data starts with '{self._start}', got: {kind}"
+            )
+        number = _SIZE.match(text)
+        if number is None:
+            raise _wrong("Unable to parse inference header size", text)
+        size = int(number[1][:12])  # more digits are no better
+        if abs(size) > _MOST:
+            raise _wrong("Unable to parse inference header size, value is out of range", text)
+        if not 0 <= size <= most:
+            raise _wrong(f"inference header size should be in range (0, {most})", text)
+        return size
+
+    def _told(self, answer: Answer) -> Answer:
+        if self._answers and (size := answer.headers.get(JSON_SIZE)) is not None:
+            rest = {name: value for name, value in answer.headers.items() if name != JSON_SIZE}
+            answer.headers = {**rest, "Content-Type": self._start + size}
+        return answer
+
+
+def _wrong(what: str, text: str) -> CoreError:
+    return invalid(f"{what}, got: {text[:100]}")

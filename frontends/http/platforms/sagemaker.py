@@ -1,0 +1,113 @@
+"""SageMakerFrontend: what Amazon SageMaker asks a container, on --sagemaker-port.
+
+aiohttp ─► endpoint ─► [table] ─► services of the v2 protocol
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from core.errors import invalid
+from core.server import Server
+from frontends.http.endpoint import Endpoint
+from frontends.http.errors import refusal
+from frontends.http.message import Answer, Call
+from frontends.http.platforms.binary import BinaryForm
+from frontends.http.platforms.default import default_model
+from frontends.http.platforms.sagemaker_folder import ROOT
+from frontends.http.platforms.sagemaker_models import SageMakerModels
+from frontends.http.restricted import Restrictions
+from frontends.http.router import Match, Route, Router, Service, row
+from frontends.http.services import health
+from frontends.http.services.generate import generate, generate_stream
+from frontends.http.services.infer import infer
+
+BINARY = BinaryForm("application/vnd.sagemaker-triton.binary+json", answers=True)
+DEFAULT = "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"
+TYPE = "SAGEMAKER_TRITON_INFERENCE_TYPE"
+PING = "SAGEMAKER_TRITON_PING_MODE"
+
+_TYPES: dict[str, Service] = {
+    "infer": BINARY.service(infer),
+    "generate": generate,
+    "generate_stream": generate_stream,
+}
+_PINGS: dict[str, Service] = {"ready": health.ready, "live": health.live}
+
+
+class SageMakerFrontend(Endpoint):
+    """The contract of SageMaker's containers: /ping, /invocations and /models. Loop thread only."""
+
+    name = "sagemaker"
+
+    def __init__(self, server: Server, root: str = ROOT):
+        """root: where SageMaker puts what it has unpacked for a multi-model endpoint"""
+        options = server.options
+        super().__init__(
+            server,
+            SageMakerRouter(Restrictions(options.http_restricted_api), table(root)),
+            "Sagemaker HTTPService",
+            "0.0.0.0",  # requests come from outside of the container
+            options.sagemaker_port,
+            reuse_port=options.workers > 1,
+        )
+
+    @property
+    def enabled(self) -> bool:
+        return self._server.options.allow_sagemaker
+
+    async def start(self) -> None:
+        """Listen. Raises what Endpoint.start does, and CoreError(INVALID) for variables of the environment
+        that say what is not known."""
+        _chosen(PING, _PINGS)
+        _chosen(TYPE, _TYPES)
+        await super().start()
+
+
+class SageMakerRouter(Router):
+    """What SageMaker does not know is 400 and not 405 below /models, as is an unknown path."""
+
+    def __init__(self, restrictions: Restrictions, rows: Sequence[Route]):
+        super().__init__(restrictions, rows, unknown=400)
+
+    def led(
+        self, route: Route, captures: Mapping[str, Any], method: str, headers: Mapping[str, str]
+    ) -> Match | Answer:
+        if route.category == "model-repository" and method not in route.methods:
+            return refusal(self.unknown, f"there is no {method} here")
+        return super().led(route, captures, method, headers)
+
+
+def table(root: str) -> tuple[Route, ...]:
+    """What SageMaker may ask. `root` is where it puts what it has unpacked."""
+    models = SageMakerModels(BINARY.service(infer), root)
+    one = "/models/(?P<model>[^/]+)"
+    return (
+        row("POST", "/invocations", "inference", _invocations),
+        row("POST", f"{one}/invoke", "inference", models.invoke),
+        row("GET", "/ping", "health", _ping),
+        row("GET", "/models/?", "model-repository", models.index),
+        row("POST", "/models/?", "model-repository", models.load),
+        row("GET", f"{one}(?:/invoke)?", "model-repository", models.one),
+        row("DELETE", one, "model-repository", models.unload),
+    )
+
+
+async def _ping(server: Server, call: Call) -> Answer:
+    return await _chosen(PING, _PINGS)(server, call)
+
+
+async def _invocations(server: Server, call: Call) -> Answer:
+    model = default_model(server, os.environ.get(DEFAULT, ""), f"the variable {DEFAULT}")
+    call.captures = {"model": model, "version": None}
+    return await _chosen(TYPE, _TYPES)(server, call)
+
+
+def _chosen(variable: str, known: dict[str, Service]) -> Service:
+    """What a variable of the environment asks for, else the first."""
+    value = os.environ.get(variable) or next(iter(known))
+    if value not in known:
+        raise invalid(f"{variable} is '{value}', expected one of {', '.join(known)}")
+    return known[value]

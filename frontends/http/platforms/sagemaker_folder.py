@@ -1,0 +1,82 @@
+"""Where in a folder that SageMaker has unpacked the model lies."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from core import config as configuration
+from core.config import ModelConfig
+from core.errors import CoreError, invalid
+
+CONFIG = "config.pbtxt"
+ROOT = "/opt/ml/models"
+
+_BELOW = re.compile(r"/[\w.-]+/model(?:/[\w.-]+)?", re.ASCII)
+
+
+def checked(url: str, root: str = ROOT) -> Path:
+    """The folder that a platform's url names. Raises CoreError(INVALID) for one that is none of its own.
+
+    root   where the platform puts what it brings
+    """
+    path = _normal(url)
+    if not path.startswith(root) or _BELOW.fullmatch(path[len(root) :]) is None:
+        raise invalid(
+            f"invalid url '{url}': expected a path of the form {root}/<hash>/model[/<folder>]"
+        )
+    return Path(path)
+
+
+def _normal(url: str) -> str:
+    """Without dots and doubled slashes; by the text alone, so that no link is followed here."""
+    parts: list[str] = []
+    for part in url.split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part)
+    return f"/{'/'.join(parts)}" if url.startswith("/") else ""
+
+
+def model_in(path: Path) -> Path:
+    """The folder of the model that is to be served: this one, the only one in it, or its ensemble.
+
+    Blocks. Raises CoreError(INVALID) where that cannot be told.
+    """
+    try:
+        folders = sorted(each.name for each in path.iterdir() if each.is_dir())
+    except OSError as error:
+        raise invalid(f"'{path}' cannot be read: {error.strerror}") from None
+    if (path / CONFIG).is_file() or any(name.isdecimal() for name in folders):
+        return path
+    if not folders:
+        raise invalid(f"'{path}' holds no model: no {CONFIG}, no folder of a version, no other")
+    if len(folders) == 1:
+        return path / folders[0]
+    return path / _ensemble_of(path, folders)
+
+
+def _ensemble_of(path: Path, folders: list[str]) -> str:
+    """The one among several models that is composed of others, and no part of one itself."""
+    steps = {name: _steps(path / name / CONFIG) for name in folders}
+    parts = {step for each in steps.values() for step in each or ()}
+    found = [name for name, each in steps.items() if each is not None and name not in parts]
+    if len(found) != 1:
+        raise invalid(
+            f"'{path}' holds the models {', '.join(folders)}: one of them must be an ensemble, which is the "
+            f"one that is served; found: {', '.join(found) or 'none'}"
+        )
+    return found[0]
+
+
+def _steps(file: Path) -> list[str] | None:
+    """The models that a configuration is composed of; None if it is no ensemble's."""
+    try:
+        config: ModelConfig = configuration.parse_text(file.read_text("utf-8"), str(file))
+    except (OSError, ValueError, CoreError):  # what is wrong with it its load tells
+        return None
+    kinds = (config.platform, config.backend)
+    if "ensemble" not in kinds and not config.HasField("ensemble_scheduling"):
+        return None
+    return [step.model_name for step in config.ensemble_scheduling.step]

@@ -1,0 +1,140 @@
+"""Multi-model endpoints of SageMaker: it unpacks models, and says which to load, to ask and to unload.
+
+POST /models ─► folder ─► Management.join          POST /models/<hash>/invoke ─► infer
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from pathlib import Path
+
+import orjson
+
+from core.errors import CoreError, Kind, already_exists, invalid
+from core.server import Place, Server
+from frontends.http.codec.json_text import read_json
+from frontends.http.errors import refusal
+from frontends.http.message import JSON_HEADERS, Answer, Call
+from frontends.http.platforms.sagemaker_folder import ROOT, checked, model_in
+from frontends.http.router import Service
+
+logger = logging.getLogger("core")
+
+TARGET = "X-Amzn-SageMaker-Target-Model"
+
+# What errors of frameworks say when memory is short: SageMaker then unloads another model, and asks again.
+_NO_MEMORY = re.compile(
+    r"out[ _]?of[ _]?memory|memoryerror|bad_alloc|\bOOM\b|failed to allocate memory|_ALLOC_FAILED"
+    r"|CU(?:DNN|BLAS)_STATUS_NOT_INITIALIZED|(?:Dst|Src) tensor is not initialized"
+    r"|no space left on device",
+    re.IGNORECASE,
+)
+
+
+class SageMakerModels:
+    """What is below /models. Loop thread only.
+
+    infer   the service that answers for a model
+    root    where SageMaker puts what it has unpacked
+    """
+
+    def __init__(self, infer: Service, root: str = ROOT):
+        self._infer = infer
+        self._root = root
+
+    async def index(self, server: Server, call: Call) -> Answer:
+        """Those that serve, each with its hash and its place."""
+        found = [place for place in server.places() if _serves(server, place.name)]
+        return _json({"models": [_told_of(place) for place in found]})
+
+    async def one(self, server: Server, call: Call) -> Answer:
+        """The place of a model; 404 for one that has not been loaded."""
+        if (place := _place(server, call.model)) is None:
+            return _unknown(call.model)
+        return _json(_told_of(place))
+
+    async def load(self, server: Server, call: Call) -> Answer:
+        """Load a model that SageMaker has unpacked: 409 if it is there, 507 if memory is short."""
+        try:
+            label, url = _asked(call)
+            name = _name(call, label)
+            if _place(server, label) is not None:
+                raise already_exists(f"model '{label}' is loaded already")
+            folder = await asyncio.to_thread(self._folder, url)
+            logger.info("SageMaker: loading '%s' from %s", name, folder)
+            await server.management.join(name, label, str(folder.parent), folder.name)
+        except CoreError as error:
+            return _refused(error)
+        return Answer()
+
+    async def unload(self, server: Server, call: Call) -> Answer:
+        """Unload a model and what it is composed of; answers when no request is left."""
+        if (place := _place(server, call.model)) is None:
+            return _unknown(call.model)
+        logger.info("SageMaker: unloading '%s'", place.name)
+        try:
+            await server.management.leave(place.name)
+        except CoreError as error:
+            return _refused(error)
+        return Answer()
+
+    async def invoke(self, server: Server, call: Call) -> Answer:
+        """Ask a model that has been loaded. Any error is 400, or 507 if memory is short."""
+        if (place := _place(server, call.model)) is None:
+            return _unknown(call.model)
+        call.captures = {"model": place.name, "version": None}
+        try:
+            return await self._infer(server, call)
+        except CoreError as error:
+            return _refused(error)
+
+    def _folder(self, url: str) -> Path:
+        return model_in(checked(url, self._root))
+
+
+def _place(server: Server, label: str) -> Place | None:
+    """Where the model lies that SageMaker calls so."""
+    return next((place for place in server.places() if place.label == label), None)
+
+
+def _told_of(place: Place) -> dict[str, str]:
+    return {"modelName": place.label, "modelUrl": place.location}
+
+
+def _asked(call: Call) -> tuple[str, str]:
+    """Hash and url of a model that is to be loaded. Raises CoreError(INVALID)."""
+    document = read_json(call.body)
+    found = document if type(document) is dict else {}
+    label, url = found.get("model_name"), found.get("url")
+    if not (type(label) is str and type(url) is str and label and url):
+        raise invalid("a load request needs the texts 'model_name' and 'url'")
+    return label, url
+
+
+def _name(call: Call, label: str) -> str:
+    """What the model is served as: as clients call it, in a form that is a name of a model."""
+    target = call.headers.get(TARGET) or label
+    return target.replace("%", "%25").replace("/", "%2F")
+
+
+def _serves(server: Server, name: str) -> bool:
+    try:
+        return server.model_ready(name)
+    except CoreError:
+        return False
+
+
+def _json(value: object) -> Answer:
+    return Answer(200, JSON_HEADERS, orjson.dumps(value))
+
+
+def _unknown(label: str) -> Answer:
+    return refusal(404, f"model '{label}' is not loaded")
+
+
+def _refused(error: CoreError) -> Answer:
+    if error.kind is Kind.ALREADY_EXISTS:
+        return refusal(409, error.message)
+    return refusal(507 if _NO_MEMORY.search(error.message) else 400, error.message)

@@ -1,0 +1,137 @@
+"""VertexAIFrontend: what Google's Vertex AI asks a container, on --vertex-ai-port.
+
+Vertex AI knows two paths, and says in the environment which they are. A header of a client leads a request
+from there to paths of the v2 protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+
+from core.access import Demand
+from core.errors import invalid
+from core.options.platforms import HEALTH_ROUTE, PREDICT_ROUTE, health_route, predict_route
+from core.server import Server
+from frontends.http.endpoint import Endpoint
+from frontends.http.errors import refusal
+from frontends.http.message import Answer, Call
+from frontends.http.platforms.binary import BinaryForm
+from frontends.http.platforms.default import default_model
+from frontends.http.restricted import Restrictions
+from frontends.http.router import TABLE, Match, Route, Router, row
+from frontends.http.services import health
+from frontends.http.services.infer import infer
+from frontends.metrics.text import CONTENT_TYPE, render
+
+BINARY = BinaryForm("application/vnd.vertex-ai-triton.binary+json", answers=False)
+REDIRECT = "X-Vertex-Ai-Triton-Redirect"
+
+_infer = BINARY.service(infer)
+_NO_PLACE = ("logging", "trace")  # settings are none of a platform's clients'
+
+
+class VertexAIFrontend(Endpoint):
+    """The contract of Vertex AI's containers. Loop thread only."""
+
+    name = "vertex_ai"
+
+    def __init__(self, server: Server):
+        options = server.options
+        super().__init__(
+            server,
+            VertexAIRouter(Restrictions(options.http_restricted_api)),
+            "Vertex AI HTTPService",
+            "0.0.0.0",  # requests come from outside of the container
+            options.vertex_ai_port,
+            reuse_port=options.workers > 1,
+        )
+
+    @property
+    def enabled(self) -> bool:
+        return self._server.options.allow_vertex_ai
+
+    async def start(self) -> None:
+        """Listen. Raises what Endpoint.start does, and CoreError(INVALID) where the environment does not say
+        the paths."""
+        for variable, path in ((PREDICT_ROUTE, predict_route()), (HEALTH_ROUTE, health_route())):
+            if not path:
+                raise invalid(f"{variable} is not defined for Vertex AI endpoint")
+        await super().start()
+
+
+class VertexAIRouter(Router):
+    """Two paths, and those of the v2 protocol that a request is led to.
+
+    Led are requests for inference, and those that only look: with POST, whatever the method is there.
+    """
+
+    def __init__(self, restrictions: Restrictions):
+        self._predict = predict_route()
+        table = (
+            row("GET", re.escape(health_route()), "health", _healthy),
+            row("POST", re.escape(self._predict), "inference", _predicted),
+        )
+        super().__init__(restrictions, table, unknown=400)
+
+    def match(self, method: str, path: str, headers: Mapping[str, str]) -> Match | Answer:
+        if (target := self._target(path, headers)) is None:
+            return super().match(method, path, headers)
+        if method != "POST":
+            return refusal(405, "Method Not Allowed")
+        for route in _LED:
+            if (found := route.path.fullmatch(target)) is not None:
+                if not _may_be_led(route):
+                    return refusal(403, f"'{target[1:]}' is for the HTTP port of the server only")
+                return self.led(route, found.groupdict(), next(iter(route.methods)), headers)
+        return refusal(400, f"{REDIRECT} names nothing that is known: '{target[1:]}'")
+
+    def demanded(self, method: str, path: str, headers: Mapping[str, str]) -> Demand | None:
+        if (target := self._target(path, headers)) is None:
+            return super().demanded(method, path, headers)
+        return _V2.demanded("GET", target, headers)
+
+    def _target(self, path: str, headers: Mapping[str, str]) -> str | None:
+        """The path that a request is led to, None for one that stays."""
+        told = headers.get(REDIRECT) if path == self._predict else None
+        return None if told is None else f"/{told}"
+
+
+def _may_be_led(route: Route) -> bool:
+    return route.looks or route.category == "inference" or route.methods == {"GET"}
+
+
+async def _healthy(server: Server, call: Call) -> Answer:
+    """200 when the server is ready, and so is the model that answers requests which name none."""
+    if (answer := await health.ready(server, call)).status != 200:
+        return answer
+    return await health.model_ready(server, _to_default(server, call))
+
+
+async def _predicted(server: Server, call: Call) -> Answer:
+    return await _infer(server, _to_default(server, call))
+
+
+def _to_default(server: Server, call: Call) -> Call:
+    named = server.options.vertex_ai_default_model
+    model = default_model(server, named, "--vertex-ai-default-model")
+    call.captures = {"model": model, "version": None}
+    return call
+
+
+async def _metrics(server: Server, call: Call) -> Answer:
+    families = await server.management.metrics()
+    text = await asyncio.get_running_loop().run_in_executor(None, render, families)
+    return Answer(200, {"Content-Type": CONTENT_TYPE}, text.encode())
+
+
+_LED = (
+    *(
+        each._replace(service=_infer) if each.service is infer else each
+        for each in TABLE
+        if each.category not in _NO_PLACE
+    ),
+    row("GET", "/metrics", "metrics", _metrics),
+)
+_V2 = Router(Restrictions({}), _LED)
