@@ -3,6 +3,8 @@
 import pytest
 from conformance.launcher import Launcher
 
+from .workers import who
+
 
 @pytest.fixture(scope="session")
 def _launcher(pytestconfig):
@@ -25,6 +27,16 @@ def launch(_launcher):
     yield start
     for server in started:
         server.stop()
+
+
+@pytest.fixture
+def server(launch):
+    """Start servers of two workers, with a model that says which of them answers."""
+
+    def start(*options, models=(who,), **kwargs):
+        return launch([*models], "--workers=2", "--exit-timeout-secs=10", *options, **kwargs)
+
+    return start
 
 
 @pytest.fixture(scope="module")

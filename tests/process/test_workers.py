@@ -1,105 +1,24 @@
-"""A server of several processes: one server to its clients, and nothing of it is left behind."""
+"""A server of several processes is one server to its clients."""
 
-import http.client
-import json
-import os
-import pathlib
-import signal
 import socket
 import subprocess
 import sys
-import threading
-from importlib.util import find_spec
 
-import grpc
-import numpy as np
 import pytest
 from conformance.model import Model
 from conformance.protocol import wait_until
 from conformance.server import StartError
-from tritonclient.grpc import service_pb2, service_pb2_grpc
 
-# Says which process it runs in: a thread of the worker.
-WHO = """
-import os
-import numpy as np
-import triton_python_backend_utils as pb_utils
-
-class TritonPythonModel:
-    def execute(self, requests):
-        pid = np.array([os.getpid()], np.int64)
-        return [pb_utils.InferenceResponse([pb_utils.Tensor("PID", pid)]) for _ in requests]
-"""
-CONFIG = """
-backend: "python"
-input [ { name: "IN" data_type: TYPE_INT32 dims: [ 1 ] } ]
-output [ { name: "PID" data_type: TYPE_INT64 dims: [ 1 ] } ]
-parameters { key: "EXECUTION_MODE" value { string_value: "thread" } }
-"""
-who = Model("who", "plain", config=CONFIG, files={"1/model.py": WHO})
-BODY = {"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1], "data": [1]}]}
-ENGINES = ["grpcio", "native"]
-if find_spec("frontends.grpc.native.connection") is None:  # built without libnghttp2
-    ENGINES.remove("native")
-# So many connections that both of two workers get some, but for once in 10^12 runs.
-CONNECTIONS = 40
-
-
-def children(pid):
-    """The processes that a process has started and that still run."""
-    found = []
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended meanwhile
-            continue
-        if int(fields[1]) == pid and fields[0] != "Z":
-            found.append(int(stat.parent.name))
-    return sorted(found)
-
-
-def running(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def pids(server, requests=CONNECTIONS):
-    """The processes that answer; each request has a connection of its own."""
-    answers = [server.infer("who", BODY) for _ in range(requests)]
-    assert {answer.status for answer in answers} == {200}
-    return {answer.json["outputs"][0]["data"][0] for answer in answers}
-
-
-def pids_of_grpc(server, requests=CONNECTIONS):
-    """The same over gRPC."""
-    found = set()
-    for _ in range(requests):
-        # Without a pool of its own a channel takes the connection of another one.
-        options = [("grpc.use_local_subchannel_pool", 1)]
-        with grpc.insecure_channel(server.grpc_address, options=options) as channel:
-            stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
-            request = service_pb2.ModelInferRequest(model_name="who")
-            request.inputs.add(name="IN", datatype="INT32", shape=[1]).contents.int_contents[:] = [
-                1
-            ]
-            (pid,) = np.frombuffer(stub.ModelInfer(request).raw_output_contents[0], np.int64)
-            found.add(int(pid))
-    return found
-
-
-def from_every_connection(ask):
-    """What is told over many connections, each answer once."""
-    return {ask() for _ in range(8)}
-
-
-@pytest.fixture
-def server(launch):
-    def start(*options, models=(who,), **kwargs):
-        return launch([*models], "--workers=2", "--exit-timeout-secs=10", *options, **kwargs)
-
-    return start
+from .workers import (
+    CONFIG,
+    CONNECTIONS,
+    ENGINES,
+    children,
+    from_every_connection,
+    pids,
+    pids_of_grpc,
+    who,
+)
 
 
 def test_connections_are_spread_over_the_workers(server):
@@ -200,96 +119,6 @@ def test_settings_of_the_log_hold_for_every_connection(server):
     assert told == {3}
 
 
-def test_a_worker_that_is_killed_is_replaced_and_the_other_serves_on(server):
-    found = server("--model-control-mode=explicit")
-    found.post("/v2/repository/models/who/load")
-    before = set(children(found.process.pid))
-    killed = min(before)
-    assert len(before) == 2
-
-    os.kill(killed, signal.SIGKILL)
-
-    assert wait_until(lambda: "is up again" in found.log_text(), 60)
-    after = pids(found)
-    assert len(after) == 2
-    assert after & before == before - {killed}
-    assert "was ended by SIGKILL" in found.log_text()
-    restarts = [found.metric("core_worker_restarts", worker=number) for number in ("1", "2")]
-    assert sorted(restarts) == [0, 1]
-
-
-def test_requests_over_the_connections_of_other_workers_go_on(server):
-    found = server()
-    connections = [http.client.HTTPConnection(*found.http_address.split(":")) for _ in range(20)]
-    by_worker = {}
-    for each in connections:
-        by_worker.setdefault(_pid_over(each), []).append(each)
-    killed, kept = by_worker
-
-    os.kill(killed, signal.SIGKILL)
-
-    def go_on_until_it_is_replaced():
-        assert {_pid_over(each) for each in by_worker[kept]} == {kept}
-        return "is up again" in found.log_text()
-
-    assert wait_until(go_on_until_it_is_replaced, 60)
-    for each in connections:
-        each.close()
-
-
-def _pid_over(connection):
-    connection.request("POST", "/v2/models/who/infer", json.dumps(BODY))
-    return json.loads(connection.getresponse().read())["outputs"][0]["data"][0]
-
-
-def test_a_worker_that_somebody_ends_drains_and_is_started_again(server):
-    found = server()
-
-    os.kill(min(children(found.process.pid)), signal.SIGTERM)
-
-    assert wait_until(lambda: "is up again" in found.log_text(), 60)
-    assert "ended with status 0" in found.log_text()
-    assert len(pids(found)) == 2
-
-
-def test_ctrl_c_reaches_all_processes_and_drains_them(server):
-    found = server()
-    workers = children(found.process.pid)
-
-    for pid in (*workers, found.process.pid):  # as a terminal does
-        os.kill(pid, signal.SIGINT)
-
-    assert found.process.wait(60) == 0
-    assert not any(map(running, workers))
-    assert "was ended by" not in found.log_text()
-
-
-def test_ctrl_c_while_the_workers_start_ends_them_without_a_word(tmp_path):
-    ports = [f"--{each}-port=0" for each in ("http", "grpc", "metrics")]
-    done = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "core.serve",
-            "--workers=2",
-            f"--model-repository={tmp_path}",
-            *ports,
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert wait_until(lambda: len(children(done.pid)) == 2, 60)
-
-    for pid in (*children(done.pid), done.pid):
-        os.kill(pid, signal.SIGINT)
-
-    log, _ = done.communicate(timeout=60)
-    assert done.returncode == 0
-    assert "Signal (2) received." in log
-    assert "KeyboardInterrupt" not in log
-
-
 def test_traces_of_each_worker_are_in_a_file_of_its_own(server, tmp_path):
     file = tmp_path / "trace"
     found = server(
@@ -310,105 +139,6 @@ def test_one_worker_is_a_server_without_others(launch):
     assert pids(found, 2) == {found.process.pid}
     assert children(found.process.pid) == []
     assert "core_workers" not in found.metrics_text()
-
-
-def test_while_a_worker_is_gone_connections_reach_the_others(server):
-    found = server()
-    killed = min(children(found.process.pid))
-
-    os.kill(killed, signal.SIGKILL)
-    # Its connections are gone when all its threads are, and then the supervisor hears of it.
-    assert wait_until(lambda: "was ended by SIGKILL" in found.log_text(), 60)
-
-    assert killed not in pids(found, 20)
-    assert found.get("/v2/health/ready").status == 200
-
-
-def test_a_signal_drains_all_workers(server):
-    slow = Model(
-        "slow",
-        "plain",
-        config=CONFIG,
-        files={
-            "1/model.py": WHO.replace(
-                "        pid =", "        import time; time.sleep(2)\n        pid ="
-            )
-        },
-    )
-    found = server(models=[slow])
-    workers = children(found.process.pid)
-    answers = []
-    threads = [
-        threading.Thread(target=lambda: answers.append(found.infer("slow", BODY).status))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    assert wait_until(
-        lambda: found.metric("nv_inference_pending_request_count", model="slow") > 0, 60
-    )
-
-    found.process.send_signal(signal.SIGTERM)
-
-    for thread in threads:
-        thread.join()
-    assert found.process.wait(60) == 0
-    assert answers == [200] * 4
-    assert not any(map(running, workers))
-
-
-def test_nothing_is_left_when_the_supervisor_is_killed(server):
-    found = server(models=[who, "add_sub"])  # add_sub has a process of its own in each worker
-    workers = children(found.process.pid)
-    below = [pid for worker in workers for pid in children(worker)]
-    assert len(workers) == 2
-    shared = set(os.listdir("/dev/shm"))
-
-    found.process.kill()
-    found.process.wait()
-
-    assert wait_until(lambda: not any(map(running, [*workers, *below])), 60)
-    assert set(os.listdir("/dev/shm")) <= shared
-    with socket.socket() as port:
-        port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        port.bind(("127.0.0.1", found.http_port))
-
-
-def test_a_second_signal_ends_everything_at_once(server):
-    stuck = Model(
-        "stuck",
-        "plain",
-        config=CONFIG,
-        files={
-            "1/model.py": WHO.replace(
-                "        pid =", "        import time; time.sleep(600)\n        pid ="
-            )
-        },
-    )
-    found = server("--exit-timeout-secs=500", models=[stuck])
-    workers = children(found.process.pid)
-    # Three requests: one of two workers has two of them, so that one waits.
-    threads = [threading.Thread(target=_ask_in_vain, args=(found,)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    pending = "nv_inference_pending_request_count"
-    assert wait_until(lambda: found.metric(pending, model="stuck") > 0, 60)
-    found.process.send_signal(signal.SIGTERM)
-    assert wait_until(lambda: "Signal (15) received." in found.log_text(), 60)
-
-    found.process.send_signal(signal.SIGTERM)
-
-    assert found.process.wait(60) == 1
-    for thread in threads:
-        thread.join()
-    assert wait_until(lambda: not any(map(running, workers)), 60)
-
-
-def _ask_in_vain(server):
-    try:
-        server.infer("stuck", BODY)
-    except (OSError, http.client.HTTPException):
-        pass  # the server has gone
 
 
 def test_a_model_that_fails_at_the_start_ends_the_server_with_one_error(launch):
