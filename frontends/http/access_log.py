@@ -12,8 +12,15 @@ from core.telemetry.tracing import Trace
 from frontends.aiohttp_web import web
 from frontends.http.message import Call
 
-CALLER = "core.caller"  # and who sent it, where a gate has asked
-CALL = "core.call"  # where a request of aiohttp keeps the Call that was made of it
+
+def _key(name: str) -> Any:
+    """Where a request of aiohttp keeps something; newer versions warn of texts."""
+    made = getattr(web, "RequestKey", None)
+    return name if made is None else made(name, object)
+
+
+CALL = _key("core.call")  # the Call that was made of it
+CALLER = _key("core.caller")  # and who sent it, where a gate has asked
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
