@@ -12,6 +12,7 @@ from core.errors import CoreError, invalid
 CONFIG = "config.pbtxt"
 ROOT = "/opt/ml/models"
 
+_SHOWN = 200  # characters of a url that is refused
 _BELOW = re.compile(r"/[\w.-]+/model(?:/[\w.-]+)?", re.ASCII)
 
 
@@ -23,7 +24,7 @@ def checked(url: str, root: str = ROOT) -> Path:
     path = _normal(url)
     if not path.startswith(root) or _BELOW.fullmatch(path[len(root) :]) is None:
         raise invalid(
-            f"invalid url '{url}': expected a path of the form {root}/<hash>/model[/<folder>]"
+            f"invalid url '{url[:_SHOWN]}': expected a path of the form {root}/<hash>/model[/<folder>]"
         )
     return Path(path)
 
@@ -33,7 +34,7 @@ def _normal(url: str) -> str:
     parts: list[str] = []
     for part in url.split("/"):
         if part == "..":
-            parts = parts[:-1]
+            del parts[-1:]
         elif part not in ("", "."):
             parts.append(part)
     return f"/{'/'.join(parts)}" if url.startswith("/") else ""

@@ -51,6 +51,14 @@ def test_any_other_is_refused(url):
         checked(url)
 
 
+@pytest.mark.timeout(5)
+def test_a_long_url_takes_no_longer_than_it_is_long():
+    with pytest.raises(CoreError) as error:
+        checked("/" + "a/" * 200_000 + "../" * 200_000)
+
+    assert len(error.value.message) < 400
+
+
 @pytest.fixture
 def unpacked(tmp_path):
     """unpacked(folder=text of its config.pbtxt or None for none)"""
