@@ -367,9 +367,17 @@ class Server:
         """Unload one that has joined, and what it is composed of, in this process: ModelManager.leave."""
         await self._manager.leave(name)
 
+    async def emptied(self, name: str) -> None:
+        """Wait for the last requests of what has left under a name, in this process."""
+        await self._manager.joining.emptied(name)
+
+    def is_empty(self, name: str) -> bool:
+        """Whether there are none."""
+        return self._manager.joining.is_empty(name)
+
     def places(self) -> list[Place]:
         """Where the models lie that have joined."""
-        return self._manager.places()
+        return list(self._manager.joining.places.values())
 
     async def poll(self) -> None:
         """Look at the repositories now, in mode poll, in this process."""

@@ -1,5 +1,7 @@
 """Options of the command line that some of the tests read, and what tests of several folders ask."""
 
+import os
+
 import pytest
 
 
@@ -31,6 +33,15 @@ def pytest_addoption(parser):
     group.addoption(
         "--keep-logs", default=None, help="folder that receives the log of every server"
     )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_platform():
+    """Tests say themselves which platform they are on."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name in [name for name in os.environ if name.startswith(("AIP_", "SAGEMAKER_"))]:
+            patched.delenv(name)
+        yield
 
 
 @pytest.fixture

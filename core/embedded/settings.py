@@ -25,6 +25,7 @@ def options_of(settings: Mapping[str, Any]) -> Options:
     option cannot have, and for options from which no server can be made.
     """
     values = {name: _value(_flag(name), value) for name, value in settings.items()}
+    values.setdefault("allow_vertex_ai", False)  # no port opens unless the program says so
     options = Options(**harden(values))
     if options.workers != 1:
         raise invalid(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from core.server import Server
 
 _LOG_SETTINGS = ("log_info", "log_warning", "log_error", "log_verbose_level", "log_format")
+_LOOK_S = 0.1  # between two questions whether the last request has finished
 _TRACE_SETTINGS = ("trace_level", "trace_rate", "trace_count", "log_frequency")
 
 
@@ -86,12 +87,15 @@ class Everywhere(Management):
 
     async def join(self, name: str, label: str, location: str, folder: str) -> None:
         place = (name, label, location, folder)
-        answers = await self._member.change("join", *place, thing=f"model {name}")
+        answers = await self._member.change("join", *place, thing=f"place {name}")
         _all_done(answers, "the others serve what they served")
 
     async def leave(self, name: str) -> None:
-        answers = await self._member.change("leave", name, thing=f"model {name}", forgets=True)
+        answers = await self._member.change("leave", name, thing=f"place {name}", forgets=True)
         _all_done(answers, "the others have unloaded it")
+        # Other changes need not wait for requests that take long.
+        while not _all_true(await self._member.ask("is_empty", name)):
+            await asyncio.sleep(_LOOK_S)
 
     async def load_by_model(self, name: str, parameters: Mapping[str, Any], loading: bool) -> None:
         if loading:  # as its fellows of the other workers do, each for its own
@@ -216,6 +220,9 @@ class Everywhere(Management):
         async def leave(name: str) -> None:
             await here.leave_here(name)
 
+        async def is_empty(name: str) -> bool:
+            return here.is_empty(name)
+
         async def poll() -> None:
             await here.poll()
 
@@ -252,7 +259,7 @@ class Everywhere(Management):
             self._lent.forget(name)
             here.shared_memory.give_back(name)
 
-        questions = (ready, model_ready, statistics, metrics, index)
+        questions = (ready, model_ready, statistics, metrics, index, is_empty)
         changes = (load, unload, join, leave, poll, set_log, set_trace, register, unregister)
         memory = (register_cuda, unregister_cuda, lend, give_back)
         return {each.__name__: each for each in (*questions, *changes, *memory)}

@@ -29,15 +29,24 @@ class Ledger:
         self._entries[thing] = entry
 
     def drop(self, thing: str) -> None:
-        """The thing is as it was at the start; so is its whole area, if only that is named."""
-        area, space, _ = thing.partition(" ")
-        for each in [each for each in self._entries if each.partition(" ")[0] == area]:
+        """The thing is as it was at the start; so is its whole area, if only that is named.
+
+        With a place goes what was said of its model.
+        """
+        area, space, name = thing.partition(" ")
+        for each in [each for each in self._entries if _area(each) == area]:
             if not space or each == thing:
                 del self._entries[each]
+        if area == "place":
+            self._entries.pop(f"model {name}", None)
 
     def entries(self) -> Iterator[Entry]:
-        """What to do, models first: settings may be those of a model."""
-        for models in (True, False):
-            for thing, entry in self._entries.items():
-                if thing.startswith("model ") is models:
-                    yield entry
+        """What to do, places of models first, then models: settings may be those of a model."""
+        first = ("place", "model")
+        for area in first:
+            yield from (self._entries[each] for each in self._entries if _area(each) == area)
+        yield from (self._entries[each] for each in self._entries if _area(each) not in first)
+
+
+def _area(thing: str) -> str:
+    return thing.partition(" ")[0]

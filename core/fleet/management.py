@@ -59,6 +59,7 @@ class Management:
     async def leave(self, name: str) -> None:
         """Unload a model that has joined, and what it is composed of; returns when no request is left."""
         await self._server.leave_here(name)
+        await self._server.emptied(name)
 
     async def load_by_model(self, name: str, parameters: Mapping[str, Any], loading: bool) -> None:
         """The same for a model that loads another; `loading` if it does so while it is loaded itself."""

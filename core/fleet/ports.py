@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from core import unix_sockets
 from core.errors import CoreError, unavailable
 from core.options import Options
+from core.options.platforms import EVERYWHERE
+
+_NAMES = ("http", "grpc", "metrics", "sagemaker", "vertex_ai")
 
 
 class Ports:
@@ -29,7 +32,7 @@ class Ports:
         self._sockets: list[socket.socket] = []
         self._listeners: dict[str, unix_sockets.UnixListener] = {}
         try:
-            for name in ("http", "grpc", "metrics"):
+            for name in _NAMES:
                 if getattr(options, f"allow_{name}"):
                     self._keep(options, name)
             if path := options.shared_memory_socket:
@@ -39,7 +42,7 @@ class Ports:
             raise
 
     def _keep(self, options: Options, name: str) -> None:
-        host = getattr(options, f"{name}_address")
+        host = getattr(options, f"{name}_address", EVERYWHERE)
         if unix_sockets.is_unix(host):
             self._listen(host, options)
             return

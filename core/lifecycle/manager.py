@@ -18,6 +18,7 @@ from core.errors import CoreError, Kind, internal, invalid, not_found, unavailab
 from core.lifecycle import report
 from core.lifecycle.dependencies import needed_by
 from core.lifecycle.host import Agree, Host
+from core.lifecycle.joining import Joining
 from core.lifecycle.look import REST_S, Changes, changes
 from core.lifecycle.managed import ManagedModel
 from core.lifecycle.roster import Failures, Roster
@@ -28,7 +29,6 @@ from core.pipeline.doors import Doors
 from core.pipeline.intake import Door
 from core.repository import (
     Catalog,
-    JoinedFolder,
     ModelSource,
     Override,
     Place,
@@ -54,6 +54,7 @@ class ModelManager:
     doors          of the READY versions: what requests need
     repositories   more of them than the options name
     agree          as Host has it: with several workers, what the others say about a load
+    joining        models that lie elsewhere
     sleep          waits that many seconds: between polls, and at the end for what is in flight
     clock          seconds that only grow
     """
@@ -89,6 +90,15 @@ class ModelManager:
         self._host = Host(options, loop, server, self.doors, gpus, find_backend, agree)
         self._roster = Roster(self._host)
         self._models = self._roster.models
+        self.joining = Joining(
+            self._catalog,
+            self._roster,
+            self._host,
+            self._load,
+            self._unload,
+            self._forget,
+            self._begin,
+        )
         self._operations: set[asyncio.Task[Any]] = set()
         self._poller: asyncio.Task[None] | None = None
         self._stopping = False
@@ -278,21 +288,18 @@ class ModelManager:
         raises; then nothing has joined.
         """
         self._refuse_uncontrolled()
-        checked_name(place.name)
-        await self._operate(self._join(place))
+        if checked_name(place.name) != place.name:
+            raise invalid(f"invalid model name '{place.name}', there are blanks around it")
+        await self._operate(self.joining.join(place))
 
     async def leave(self, name: str) -> None:
         """Unload a model that has joined, with what it is composed of, and look there no more.
 
-        Returns when the last requests have finished. A name under which none has joined is no error.
+        Returns when no version is READY; `joining.emptied` tells when the last requests have finished. A
+        name under which none has joined is no error.
         """
         self._refuse_uncontrolled()
-        if any(place.name == name for place in self._catalog.places()):
-            await self._operate(self._leave(name))
-
-    def places(self) -> list[Place]:
-        """Where the models lie that have joined."""
-        return self._catalog.places()
+        await self._operate(self.joining.leave(name))
 
     def _refuse_uncontrolled(self) -> None:
         if self._mode != "explicit":
@@ -335,24 +342,6 @@ class ModelManager:
             steps = [step for key in keys for step in needed_by(key, self._roster.steps())]
             lines = [failures[each] for each in dict.fromkeys([*keys, *steps]) if each in failures]
             raise CoreError(lines[0].kind, "".join(line.message for line in lines))
-
-    async def _join(self, place: Place) -> None:
-        await self._host.run(self._catalog.join, JoinedFolder(place))
-        try:
-            await self._load(place.name, None)
-        except BaseException:
-            await self._leave(place.name)
-            raise
-
-    async def _leave(self, name: str) -> None:
-        before = list(self._models.values())
-        try:
-            await self._unload(self._roster.keys_of(name), with_steps=True)
-            if leaving := [each for model in before for each in model.leaving]:
-                await asyncio.wait(leaving)
-        finally:
-            self._catalog.leave(name)
-            await self._forget()
 
     async def _wake(self, names: Collection[str]) -> None:
         """Bring back the ensembles that went out of service with one of these models."""

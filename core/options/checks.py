@@ -9,6 +9,7 @@ from itertools import combinations
 from core.errors import invalid
 from core.host_policy import HostPolicies
 from core.options import platforms
+from core.options.platforms import EVERYWHERE
 from core.options.secure import check_secure
 from core.options.table import Options
 from core.options.values import UsageError
@@ -26,8 +27,8 @@ def check_together(options: Options) -> None:
             ("HTTP", options.allow_http, options.http_address, options.http_port),
             ("GRPC", options.allow_grpc, options.grpc_address, options.grpc_port),
             ("metrics", options.allow_metrics, options.metrics_address, options.metrics_port),
-            ("SageMaker", options.allow_sagemaker, "0.0.0.0", options.sagemaker_port),
-            ("Vertex AI", options.allow_vertex_ai, "0.0.0.0", options.vertex_ai_port),
+            ("SageMaker", options.allow_sagemaker, EVERYWHERE, options.sagemaker_port),
+            ("Vertex AI", options.allow_vertex_ai, EVERYWHERE, options.vertex_ai_port),
         )
         if allowed and (port or address.startswith("unix:"))
     ]
@@ -52,7 +53,7 @@ def _check_safe_ports(options: Options, listeners: Sequence[tuple[str, str, int]
         return
     first, last = options.sagemaker_safe_port_range
     for what, address, port in listeners:
-        if what != "SageMaker" and address == "0.0.0.0" and not first <= port <= last:
+        if what != "SageMaker" and address == EVERYWHERE and not first <= port <= last:
             raise UsageError(
                 f"The server cannot listen to {what} requests at port {port}, allowed port range is "
                 f"[{first}, {last}]"

@@ -15,6 +15,9 @@ PREDICT_ROUTE = "AIP_PREDICT_ROUTE"
 HEALTH_ROUTE = "AIP_HEALTH_ROUTE"
 STORAGE = "AIP_STORAGE_URI"
 
+# Where the ports of platforms listen: requests come from outside of the container.
+EVERYWHERE = "0.0.0.0"
+
 _PORT = 8080
 
 
@@ -41,7 +44,7 @@ def check_port() -> None:
 
 
 def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and int(text[:6]) < 65536
+    return text.isascii() and text.isdecimal() and len(text) <= 5 and int(text) < 65536
 
 
 def predict_route() -> str:

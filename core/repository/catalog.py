@@ -90,37 +90,53 @@ class Catalog:
             if hasattr(repository, "close"):
                 repository.close()
 
-    def join(self, folder: JoinedFolder) -> None:
-        """Look there too from now on.
+    def join(self, folder: JoinedFolder) -> set[str]:
+        """Look there too from now on; the names of the models in it.
 
         Raises CoreError(ALREADY_EXISTS) for a folder that is a repository and for a name that a model has,
-        CoreError(INTERNAL) when a repository cannot be listed now.
+        CoreError(INVALID) where another model of the folder has the name of one that there is: of two
+        neither could be loaded. CoreError(INTERNAL) when a repository cannot be listed now.
         """
         place = folder.place
         with self._joining:
             if any(each.location == place.location for each in self._repositories):
                 raise already_exists(f"model repository '{place.location}' is already registered")
             try:
-                taken = any(place.name in each.names() for each in self._repositories)
+                names = folder.names()
+                taken = names.union([place.name]).intersection(self._names())
             except OSError as error:
                 raise internal(f"failed to list a model repository: {error}") from error
-            if taken:
+            if place.name in taken:
                 raise already_exists(f"there is a model '{place.name}' already")
+            if taken:
+                found = "', '".join(sorted(taken))
+                raise invalid(
+                    f"'{place.location}' holds models whose names others have already: '{found}'; of two "
+                    "models with one name neither can be loaded"
+                )
             self._repositories = [*self._repositories, folder]  # others may go through the list
+        return names
 
-    def leave(self, name: str) -> None:
-        """Look no more where a model lies that has joined under that name."""
+    def _names(self) -> set[str]:
+        """Of all models, also of those that have joined and whose folders have vanished."""
+        found = {each.place.name for each in self._repositories if isinstance(each, JoinedFolder)}
+        return found.union(*(each.names() for each in self._repositories))
+
+    def leave(self, place: Place) -> None:
+        """Look there no more."""
         with self._joining:
             self._repositories = [
                 each
                 for each in self._repositories
-                if not (isinstance(each, JoinedFolder) and each.place.name == name)
+                if not (isinstance(each, JoinedFolder) and each.place == place)
             ]
-        self._last = {key: seen for key, seen in self._last.items() if name_of(key) != name}
+        for key, ((location, _), _) in self._last.copy().items():
+            if location == place.location:
+                self._last.pop(key, None)
 
-    def places(self) -> list[Place]:
-        """Where the models lie that have joined. Any thread."""
-        return [each.place for each in self._repositories if isinstance(each, JoinedFolder)]
+    def key_of_place(self, place: Place) -> str:
+        """What the model that has joined is known by. Any thread."""
+        return key_of(place.location if self._namespacing else None, place.name)
 
     def names(self) -> dict[str, int]:
         """Every model's key with the number of repositories that hold it, in order. Any thread.
@@ -320,6 +336,7 @@ class Catalog:
             config_stamp=config_stamp,
             overridden=overridden,
             flat=is_flat(listing),
+            folder=folder,
         )
 
 

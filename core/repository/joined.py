@@ -37,7 +37,10 @@ class JoinedFolder(FolderRepository):
         return "" if name == self.place.folder else name
 
     def names(self) -> set[str]:
-        found = super().names()
+        try:
+            found = super().names()
+        except FileNotFoundError:  # who brought it has taken it away before it has left
+            return set()
         if self.place.folder in found:
             found.remove(self.place.folder)
             found.add(self.place.name)

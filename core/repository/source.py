@@ -100,6 +100,7 @@ class ModelSource:
     overridden    it came with a load request, so no other source is the same
     flat          the folder of the model is that of its one version
     namespace     what tells it from others of its name, None if there are no namespaces
+    folder        what its backend may be told by, if that is not its name; else ""
     """
 
     name: str
@@ -111,6 +112,7 @@ class ModelSource:
     overridden: bool = False
     flat: bool = False
     namespace: str | None = None
+    folder: str = ""
 
     def path(self, version: int) -> Path:
         """A version's folder."""

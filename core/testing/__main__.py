@@ -54,9 +54,10 @@ def conformance_of(name: str) -> str:
     """The file with the examples of a backend, a frontend or a package. Raises NothingToRun."""
     package = _package_of(name)
     try:
-        if importlib.util.find_spec(package) is None:
+        if (whole := importlib.util.find_spec(package)) is None:
             raise NothingToRun(_not_installed(name, package))
-        found = importlib.util.find_spec(f"{package}.conformance")
+        folders = whole.submodule_search_locations  # None of a module that is no package
+        found = None if folders is None else importlib.util.find_spec(f"{package}.conformance")
     except ImportError as error:
         raise NothingToRun(f"'{package}' cannot be imported: {error}") from error
     except ValueError as error:

@@ -11,7 +11,7 @@ import asyncio
 import errno
 import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from urllib.parse import urlsplit
 
 from core import unix_sockets
@@ -33,7 +33,7 @@ from frontends.http.connections import (
 from frontends.http.errors import error_answer, refusal, unexpected
 from frontends.http.guard import Guard
 from frontends.http.message import Answer, Call
-from frontends.http.router import Router
+from frontends.http.router import Route, Router
 from frontends.http.services.generate import generate_stream
 from frontends.http.sockets import Conversation, asked_for, refused
 from frontends.tls import Certificates, listening
@@ -208,6 +208,12 @@ class Endpoint:
         conversation = Conversation(self._server, request, self._most_bytes, visit)
         return self._connections.converse(conversation, call)
 
+    def _largest(self, route: Route, headers: Mapping[str, str]) -> int:
+        """Bytes that a body may have: tensors in binary more than what has to be decoded."""
+        if route.category != "inference":
+            return self._most_bytes
+        return largest_body(headers, self._most_bytes, self._most_body)
+
     async def _answer(self, request: web.BaseRequest) -> Answer:
         """Never raises, but for a client that has gone."""
         call: Call | None = None
@@ -220,7 +226,7 @@ class Endpoint:
             received = None
             start_ns = time.monotonic_ns()
             if match.route.takes_body:
-                most = largest_body(request.headers, self._most_bytes, self._most_body)
+                most = self._largest(match.route, request.headers)
                 body = await read_body(request, most, self._most_body)
             if self._server.tracing.on:
                 received = (start_ns, time.monotonic_ns())

@@ -90,7 +90,7 @@ class Treated(ModelDirectory):
         config = ModelConfig()
         config.CopyFrom(source.config)
         try:
-            configuration.fill(config, source.name, first_version_entries(listing))
+            configuration.fill(config, source.folder or source.name, first_version_entries(listing))
         except CoreError as error:
             raise error if source.overridden else internal(error.message) from error
         if self.path == source.directory.path:

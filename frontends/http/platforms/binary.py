@@ -44,6 +44,11 @@ class BinaryForm:
 
         return adapted
 
+    def largest(self, headers: Mapping[str, str], most_bytes: int, most_body: int) -> int:
+        """Bytes that the body of a request for inference may have; the arguments are largest_body's."""
+        _, start, size = headers.get("Content-Type", "").partition(self._start)
+        return most_body if start and size.strip() != "0" else most_bytes
+
     def _headers(self, call: Call) -> Mapping[str, str]:
         """Those of a request, as the service looks for them. Raises CoreError(INVALID)."""
         found: CIMultiDict[str] = CIMultiDict(call.headers.items())

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.errors import invalid
+from core.options.platforms import EVERYWHERE
 from core.server import Server
 from frontends.http.endpoint import Endpoint
 from frontends.http.errors import refusal
@@ -49,7 +50,7 @@ class SageMakerFrontend(Endpoint):
             server,
             SageMakerRouter(Restrictions(options.http_restricted_api), table(root)),
             "Sagemaker HTTPService",
-            "0.0.0.0",  # requests come from outside of the container
+            EVERYWHERE,
             options.sagemaker_port,
             reuse_port=options.workers > 1,
         )
@@ -57,6 +58,11 @@ class SageMakerFrontend(Endpoint):
     @property
     def enabled(self) -> bool:
         return self._server.options.allow_sagemaker
+
+    def _largest(self, route: Route, headers: Mapping[str, str]) -> int:
+        if route.category != "inference":
+            return self._most_bytes
+        return BINARY.largest(headers, self._most_bytes, self._most_body)
 
     async def start(self) -> None:
         """Listen. Raises what Endpoint.start does, and CoreError(INVALID) for variables of the environment

@@ -31,6 +31,8 @@ _NO_MEMORY = re.compile(
     r"|no space left on device",
     re.IGNORECASE,
 )
+_LABEL = re.compile(r"[!-.0-~]{1,255}")  # what a path may have between two slashes
+_BLAMES_THE_CLIENT = (Kind.INVALID, Kind.NOT_FOUND, Kind.UNSUPPORTED)
 
 
 class SageMakerModels:
@@ -63,10 +65,13 @@ class SageMakerModels:
             if _place(server, label) is not None:
                 raise already_exists(f"model '{label}' is loaded already")
             folder = await asyncio.to_thread(self._folder, url)
-            logger.info("SageMaker: loading '%s' from %s", name, folder)
+        except CoreError as error:
+            return _refused(error, tried=False)
+        logger.info("SageMaker: loading '%s' from %s", name, folder)
+        try:
             await server.management.join(name, label, str(folder.parent), folder.name)
         except CoreError as error:
-            return _refused(error)
+            return _refused(error, tried=True)
         return Answer()
 
     async def unload(self, server: Server, call: Call) -> Answer:
@@ -77,7 +82,7 @@ class SageMakerModels:
         try:
             await server.management.leave(place.name)
         except CoreError as error:
-            return _refused(error)
+            return _refused(error, tried=False)
         return Answer()
 
     async def invoke(self, server: Server, call: Call) -> Answer:
@@ -88,7 +93,7 @@ class SageMakerModels:
         try:
             return await self._infer(server, call)
         except CoreError as error:
-            return _refused(error)
+            return _refused(error, tried=error.kind not in _BLAMES_THE_CLIENT)
 
     def _folder(self, url: str) -> Path:
         return model_in(checked(url, self._root))
@@ -110,6 +115,10 @@ def _asked(call: Call) -> tuple[str, str]:
     label, url = found.get("model_name"), found.get("url")
     if not (type(label) is str and type(url) is str and label and url):
         raise invalid("a load request needs the texts 'model_name' and 'url'")
+    if _LABEL.fullmatch(label) is None:
+        raise invalid(
+            "invalid 'model_name': it is a part of paths, of at most 255 letters and signs"
+        )
     return label, url
 
 
@@ -134,7 +143,8 @@ def _unknown(label: str) -> Answer:
     return refusal(404, f"model '{label}' is not loaded")
 
 
-def _refused(error: CoreError) -> Answer:
+def _refused(error: CoreError, *, tried: bool) -> Answer:
+    """tried: whether something was done that takes memory; other errors may hold any words of a client"""
     if error.kind is Kind.ALREADY_EXISTS:
         return refusal(409, error.message)
-    return refusal(507 if _NO_MEMORY.search(error.message) else 400, error.message)
+    return refusal(507 if tried and _NO_MEMORY.search(error.message) else 400, error.message)

@@ -7,12 +7,19 @@ from there to paths of the v2 protocol.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Mapping
 
 from core.access import Demand
-from core.errors import invalid
-from core.options.platforms import HEALTH_ROUTE, PREDICT_ROUTE, health_route, predict_route
+from core.errors import CoreError, invalid
+from core.options.platforms import (
+    EVERYWHERE,
+    HEALTH_ROUTE,
+    PREDICT_ROUTE,
+    health_route,
+    predict_route,
+)
 from core.server import Server
 from frontends.http.endpoint import Endpoint
 from frontends.http.errors import refusal
@@ -24,6 +31,8 @@ from frontends.http.router import TABLE, Match, Route, Router, row
 from frontends.http.services import health
 from frontends.http.services.infer import infer
 from frontends.metrics.text import CONTENT_TYPE, render
+
+logger = logging.getLogger("core")
 
 BINARY = BinaryForm("application/vnd.vertex-ai-triton.binary+json", answers=False)
 REDIRECT = "X-Vertex-Ai-Triton-Redirect"
@@ -43,7 +52,7 @@ class VertexAIFrontend(Endpoint):
             server,
             VertexAIRouter(Restrictions(options.http_restricted_api)),
             "Vertex AI HTTPService",
-            "0.0.0.0",  # requests come from outside of the container
+            EVERYWHERE,
             options.vertex_ai_port,
             reuse_port=options.workers > 1,
         )
@@ -51,6 +60,11 @@ class VertexAIFrontend(Endpoint):
     @property
     def enabled(self) -> bool:
         return self._server.options.allow_vertex_ai
+
+    def _largest(self, route: Route, headers: Mapping[str, str]) -> int:
+        if route.category != "inference":
+            return self._most_bytes
+        return BINARY.largest(headers, self._most_bytes, self._most_body)
 
     async def start(self) -> None:
         """Listen. Raises what Endpoint.start does, and CoreError(INVALID) where the environment does not say
@@ -106,7 +120,12 @@ async def _healthy(server: Server, call: Call) -> Answer:
     """200 when the server is ready, and so is the model that answers requests which name none."""
     if (answer := await health.ready(server, call)).status != 200:
         return answer
-    return await health.model_ready(server, _to_default(server, call))
+    try:
+        asked = _to_default(server, call)
+    except CoreError as error:  # who asks for health need not know the models
+        logger.warning("Vertex AI: not healthy: %s", error.message)
+        return Answer(400)
+    return await health.model_ready(server, asked)
 
 
 async def _predicted(server: Server, call: Call) -> Answer:

@@ -1,11 +1,14 @@
 """Models that lie elsewhere and join a running server, each under a name of its own."""
 
 import asyncio
+import json
+import shutil
+import threading
 
 import pytest
 
 from core.errors import CoreError, Kind
-from core.repository import Place
+from core.repository import Catalog, Place
 
 FROM_ELSEWHERE = """
 name: "as its author calls it"
@@ -23,8 +26,14 @@ ensemble_scheduling { step [
 
 
 @pytest.fixture
-def elsewhere(models, tmp_path_factory):
-    return type(models)(tmp_path_factory.mktemp("elsewhere"))
+def another(models, tmp_path_factory):
+    """A folder of models that is none of the server's."""
+    return lambda: type(models)(tmp_path_factory.mktemp("elsewhere"))
+
+
+@pytest.fixture
+def elsewhere(another):
+    return another()
 
 
 @pytest.fixture
@@ -170,3 +179,166 @@ async def test_who_never_joined_leaves_without_a_word(serve, models):
     await server.management.leave("m")
 
     assert states(server) == {"m": "READY"}
+
+
+async def refused(joining, kind, text):
+    with pytest.raises(CoreError, match=text) as error:
+        await joining
+    assert error.value.kind is kind
+
+
+@pytest.mark.parametrize("namespaces", [False, True])
+async def test_of_two_models_with_one_name_the_second_is_refused(
+    serve, another, ask, place, namespaces
+):
+    server = await serve(model_namespacing=namespaces)
+    places = []
+    for number in ("5", "6"):
+        found = another()
+        found.write("model", "0", config=ENSEMBLE)
+        found.write("step", number)
+        places.append(Place(f"m{number}", number, str(found.path), "model"))
+    await server.management.join(*places[0])
+
+    await refused(
+        server.management.join(*places[1]), Kind.INVALID, "names others have already: 'step'"
+    )
+
+    assert (await ask(server, name="m5")).output("y").array == [5]
+    assert server.places() == places[:1]
+    await server.management.leave("m5")
+    await server.management.join(*places[1])
+    assert (await ask(server, name="m6")).output("y").array == [6]
+
+
+@pytest.mark.parametrize("factor", ["2", "no number"])
+async def test_a_model_that_came_with_a_load_request_keeps_its_name(
+    serve, elsewhere, ask, place, factor
+):
+    server = await serve()
+    config = {
+        "backend": "scaler",
+        "input": [{"name": "x", "data_type": "TYPE_FP32", "dims": [-1]}],
+        "output": [{"name": "y", "data_type": "TYPE_FP32", "dims": [-1]}],
+    }
+    files = {"config": json.dumps(config), "file:1/model.txt": b"9"}
+    await server.management.load("up", files)
+    elsewhere.write("model", factor)
+
+    joining = server.management.join(*place(name="up"))
+    await refused(joining, Kind.ALREADY_EXISTS, "there is a model 'up' already")
+
+    assert (await ask(server, name="up")).output("y").array == [9]
+    assert server.places() == []
+
+
+async def test_leaving_waits_for_requests_of_no_other_model(serve, another, ask, backend):
+    server = await serve()
+    for name in ("one", "two"):
+        found = another()
+        found.write("model", "2")
+        await server.management.join(name, name, str(found.path), "model")
+    last = asyncio.ensure_future(ask(server, -1.0, "one"))
+    await asyncio.to_thread(backend.waiting.wait)
+    await server.management.unload("one")
+
+    await asyncio.wait_for(server.management.leave("two"), 5)
+
+    backend.released.set()
+    await last
+
+
+async def test_who_leaves_while_it_joins_leaves_when_it_is_there(
+    serve, elsewhere, place, monkeypatch
+):
+    server = await serve()
+    elsewhere.write("model", "2")
+    there, go_on = threading.Event(), threading.Event()
+    survey = Catalog.survey_names
+
+    def slowly(self, names):
+        there.set()
+        assert go_on.wait(10)
+        return survey(self, names)
+
+    monkeypatch.setattr(Catalog, "survey_names", slowly)
+    joining = asyncio.ensure_future(server.management.join(*place()))
+    await asyncio.to_thread(there.wait)
+    assert server.places() == []  # it does not serve yet
+
+    leaving = asyncio.ensure_future(server.management.leave("a.tar.gz"))
+    go_on.set()
+    await asyncio.gather(joining, leaving)
+
+    assert (server.places(), states(server)) == ([], {})
+
+
+async def test_who_is_leaving_is_not_loaded_again(serve, elsewhere, ask, place, backend):
+    server = await serve()
+    elsewhere.write("model", "2")
+    await server.management.join(*place())
+    last = asyncio.ensure_future(ask(server, -1.0, "a.tar.gz"))
+    await asyncio.to_thread(backend.waiting.wait)
+    leaving = asyncio.ensure_future(server.management.leave("a.tar.gz"))
+    while server.places():
+        await asyncio.sleep(0)
+
+    with pytest.raises(CoreError):
+        await server.management.load("a.tar.gz", {})
+
+    backend.released.set()
+    await asyncio.gather(last, leaving)
+    assert states(server) == {}
+
+
+async def test_a_folder_that_vanishes_is_in_nobodys_way(serve, another, place, ask):
+    server = await serve()
+    gone, other = another(), another()
+    for found in (gone, other):
+        found.write("model", "2")
+    await server.management.join("a", "1", str(gone.path), "model")
+    shutil.rmtree(gone.path)
+
+    await server.management.join("b", "2", str(other.path), "model")
+    joining = server.management.join("a", "3", "/none", "model")
+    await refused(joining, Kind.ALREADY_EXISTS, "there is a model 'a' already")
+    assert states(server)["b"] == "READY"
+    await server.management.leave("a")
+
+    assert states(server) == {"b": "READY"}
+
+
+async def test_places_come_and_go_beside_each_other(serve, another):
+    server = await serve()
+    folders = [another() for _ in range(4)]
+    for each in folders:
+        each.write("model", "2")
+
+    async def come_and_go(number):
+        for _ in range(10):
+            place = (f"m{number}", str(number), str(folders[number].path), "model")
+            await asyncio.gather(server.management.join(*place), server.management.leave(place[0]))
+            await server.management.leave(place[0])
+
+    await asyncio.gather(*map(come_and_go, range(4)))
+
+    assert (server.places(), states(server)) == ([], {})
+
+
+async def test_a_name_with_blanks_around_it_is_refused(serve, elsewhere, place):
+    server = await serve()
+    elsewhere.write("model", "2")
+
+    await refused(
+        server.management.join(*place(name=" a ")), Kind.INVALID, "there are blanks around"
+    )
+
+
+async def test_agents_do_not_take_the_name_for_the_folders(serve, elsewhere, place):
+    server = await serve()
+    agent = 'model_repository_agents { agents [ { name: "checksum" } ] }'
+    elsewhere.write("m.scaler", "2", config=agent + FROM_ELSEWHERE.replace('backend: "scaler"', ""))
+
+    await server.management.join(*place(folder="m.scaler"))
+
+    assert server.model_config("a.tar.gz").backend == "scaler"

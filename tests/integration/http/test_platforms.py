@@ -260,3 +260,73 @@ async def test_a_name_that_a_repository_has_is_taken(open_with, unpacked):
         answer = await platform.ask("POST", "/models", body, {TARGET: "half"})
         assert (answer.status, answer.json["error"]) == (409, "there is a model 'half' already")
         assert (await platform.ask("POST", "/models", body)).status == 200
+
+
+async def test_binary_tensors_have_the_bound_of_bodies_and_json_that_of_json(open_with):
+    request = {"name": "x", "datatype": "FP32", "shape": [1000]}
+    head = json.dumps({"inputs": [{**request, "parameters": {"binary_data_size": 4000}}]}).encode()
+    kind = f"application/vnd.sagemaker-triton.binary+json;json-header-size={len(head)}"
+    small = {"Inference-Header-Content-Length": "1"}
+
+    async with open_with(SageMakerFrontend, http_max_input_size=1000) as platform:
+        for path, body, headers, status in [
+            ("/invocations", head + bytes(4000), {"Content-Type": kind}, 200),
+            ("/invocations", head + bytes(4000), {}, 400),
+            ("/invocations", b" " * 1001, small, 400),
+            ("/models", b" " * 1001, small, 400),
+        ]:
+            answer = await platform.ask("POST", path, body, headers)
+            assert answer.status == status, (path, answer.body)
+            assert status == 200 or "maximum" in answer.json["error"]
+
+
+async def test_words_of_a_client_do_not_tell_that_memory_is_short(open_with, unpacked):
+    async with open_with(SageMakerFrontend) as platform:
+        for body in ({"model_name": "OOM", "url": "/MemoryError"}, b"{ out of memory"):
+            assert (await platform.ask("POST", "/models", body)).status == 400
+
+        await platform.ask("POST", "/models", {"model_name": "1f", "url": unpacked("1f")})
+        asked = document(1, outputs=[{"name": "MemoryError"}])
+        answer = await platform.ask("POST", "/models/1f/invoke", asked)
+
+    assert (answer.status, "MemoryError" in answer.json["error"]) == (400, True)
+
+
+@pytest.mark.parametrize("label", ["a b", "\u00e9", "a\n", "a/b", "l" * 256, ""])
+async def test_a_hash_that_no_path_can_name_is_refused(open_with, unpacked, label):
+    async with open_with(SageMakerFrontend) as platform:
+        answer = await platform.ask("POST", "/models", {"model_name": label, "url": unpacked("1")})
+
+        assert (answer.status, platform.site.server.places()) == (400, [])
+
+
+async def test_who_asks_for_health_does_not_learn_of_models(open_with):
+    async with open_with(VertexAIFrontend, load_model=["echo", "half"]) as platform:
+        answer = await platform.ask("GET", HEALTH)
+
+    assert (answer.status, answer.body) == (400, b"")
+
+
+async def test_a_model_that_is_still_loading_is_not_found(open_with, unpacked, monkeypatch):
+    async with open_with(SageMakerFrontend) as platform:
+        server = platform.site.server
+        there, go_on = asyncio.Event(), asyncio.Event()
+        load = server._manager.joining._load
+
+        async def slowly(name, override):
+            there.set()
+            await go_on.wait()
+            await load(name, override)
+
+        monkeypatch.setattr(server._manager.joining, "_load", slowly)
+        body = {"model_name": "1f", "url": unpacked("1f")}
+        loading = asyncio.ensure_future(platform.ask("POST", "/models", body))
+        await there.wait()
+        found = [
+            (await platform.ask("GET", "/models/1f")).status,
+            (await platform.ask("POST", "/models/1f/invoke", document(1))).status,
+        ]
+        go_on.set()
+
+        assert (await loading).status == 200
+        assert found == [404, 404]

@@ -1,9 +1,15 @@
 """Models that join a server of several workers."""
 
+import asyncio
+
+import numpy as np
 import pytest
 
+import core
 from core.errors import CoreError
 from core.repository import Place
+from core.request import InferenceRequest
+from core.tensor import Tensor
 
 CONFIG = """
 backend: "test"
@@ -26,6 +32,18 @@ def everywhere(fleet):
         (worker.server.places(), [each["name"] for each in worker.server.index(ready_only=True)])
         for worker in fleet.workers.values()
     ]
+
+
+async def replace(fleet, number):
+    """The worker ends, and another one catches up."""
+    async with fleet.exchange.turn:
+        fleet.die(number)
+        await fleet.workers[number].server.stop(5)
+        operation = fleet.exchange.begin({number})
+        await fleet.connect(number, operation.number)
+        await fleet.begin(number)
+        await fleet.exchange.catch_up(number)
+        fleet.exchange.join(number)
 
 
 async def test_what_joins_through_one_worker_serves_in_all_and_leaves_all(start, folder, place):
@@ -53,12 +71,51 @@ async def test_who_comes_later_has_what_has_joined_and_not_what_has_left(start, 
     await fleet.management(1).join(*place)
     await fleet.management(1).join(*place._replace(name="b", location=place.location + "/"))
     await fleet.management(1).leave("b")
-    fleet.die(2)
-    await fleet.workers[2].server.stop(5)
-
-    operation = fleet.exchange.begin({2})
-    await fleet.connect(2, operation.number)
-    await fleet.begin(2)
-    await fleet.exchange.catch_up(2)
+    await replace(fleet, 2)
 
     assert everywhere(fleet) == [([place], ["a"])] * 2
+
+
+@pytest.mark.parametrize("changes", ["load", "unload", "unload load"])
+async def test_what_clients_do_with_it_does_not_hide_that_it_has_joined(start, place, changes):
+    fleet = await start()
+    await fleet.management(1).join(*place)
+    for change in changes.split():
+        arguments = ("a", {}) if change == "load" else ("a",)
+        await getattr(fleet.management(1), change)(*arguments)
+
+    await replace(fleet, 2)
+    assert everywhere(fleet) == [([place], [] if changes == "unload" else ["a"])] * 2
+
+    await fleet.management(2).leave("a")
+    await replace(fleet, 1)
+    assert everywhere(fleet) == [([], [])] * 2
+
+
+async def test_a_long_request_keeps_one_who_leaves_and_nobody_else(start, folder, place):
+    fleet = await start()
+    there, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(core.ModelInstance):
+        async def execute(self, batch):
+            there.set()
+            await go_on.wait()
+            return {"y": batch["x"]}
+
+    for worker in fleet.workers.values():
+        worker.backend.instance = Slow
+    await fleet.management(1).join(*place)
+    x = Tensor.of("x", np.ones(1, np.float32))
+    last = asyncio.ensure_future(fleet.workers[1].server.infer(InferenceRequest("a", {"x": x})))
+    await there.wait()
+
+    leaving = asyncio.ensure_future(fleet.management(1).leave("a"))
+    while fleet.workers[1].server.places():
+        await asyncio.sleep(0.01)
+    await asyncio.wait_for(fleet.management(2).change_log_settings({"log_verbose_level": 0}), 5)
+    await replace(fleet, 2)
+    assert not leaving.done()
+
+    go_on.set()
+    await last
+    await asyncio.wait_for(leaving, 5)

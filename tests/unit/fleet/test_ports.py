@@ -41,6 +41,17 @@ def test_every_frontend_has_one(ports):
     assert all(ports.chosen.values())
 
 
+def test_ports_of_platforms_are_kept_too():
+    several = options(
+        allow_sagemaker=True, sagemaker_port=0, allow_vertex_ai=True, vertex_ai_port=0
+    )
+    with contextlib.closing(Ports(several)) as found:
+        assert {"sagemaker_port", "vertex_ai_port"} < set(found.chosen)
+        taken = options(allow_sagemaker=True, sagemaker_port=found.chosen["vertex_ai_port"])
+        with pytest.raises(CoreError, match=r"Socket '0\.0\.0\.0:\d+' already in use"):
+            Ports(taken)
+
+
 def test_a_frontend_that_is_off_has_none():
     with contextlib.closing(Ports(options(allow_http=False))) as found:
         assert "http_port" not in found.chosen

@@ -48,7 +48,7 @@ def test_elsewhere_the_protocols_of_v2_are_served(monkeypatch, mode):
     assert not options.allow_vertex_ai
 
 
-@pytest.mark.parametrize("text", ["many", "65536", "-1", "1e3", "9" * 5000, "\u0667"])
+@pytest.mark.parametrize("text", ["many", "65536", "-1", "1e3", "9" * 5000, "000070000", "\u0667"])
 def test_a_port_of_the_environment_that_is_none_ends_the_start(monkeypatch, text):
     monkeypatch.setenv("AIP_HTTP_PORT", text)
 

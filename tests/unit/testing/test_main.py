@@ -115,6 +115,8 @@ def test_a_package_without_examples_is_told_where_they_would_be(package, monkeyp
 
     with pytest.raises(NothingToRun, match=r"no module backend_mute\.conformance"):
         conformance_of("backend_mute")
+    with pytest.raises(NothingToRun, match="brings no examples"):
+        conformance_of("json.decoder")  # no package
 
 
 @pytest.mark.parametrize("name", ["", "..", "a b", "backend_x.", ".x"])
