@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -58,7 +59,7 @@ class Joining:
         async with self._turn(place.name):
             names = await self._host.run(self._catalog.join, JoinedFolder(place))
             try:
-                self._refuse_taken(place.name, names)
+                self._refuse_taken(place.name, [place.name, *sorted(names)])
             except BaseException:
                 await self._host.run(self._catalog.leave, place)
                 raise
@@ -84,6 +85,12 @@ class Joining:
         if (end := self._last.get(name)) is not None:
             await asyncio.wait([end])
 
+    def turn(self, name: str) -> AbstractAsyncContextManager[object]:
+        """For who loads a model by its name: not while it joins or leaves."""
+        if name in self.places or name in self._turns:
+            return self._turn(name)
+        return nullcontext()
+
     def _turn(self, name: str) -> asyncio.Lock:
         return self._turns.setdefault(name, asyncio.Lock())
 
@@ -104,8 +111,6 @@ class Joining:
             related = [models[each] for each in (key, *steps) if each in models]
             await self._unload([key], True)
         await self._host.run(self._catalog.leave, place)
-        if key in models and models[key].counts and models[key].wanted:
-            await self._unload([key], True)  # somebody has loaded it again meanwhile
         gone = [each for each in related if not each.wanted]
         leaving = [task for each in gone for task in each.leaving]
         self._last[place.name] = self._begin(self._end(place.name, leaving))

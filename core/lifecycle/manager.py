@@ -254,7 +254,7 @@ class ModelManager:
         """
         self._refuse_uncontrolled()
         override = Override.of(parameters, self._options.model_override_max_byte_size)
-        await self._operate(self._load(checked_name(name), override))
+        await self._operate(self._load_in_turn(checked_name(name), override))
 
     async def bring(self, name: str) -> None:
         """The same as a plain `load`, in every control mode: the server itself wants the model."""
@@ -309,6 +309,10 @@ class ModelManager:
     def _refuse_stopping(self) -> None:
         if self._stopping:
             raise unavailable("Server exiting")
+
+    async def _load_in_turn(self, name: str, override: Override | None) -> None:
+        async with self.joining.turn(name):
+            await self._load(name, override)
 
     async def _load(self, name: str, override: Override | None) -> None:
         keys = await self._host.run(self._catalog.keys_of, name, override)
