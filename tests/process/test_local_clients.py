@@ -17,7 +17,7 @@ from tritonclient.http import InferenceServerClient, InferInput, InferRequestedO
 
 from core.client import SharedMemoryPool
 
-from .test_workers import BODY, CONNECTIONS, ENGINES, children, who
+from .workers import BODY, CONNECTIONS, ENGINES, children, who
 
 DOUBLE = """
 import os
