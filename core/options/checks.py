@@ -8,8 +8,7 @@ from itertools import combinations
 
 from core.errors import invalid
 from core.host_policy import HostPolicies
-from core.options import platforms
-from core.options.platforms import EVERYWHERE
+from core.options.platforms import EVERYWHERE, check_port
 from core.options.secure import check_secure
 from core.options.table import Options
 from core.options.values import UsageError
@@ -33,7 +32,7 @@ def check_together(options: Options) -> None:
         if allowed and (port or address.startswith("unix:"))
     ]
     _check_safe_ports(options, listeners)
-    platforms.check_port()
+    check_port()
     for (first, address, port), (second, *other) in combinations(listeners, 2):
         if [address, port] == other:
             if not port:

@@ -18,9 +18,6 @@ from core.plugins.calls import (
     teller_of,
 )
 from core.plugins.installed import (
-    BACKENDS,
-    FRONTENDS,
-    HOOKS,
     Plugin,
     aliases,
     available_backends,
@@ -30,9 +27,6 @@ from core.plugins.installed import (
 )
 
 __all__ = [
-    "BACKENDS",
-    "FRONTENDS",
-    "HOOKS",
     "Plugin",
     "added_flags",
     "aliases",

@@ -54,6 +54,8 @@ class Endpoint:
     certificates  what a TLS server is made with, None for one without TLS
     """
 
+    _binary_bound = staticmethod(largest_body)  # of a request for inference
+
     def __init__(
         self,
         server: Server,
@@ -212,7 +214,7 @@ class Endpoint:
         """Bytes that a body may have: tensors in binary more than what has to be decoded."""
         if route.category != "inference":
             return self._most_bytes
-        return largest_body(headers, self._most_bytes, self._most_body)
+        return self._binary_bound(headers, self._most_bytes, self._most_body)
 
     async def _answer(self, request: web.BaseRequest) -> Answer:
         """Never raises, but for a client that has gone."""

@@ -5,17 +5,12 @@ import json
 import numpy as np
 import pytest
 from conformance.launcher import free_ports
-from conformance.platform_port import opened, with_tail
+from conformance.platform_port import opened, skip_original, with_tail
 from conformance.protocol import binary_tensor, data_of, refused, tensor, wait_until
 from conformance.sagemaker import BINARY, BINARY_OUTPUT, BODY, split, start
 from conformance.server import StartError
 
 TWO = np.array([1, 2], "<f4").tobytes()
-
-
-def skip_original(launcher, reason):
-    if launcher.kind == "triton":
-        pytest.skip(reason)
 
 
 # one model -----------------------------------------------------------------

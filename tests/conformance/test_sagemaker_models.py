@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conformance.catalog import identity
 from conformance.model import Model, as_model
-from conformance.platform_port import with_tail
+from conformance.platform_port import skip_original, with_tail
 from conformance.protocol import binary_tensor, data_of, outputs_of, refused, tensor, wait_until
 from conformance.sagemaker import BINARY, BINARY_OUTPUT, BODY, split, start
 
@@ -17,11 +17,6 @@ TARGET = "X-Amzn-SageMaker-Target-Model"
 TWO = np.array([1, 2], "<f4").tobytes()
 # SageMaker unpacks every model to MODELS/<hash>/model.
 MODELS = pathlib.Path("/opt/ml/models")
-
-
-def skip_original(launcher, reason):
-    if launcher.kind == "triton":
-        pytest.skip(reason)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from conformance import platform_port
 from conformance.launcher import free_ports
-from conformance.platform_port import PlatformPort, hyphened, opened, with_tail
+from conformance.platform_port import PlatformPort, hyphened, opened, skip_original, with_tail
 from conformance.protocol import (
     binary_tensor,
     data_of,
@@ -37,11 +37,6 @@ def start(launch, models, *options, environment=ROUTES, **kwargs):
     return platform_port.start(
         launch, VertexAI, "vertex-ai", models, *options, environment=environment, **kwargs
     )
-
-
-def skip_original(launcher, reason):
-    if launcher.kind == "triton":
-        pytest.skip(reason)
 
 
 @pytest.fixture(scope="module")

@@ -42,9 +42,13 @@ class SageMakerFrontend(Endpoint):
     """The contract of SageMaker's containers: /ping, /invocations and /models. Loop thread only."""
 
     name = "sagemaker"
+    _binary_bound = staticmethod(BINARY.largest)
 
     def __init__(self, server: Server, root: str = ROOT):
-        """root: where SageMaker puts what it has unpacked for a multi-model endpoint"""
+        """root: where SageMaker puts what it has unpacked for a multi-model endpoint
+
+        Raises CoreError(INVALID) for variables of the environment that say what is not known.
+        """
         options = server.options
         super().__init__(
             server,
@@ -58,18 +62,6 @@ class SageMakerFrontend(Endpoint):
     @property
     def enabled(self) -> bool:
         return self._server.options.allow_sagemaker
-
-    def _largest(self, route: Route, headers: Mapping[str, str]) -> int:
-        if route.category != "inference":
-            return self._most_bytes
-        return BINARY.largest(headers, self._most_bytes, self._most_body)
-
-    async def start(self) -> None:
-        """Listen. Raises what Endpoint.start does, and CoreError(INVALID) for variables of the environment
-        that say what is not known."""
-        _chosen(PING, _PINGS)
-        _chosen(TYPE, _TYPES)
-        await super().start()
 
 
 class SageMakerRouter(Router):
@@ -87,13 +79,17 @@ class SageMakerRouter(Router):
 
 
 def table(root: str) -> tuple[Route, ...]:
-    """What SageMaker may ask. `root` is where it puts what it has unpacked."""
-    models = SageMakerModels(BINARY.service(infer), root)
+    """What SageMaker may ask, and what the environment makes of it.
+
+    root   where SageMaker puts what it has unpacked
+    Raises CoreError(INVALID) for a variable that says what is not known.
+    """
+    models = SageMakerModels(_TYPES["infer"], root)
     one = "/models/(?P<model>[^/]+)"
     return (
-        row("POST", "/invocations", "inference", _invocations),
+        row("POST", "/invocations", "inference", _invocations(_chosen(TYPE, _TYPES))),
         row("POST", f"{one}/invoke", "inference", models.invoke),
-        row("GET", "/ping", "health", _ping),
+        row("GET", "/ping", "health", _chosen(PING, _PINGS)),
         row("GET", "/models/?", "model-repository", models.index),
         row("POST", "/models/?", "model-repository", models.load),
         row("GET", f"{one}(?:/invoke)?", "model-repository", models.one),
@@ -101,14 +97,16 @@ def table(root: str) -> tuple[Route, ...]:
     )
 
 
-async def _ping(server: Server, call: Call) -> Answer:
-    return await _chosen(PING, _PINGS)(server, call)
+def _invocations(service: Service) -> Service:
+    """The service for the model of requests that name none."""
+    named = os.environ.get(DEFAULT, "")
 
+    async def ask_default(server: Server, call: Call) -> Answer:
+        model = default_model(server, named, f"the variable {DEFAULT}")
+        call.captures = {"model": model, "version": None}
+        return await service(server, call)
 
-async def _invocations(server: Server, call: Call) -> Answer:
-    model = default_model(server, os.environ.get(DEFAULT, ""), f"the variable {DEFAULT}")
-    call.captures = {"model": model, "version": None}
-    return await _chosen(TYPE, _TYPES)(server, call)
+    return ask_default
 
 
 def _chosen(variable: str, known: dict[str, Service]) -> Service:

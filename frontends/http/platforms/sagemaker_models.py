@@ -10,15 +10,14 @@ import logging
 import re
 from pathlib import Path
 
-import orjson
-
 from core.errors import CoreError, Kind, already_exists, invalid
 from core.server import Place, Server
 from frontends.http.codec.json_text import read_json
 from frontends.http.errors import refusal
-from frontends.http.message import JSON_HEADERS, Answer, Call
+from frontends.http.message import Answer, Call
 from frontends.http.platforms.sagemaker_folder import ROOT, checked, model_in
 from frontends.http.router import Service
+from frontends.http.services.metadata import json_answer
 
 logger = logging.getLogger("core")
 
@@ -49,13 +48,13 @@ class SageMakerModels:
     async def index(self, server: Server, call: Call) -> Answer:
         """Those that serve, each with its hash and its place."""
         found = [place for place in server.places() if _serves(server, place.name)]
-        return _json({"models": [_told_of(place) for place in found]})
+        return json_answer({"models": [_told_of(place) for place in found]})
 
     async def one(self, server: Server, call: Call) -> Answer:
         """The place of a model; 404 for one that has not been loaded."""
         if (place := _place(server, call.model)) is None:
             return _unknown(call.model)
-        return _json(_told_of(place))
+        return json_answer(_told_of(place))
 
     async def load(self, server: Server, call: Call) -> Answer:
         """Load a model that SageMaker has unpacked: 409 if it is there, 507 if memory is short."""
@@ -133,10 +132,6 @@ def _serves(server: Server, name: str) -> bool:
         return server.model_ready(name)
     except CoreError:
         return False
-
-
-def _json(value: object) -> Answer:
-    return Answer(200, JSON_HEADERS, orjson.dumps(value))
 
 
 def _unknown(label: str) -> Answer:

@@ -45,6 +45,7 @@ class VertexAIFrontend(Endpoint):
     """The contract of Vertex AI's containers. Loop thread only."""
 
     name = "vertex_ai"
+    _binary_bound = staticmethod(BINARY.largest)
 
     def __init__(self, server: Server):
         options = server.options
@@ -60,11 +61,6 @@ class VertexAIFrontend(Endpoint):
     @property
     def enabled(self) -> bool:
         return self._server.options.allow_vertex_ai
-
-    def _largest(self, route: Route, headers: Mapping[str, str]) -> int:
-        if route.category != "inference":
-            return self._most_bytes
-        return BINARY.largest(headers, self._most_bytes, self._most_body)
 
     async def start(self) -> None:
         """Listen. Raises what Endpoint.start does, and CoreError(INVALID) where the environment does not say
