@@ -81,6 +81,13 @@ class Exhausted(CoreError):
         self.retry_after_s = retry_after_s
 
 
+class MemoryExhausted(Exhausted):
+    """The requests of all connections hold as much memory as they may; see core.account."""
+
+    def __init__(self, message: str):
+        super().__init__(message, retry_after_s=1.0)
+
+
 def invalid(message: str) -> CoreError:
     return CoreError(Kind.INVALID, message)
 

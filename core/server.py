@@ -15,6 +15,7 @@ from typing import Any
 import core
 from core import config as configuration
 from core.access import Gate
+from core.account import MemoryAccount
 from core.backend import Backend
 from core.caches import open_cache
 from core.config import ModelConfig, Signature
@@ -105,6 +106,7 @@ class Server:
             if options.rate_limit == "execution_count"
             else None
         )
+        self.account = MemoryAccount.of(options)
         self.shared_memory = SharedMemoryRegions(options.allow_client_shm)
         self.cuda_shared_memory = CudaRegions(self.shared_memory, gpus())
         self.files = WatchedFiles(options.reload_secs)

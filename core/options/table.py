@@ -311,6 +311,12 @@ class Options:
     model_load_gpu_limit: dict[int, float] = _memory(device_pair("<fraction>", read_float), {},
         "Share of a GPU's memory above which no model is loaded.",
         idle="memory of GPUs is not watched")
+    request_memory_byte_size: int = _memory(integer(), 0,
+        "Bytes that requests and answers of all connections may hold together; 0 for half of the memory of "
+        "the machine or container. A connection may hold as many bytes as are still free. Workers split it.")
+    unpaid_memory_byte_size: int = _memory(integer(), 48 * 2**20,
+        "Bytes that compressed requests of all connections may hold together beyond what their size pays "
+        "for (docs/limits.md). Workers split it.")
     allow_client_shm: bool = _memory(BOOL, False,
         "Whether clients may register shared memory by its name. For clients that are trusted: each can "
         "register what any other has made (docs/shared-memory.md).")

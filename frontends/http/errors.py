@@ -6,7 +6,7 @@ import logging
 
 import orjson
 
-from core.errors import CoreError, DeadlineExceeded, Kind
+from core.errors import CoreError, DeadlineExceeded, Kind, MemoryExhausted
 from frontends.access import answer_headers
 from frontends.http.message import JSON_HEADERS, Answer
 
@@ -32,7 +32,11 @@ LONGEST_TEXT = 64 * 1024  # characters
 
 def status_of(error: CoreError) -> int:
     """The status of an answer that is this error."""
-    return 504 if isinstance(error, DeadlineExceeded) else STATUS[error.kind]
+    if isinstance(error, DeadlineExceeded):
+        return 504
+    if isinstance(error, MemoryExhausted):
+        return 503
+    return STATUS[error.kind]
 
 
 def error_answer(error: CoreError) -> Answer:

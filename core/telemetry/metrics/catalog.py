@@ -290,6 +290,26 @@ OWN = [
         _WORKERS,
     ),
     Entry(
+        "core_request_memory_bytes",
+        "gauge",
+        "Bytes that requests and answers of all connections hold",
+    ),
+    Entry(
+        "core_request_memory_limit_bytes",
+        "gauge",
+        "Bytes that they may hold",
+    ),
+    Entry(
+        "core_request_memory_unpaid_bytes",
+        "gauge",
+        "Bytes of decompressed requests beyond what the size of the compressed ones pays for",
+    ),
+    Entry(
+        "core_request_memory_refusals",
+        "counter",
+        "How often there was no memory for a request or an answer",
+    ),
+    Entry(
         "core_event_loop_lag_seconds",
         "histogram",
         "How late the event loop was for a timer, twice a second",

@@ -20,6 +20,7 @@ from core.telemetry.metrics.versions import labels_of, named
 from core.telemetry.registry import registry
 
 if TYPE_CHECKING:
+    from core.account import MemoryAccount
     from core.caches import Cache
     from core.lifecycle import ModelVersion
     from core.server import Server
@@ -62,6 +63,7 @@ def _collected(server: Server) -> list[Family]:
         *_of_loads(plain, every, server),
         *_memory_pool(),
         *server.watch.families(),
+        *_request_memory(server.account),
         *_cache_families(server.cache),
         *registry.families(),
     ]
@@ -177,6 +179,16 @@ def _durations(labelled: Labelled, name: str) -> list[Sample]:
         new(Sample, (labels, getattr(version.statistics, name).ns // 1000, ""))
         for labels, version in labelled
     ]
+
+
+def _request_memory(account: MemoryAccount) -> list[Family]:
+    values = {
+        "core_request_memory_bytes": account.held,
+        "core_request_memory_limit_bytes": account.limit,
+        "core_request_memory_unpaid_bytes": account.unpaid,
+        "core_request_memory_refusals": account.refusals,
+    }
+    return [family(name, [Sample({}, value)]) for name, value in values.items()]
 
 
 def _cache_families(cache: Cache | None) -> list[Family]:
