@@ -133,8 +133,12 @@ class Conversation:
 
     async def _answer(self, call: Call) -> None:
         socket = self._socket
-        async with aclosing(messages(self._server, call)) as answers:
-            async for text in answers:
-                await socket.send_str(text.decode())
-                await self._request.writer.drain()  # sending waits for the client only now and then
-        await socket.send_str(final_message(call.body).decode())
+        try:
+            async with aclosing(messages(self._server, call)) as answers:
+                async for text in answers:
+                    await socket.send_str(text.decode())
+                    # Sending waits for the client only now and then.
+                    await self._request.writer.drain()
+            await socket.send_str(final_message(call.body).decode())
+        finally:
+            call.share.close()
