@@ -6,8 +6,8 @@ Starts COMMAND with --model-repository=MODELS on free ports, in an empty folder;
 request of the README's console blocks; ends the server with SIGTERM. Fails if an answer differs, if the
 exit status is not 0, or if a process or a file is left behind. Needs nothing but Python.
 
-MODELS may be "", for a COMMAND that installs the server and knows its models, as `make serve` does. The server
-may be COMMAND itself or one of its descendants.
+MODELS may be "", for a COMMAND that installs the server and knows its models, as `make serve` does. The
+server may be COMMAND itself or one of its descendants.
 """
 
 import json
