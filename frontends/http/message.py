@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Protocol
 
 from core.request import InferenceRequest, parse_version
+from core.response import Reply
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
 from frontends.http.codec.timeout import timeout_ns
@@ -26,9 +27,20 @@ class Call:
     received    time.monotonic_ns() before and after the body was read, for a server that traces
     came_ns     time.monotonic_ns() when its head was there
     asked       the request to a model that a service has read in it; None for none
+    reply       its answers, if they can be ended before the last one (Reply.end); None if not
     """
 
-    __slots__ = ("asked", "body", "came_ns", "captures", "headers", "method", "path", "received")
+    __slots__ = (
+        "asked",
+        "body",
+        "came_ns",
+        "captures",
+        "headers",
+        "method",
+        "path",
+        "received",
+        "reply",
+    )
 
     def __init__(
         self,
@@ -48,6 +60,7 @@ class Call:
         self.received = received
         self.came_ns = came_ns or time.monotonic_ns()
         self.asked: InferenceRequest | None = None
+        self.reply: Reply | None = None
 
     @property
     def model(self) -> str:
