@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from core.access.table import BucketTable, Place
@@ -137,16 +137,16 @@ class Allowance:
 
     def _claimed(self, now_ns: int) -> int:
         """The slot of the bucket: the caller's own, or one that it shares while there is no room."""
-        if self._slot >= 0 and self._buckets.key(self._slot) == self._place.key:
-            if self._place is self._places[0]:
-                return self._slot
+        own = self._place is self._places[0] and self._slot >= 0
+        if own and self._buckets.key(self._slot) == self._place.key:
+            return self._slot
         for place in self._places:
             slot = self._buckets.claim(place.first, place.count, place.key, now_ns)
             if slot >= 0:
                 break
         else:  # even the reserve is full: with the key of whoever has that slot
             slot = place.first
-            place = place._replace(key=self._buckets.key(slot))
+            place = replace(place, key=self._buckets.key(slot))
         self._place, self._slot = place, slot
         return slot
 

@@ -1,4 +1,4 @@
-"""BucketTable: where the allowances of all callers are counted, for one process or for all workers of a server.
+"""BucketTable: where the allowances of all callers are counted, by one process or by all workers.
 
     supervisor ─► [file] ─► each worker maps it.  No message is sent for a request.
 
@@ -14,6 +14,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -33,7 +34,8 @@ class Sizes(NamedTuple):
     networks: int = 4096
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True)
+class Place:
     """Where the bucket of a caller may be.
 
     text   who shares it, in an error

@@ -28,12 +28,13 @@ class Buckets:
     def leave(self, slot: int) -> None:
         """Count one request in flight fewer."""
     def take(self, slot: int, key: int, interval_ns: int, tolerance_ns: int, now_ns: int) -> int:
-        """Take one request out of the bucket. Returns 0 if there was one, else the nanoseconds until there is.
+        """Take one request out of the bucket.
+
+        Returns 0 if there was one, else the nanoseconds until there is, and -1 if the slot is another key's.
 
         interval_ns    in which one request comes into the bucket
         tolerance_ns   in which all come but one that a full bucket holds
         now_ns         time.monotonic_ns(), which the processes of a machine share
-        Returns -1 if the slot is another key's.
         """
     def inside(self, slot: int) -> int:
         """Return how many requests are in flight, of all workers."""

@@ -175,7 +175,7 @@ def test_at_last_all_that_find_no_place_share_one_bucket(clock):
     first, second = of_addresses(clock, table, ["10.0.0.1", "10.9.0.1"], limits)
     first.enter()
 
-    with pytest.raises(Exhausted, match="^group 'other addresses' has sent more than"):
+    with pytest.raises(Exhausted, match=r"^group 'other addresses' has sent more than"):
         second.enter()
 
 
@@ -249,7 +249,7 @@ def test_requests_in_flight_are_counted_of_all_workers(workers):
     slot = here.enter()
     there.enter()
 
-    with pytest.raises(Exhausted, match="^caller 'a' has 2 requests in flight, its limit is 2"):
+    with pytest.raises(Exhausted, match=r"^caller 'a' has 2 requests in flight, its limit is 2"):
         there.enter()
     here.leave(slot)
     there.enter()
