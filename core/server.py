@@ -110,7 +110,7 @@ class Server:
         self.shared_memory = SharedMemoryRegions(options.allow_client_shm)
         self.cuda_shared_memory = CudaRegions(self.shared_memory, gpus())
         self.files = WatchedFiles(options.reload_secs)
-        self.access = Gate.of(options)
+        self.access = Gate.of(options, member.limits if member else None)
         if self.access is not None:
             self.access.watch(self.files)
         self.access_log = AccessLog.of(options)

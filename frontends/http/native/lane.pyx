@@ -295,6 +295,8 @@ cdef class Lane(Crew):
             # The flight lets it go when it has the answer, which may be within this call.
             reply.listen(flight)
         except CoreError as error:
+            if recorder is not None:
+                recorder.refused(body)
             flight.fail(error)
         except Exception:
             flight.fail(None)
