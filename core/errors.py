@@ -81,6 +81,13 @@ class Exhausted(CoreError):
         self.retry_after_s = retry_after_s
 
 
+class Loading(CoreError):
+    """UNAVAILABLE: the model is being loaded, and a later request may be answered."""
+
+    def __init__(self, message: str):
+        super().__init__(Kind.UNAVAILABLE, f"{message}; ask again later")
+
+
 def invalid(message: str) -> CoreError:
     return CoreError(Kind.INVALID, message)
 
