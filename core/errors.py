@@ -94,6 +94,13 @@ class MemoryExhausted(Exhausted):
         super().__init__(message, retry_after_s=1.0)
 
 
+class Loading(CoreError):
+    """UNAVAILABLE: the model is being loaded, and a later request may be answered."""
+
+    def __init__(self, message: str):
+        super().__init__(Kind.UNAVAILABLE, f"{message}; ask again later")
+
+
 def invalid(message: str) -> CoreError:
     return CoreError(Kind.INVALID, message)
 
