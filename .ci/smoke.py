@@ -5,6 +5,9 @@
 Starts COMMAND with --model-repository=MODELS on free ports, in an empty folder; sends each `$ curl`
 request of the README's console blocks; ends the server with SIGTERM. Fails if an answer differs, if the
 exit status is not 0, or if a process or a file is left behind. Needs nothing but Python.
+
+MODELS may be "", for a COMMAND that installs the server and knows its models, as `make serve` does. The
+server may be COMMAND itself or one of its descendants.
 """
 
 import json
@@ -23,6 +26,7 @@ import urllib.request
 from pathlib import Path
 
 READY_S = 120.0
+SET_UP_S = 1200.0  # for a COMMAND that installs everything first
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -71,9 +75,9 @@ def free_ports(count):
     return ports
 
 
-def wait_until_ready(process, base):
+def wait_until_ready(process, base, timeout_s):
     """Wait until the server says that it is ready."""
-    end = time.monotonic() + READY_S
+    end = time.monotonic() + timeout_s
     while time.monotonic() < end:
         if process.poll() is not None:
             raise SystemExit(f"the server ended with {process.returncode}")
@@ -83,7 +87,19 @@ def wait_until_ready(process, base):
                     return
         except OSError:
             time.sleep(0.1)
-    raise SystemExit(f"the server was not ready after {READY_S:.0f} s")
+    raise SystemExit(f"the server was not ready after {timeout_s:.0f} s")
+
+
+def server_of(process):
+    """Return the id of the server that `process` is, or that it has started."""
+    waiting = [process.pid]
+    while waiting:
+        pid = waiting.pop(0)
+        if b"core-serve" in b" ".join(Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:2]):
+            return pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        waiting += [int(child) for child in children.split()]
+    return process.pid
 
 
 def ask(base, path, body):
@@ -134,7 +150,7 @@ def main(readme, models, *command):
             process = subprocess.Popen(
                 [
                     *command,
-                    f"--model-repository={Path(models).resolve()}",
+                    *([f"--model-repository={Path(models).resolve()}"] if models else []),
                     f"--http-port={http}",
                     f"--grpc-port={grpc}",
                     f"--metrics-port={metrics}",
@@ -146,9 +162,9 @@ def main(readme, models, *command):
                 start_new_session=True,
             )
         try:
-            wait_until_ready(process, f"http://127.0.0.1:{http}")
+            wait_until_ready(process, f"http://127.0.0.1:{http}", READY_S if models else SET_UP_S)
             count = check_answers(f"http://127.0.0.1:{http}", Path(readme).resolve())
-            process.send_signal(signal.SIGTERM)
+            os.kill(server_of(process), signal.SIGTERM)
             status = process.wait(60)
             left = list(left_behind(process, folder, before))
             if status or left:

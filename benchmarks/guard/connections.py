@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks.exchange import GRPC_PATH, JSON_SIZE, Exchange, read_grpc, read_http
 from benchmarks.guard import frames
 from benchmarks.models.sample import Arrays
+from core.account import Share
 from core.server import Server
 from frontends.grpc import transport as grpc_options
 from frontends.grpc.engine_native import _Protocol
@@ -157,7 +158,7 @@ def _receive(protocol: _Protocol, data: bytes) -> None:
     protocol.buffer_updated(len(data))
 
 
-def _no_guest() -> Any:
+def _no_guest(share: Share) -> Any:
     raise AssertionError("the request is none for the fast lane")
 
 

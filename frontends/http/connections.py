@@ -20,6 +20,7 @@ from http import HTTPStatus
 from typing import Any
 
 from core.access import Visit
+from core.account import Share
 from core.errors import CoreError
 from core.server import Server
 from core.telemetry.access_log import Entry
@@ -60,6 +61,7 @@ class Connections(web.Server):
         self, handler: Handler, server: Server, has_lane: bool, guard: Guard | None = None
     ):
         options = server.options
+        self._account = server.account
         super().__init__(
             self._handle,
             handler_cancellation=True,
@@ -95,10 +97,12 @@ class Connections(web.Server):
             )
 
     def __call__(self) -> asyncio.Protocol:  # type: ignore[override]
-        return self._guest() if self._port is None else Lane(self._port)
+        if self._port is not None:
+            return Lane(self._port)
+        return self._guest(self._account.share())
 
-    def _guest(self) -> _Connection:
-        return _Connection(self, loop=self._loop, **self._kwargs)
+    def _guest(self, share: Share) -> _Connection:
+        return _Connection(self, share, loop=self._loop, **self._kwargs)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
@@ -192,12 +196,14 @@ class _Connection(web.RequestHandler):
     visit  of the request that is being answered; None for none, and where nobody is let in
     came   bytes that have come
     heard  of these, those that had come when its last request was over
+    share  of the memory that all connections may hold
     """
 
-    __slots__ = ("busy", "came", "heard", "used", "visit")
+    __slots__ = ("busy", "came", "heard", "share", "used", "visit")
 
-    def __init__(self, manager: Connections, **options: Any):
+    def __init__(self, manager: Connections, share: Share, **options: Any):
         super().__init__(manager, **options)
+        self.share = share
         self.busy = False
         self.used = 0.0
         self.visit: Visit | None = None

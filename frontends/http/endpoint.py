@@ -39,6 +39,7 @@ from frontends.http.connections import (
 from frontends.http.errors import error_answer, refusal, unexpected
 from frontends.http.guard import Guard
 from frontends.http.message import Answer, Call
+from frontends.http.request_share import RequestShare
 from frontends.http.router import Route, Router
 from frontends.http.services.generate import generate_stream
 from frontends.http.sockets import Conversation, asked_for, refused
@@ -180,12 +181,22 @@ class Endpoint:
                 except web.HTTPException as error:
                     refused_now = refusal(error.status, error.text or error.reason)
                     return response_of(refused_now, request)
-        answer = await self._answer(request)
+        share = RequestShare(connection_of(request).share)
+        try:
+            return await self._send(await self._answer(request, share), request, share)
+        finally:
+            share.close()
+
+    @staticmethod
+    async def _send(
+        answer: Answer, request: web.BaseRequest, share: RequestShare
+    ) -> web.StreamResponse:
+        """Send an answer, or let the engine send what is small; `share` is needed no longer then."""
         if answer.trace is not None:
             return await send_traced(answer, answer.trace, request)
-        if answer.more is None:
-            return response_of(answer, request)
-        return await send(answer, answer.more, request)
+        if answer.more is not None:
+            return await send(answer, answer.more, request)
+        return response_of(answer, request)
 
     def _conversation(
         self, request: web.BaseRequest
@@ -203,7 +214,8 @@ class Endpoint:
         headers = request.headers
 
         def call(body: bytes) -> Call:
-            return Call("POST", path, match.captures, headers, body)
+            share = RequestShare(connection_of(request).share)
+            return Call("POST", path, match.captures, headers, body, share=share)
 
         try:
             first = call(b"")
@@ -230,7 +242,7 @@ class Endpoint:
             return most, too_large
         return self._most_body, body_too_large
 
-    async def _answer(self, request: web.BaseRequest) -> Answer:
+    async def _answer(self, request: web.BaseRequest, share: RequestShare) -> Answer:
         """Never raises, but for a client that has gone."""
         call: Call | None = None
         try:
@@ -246,7 +258,14 @@ class Endpoint:
             if self._server.tracing.on:
                 received = (start_ns, time.monotonic_ns())
             call = Call(
-                request.method, path, match.captures, request.headers, body, received, start_ns
+                request.method,
+                path,
+                match.captures,
+                request.headers,
+                body,
+                received,
+                start_ns,
+                share,
             )
             if self._access_log is not None:
                 request[CALL] = call

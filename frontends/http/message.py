@@ -10,6 +10,7 @@ from core.request import InferenceRequest, parse_version
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
 from frontends.http.codec.timeout import timeout_ns
+from frontends.http.request_share import RequestShare, boundless
 
 JSON_HEADERS = {"Content-Type": "application/json"}
 TEXT_HEADERS = {"Content-Type": "text/plain"}
@@ -25,10 +26,22 @@ class Call:
     body        contiguous bytes, b"" for none; still compressed
     received    time.monotonic_ns() before and after the body was read, for a server that traces
     came_ns     time.monotonic_ns() when its head was there
+    share       what the request holds of its connection's memory. A service takes what it keeps for the
+                request, beyond the body; all of it is given back when the answer has left
     asked       the request to a model that a service has read in it; None for none
     """
 
-    __slots__ = ("asked", "body", "came_ns", "captures", "headers", "method", "path", "received")
+    __slots__ = (
+        "asked",
+        "body",
+        "came_ns",
+        "captures",
+        "headers",
+        "method",
+        "path",
+        "received",
+        "share",
+    )
 
     def __init__(
         self,
@@ -39,6 +52,7 @@ class Call:
         body: Buffer = b"",
         received: tuple[int, int] | None = None,
         came_ns: int = 0,
+        share: RequestShare | None = None,
     ):
         self.method = method
         self.path = path
@@ -47,6 +61,7 @@ class Call:
         self.body = body
         self.received = received
         self.came_ns = came_ns or time.monotonic_ns()
+        self.share = boundless() if share is None else share
         self.asked: InferenceRequest | None = None
 
     @property

@@ -139,9 +139,13 @@ class Conversation:
 
     async def _answer(self, call: Call) -> None:
         socket = self._socket
-        id = await asked_id(call.body)
-        async with aclosing(messages(self._server, call, id)) as answers:
-            async for text in answers:
-                await socket.send_str(text.decode())
-                await self._request.writer.drain()  # sending waits for the client only now and then
-        await socket.send_str(final_message(id).decode())
+        try:
+            id = await asked_id(call.body)
+            async with aclosing(messages(self._server, call, id)) as answers:
+                async for text in answers:
+                    await socket.send_str(text.decode())
+                    # Sending waits for the client only now and then.
+                    await self._request.writer.drain()
+            await socket.send_str(final_message(id).decode())
+        finally:
+            call.share.close()

@@ -13,8 +13,9 @@ from frontends.http.native.json_value import INFERENCE as INFERENCE
 from frontends.http.native.json_value import MEMBERS as MEMBERS
 from frontends.http.native.json_value import MOST_TEXT_BYTES as MOST_TEXT_BYTES
 from frontends.http.native.json_value import Elements as Elements
-from frontends.http.native.json_value import read as read_json
+from frontends.http.native.json_value import read
 
+read_json = read
 TOO_DEEP = "JSON nesting depth exceeds maximum allowed limit (100)"  # of the elements of a tensor
 
 _MOST_CONTROL_VALUES = 10_000

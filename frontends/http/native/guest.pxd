@@ -18,7 +18,7 @@ cdef class Guest:
     cdef int64_t _owed  # bytes of the request that it is being given; UNKNOWN: it alone knows
     cdef bint _at_blank_line  # the last bytes that it was given end with one
 
-    cdef come(self, Port port, transport)
+    cdef come(self, Port port, transport, share)
     cdef leave(self, exc)
     cdef bint is_done(self) except -1
     cdef Py_ssize_t give(self, bytes data, Py_ssize_t at) except -1

@@ -19,10 +19,10 @@ cdef enum:
 cdef class Guest:
     """See guest.pxd."""
 
-    cdef come(self, Port port, transport):
+    cdef come(self, Port port, transport, share):
         """From here on all bytes are the guest's, until it has answered what they ask."""
         if self.protocol is None:
-            self.protocol = port.guest()
+            self.protocol = port.guest(share)
             self.protocol.connection_made(transport)
         self.here = True
         self._owed = 0

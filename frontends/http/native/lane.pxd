@@ -16,6 +16,7 @@ cdef class Lane(Crew):
 
     cdef Port _port
     cdef object _transport
+    cdef object _share  # of the memory of all connections
     cdef bint _is_encrypted
     cdef object _timer
     cdef double _used  # when the last answer was given

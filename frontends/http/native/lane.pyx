@@ -53,6 +53,7 @@ cdef class Lane(Crew):
 
     def connection_made(self, transport):
         self._transport = transport
+        self._share = self._port.account.share()
         self._is_encrypted = transport.get_extra_info("ssl_object") is not None
         self._used = now_s()
         if self._port.access_log is not None:
@@ -327,7 +328,7 @@ cdef class Lane(Crew):
     cdef _invite_guest(self):
         """From here on all bytes are the guest's, until it has answered what they ask."""
         self._flush()
-        self._guest.come(self._port, self._transport)
+        self._guest.come(self._port, self._transport, self._share)
         if self._reading_paused:
             self._reading_paused = False
             self._transport.resume_reading()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from core.access import Visit
+from core.account import Share
 from core.server import Server
 from frontends.http.native.lane import Lane
 from frontends.http.patience import Unfinished
@@ -54,7 +55,8 @@ class Port:
     """What the lanes of one port share.
 
     guard          asked before a lane takes a request; None where it may take any
-    guest          makes the other engine's protocol for one connection, when it is first needed
+    guest          makes the other engine's protocol for one connection, when it is first needed, with the
+                   connection's share of the memory
     opened, lost   told of each connection when it begins and ends
     keep_alive_s   how long a connection is kept on which nothing is answered
     """
@@ -64,7 +66,7 @@ class Port:
         server: Server,
         loop: asyncio.AbstractEventLoop,
         *,
-        guest: Callable[[], Guest],
+        guest: Callable[[Share], Guest],
         opened: Callable[[Lane, asyncio.Transport], None],
         lost: Callable[[Lane], None],
         keep_alive_s: float,

@@ -10,6 +10,7 @@ cdef class Port:
 
     def __init__(self, server, loop, *, guest, opened, lost, double keep_alive_s, guard=None):
         self.doors = server.doors
+        self.account = server.account
         self.regions = server.shared_memory
         self.tracing = server.tracing
         self.access_log = server.access_log

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from core.account import Share
 from core.config import Signature
 from core.deadline import ask_in_time
 from core.errors import CoreError, unsupported
@@ -27,20 +26,14 @@ from frontends.http.message import Answer, Call
 from frontends.http.native.infer_request import natural_number
 from frontends.http.services.traced import bring_context, received
 
+_UNPACKED = "the unpacked body of a request"
+
 
 async def infer(server: Server, call: Call) -> Answer:
     """Hand the request to its model and wait for the answer.
 
     When the waiting is cancelled, because the client has gone, the request is cancelled too.
     """
-    share = server.account.share()
-    try:
-        return await _infer(server, call, share)
-    finally:
-        share.close()
-
-
-async def _infer(server: Server, call: Call, share: Share) -> Answer:
     model, version = call.model, call.version
     signature = server.signature(model, version)
     if signature.decoupled:
@@ -51,7 +44,7 @@ async def _infer(server: Server, call: Call, share: Share) -> Answer:
         return Answer(
             501, {**refused.headers, "Accept-Encoding": compression.OFFERED}, refused.body
         )
-    request, form = await _read(server, call, signature, encoding, share)
+    request, form = await _read(server, call, signature, encoding)
     call.asked = request
     if pattern := server.options.http_header_forward_pattern:
         forwarded = _compiled(pattern)
@@ -70,7 +63,7 @@ async def _infer(server: Server, call: Call, share: Share) -> Answer:
 
 
 async def _read(
-    server: Server, call: Call, signature: Signature, encoding: str | None, share: Share
+    server: Server, call: Call, signature: Signature, encoding: str | None
 ) -> tuple[InferenceRequest, OutputForm]:
     """The request in a body. What takes long is done on another thread, for a few requests at a time."""
     body, most_bytes = call.body, server.options.http_max_input_size
@@ -95,7 +88,8 @@ async def _read(
         return read()
     async with turn():
         if unpacking is not None:
-            body = await unpacking.rest(lambda size: share.take_unpaid(size, "the request's body"))
+            body = await unpacking.rest(lambda size: call.share.take_unpaid(size, _UNPACKED))
+            call.share.take(len(body), _UNPACKED)
             if not _takes_long(call.headers, body):
                 return read()
         return await begin(read)
@@ -116,7 +110,9 @@ def refuse_decoupled() -> NoReturn:
 
 async def _answered(reply: Reply, form: OutputForm, call: Call) -> Answer:
     response = await reply
-    answer = render_at_once(response, form) or await begin(render, response, form)
+    answer = render_at_once(response, form)
+    if answer is None:
+        answer = await begin(render, response, form)
     wanted = compression.accepted(call.headers.get("Accept-Encoding"))
     if wanted == compression.IDENTITY:
         return answer

@@ -40,9 +40,9 @@ class Count:
         self.asked = []
         inner = HttpFrontend._answer
 
-        async def answer(frontend, request):
+        async def answer(frontend, request, share):
             self.asked.append((request.method, request.raw_path))
-            return await inner(frontend, request)
+            return await inner(frontend, request, share)
 
         monkeypatch.setattr(HttpFrontend, "_answer", answer)
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from core import dtypes
+from core.account import MemoryAccount
 from core.config import InputSpec, OutputSpec, Signature
 from core.memory import SharedMemoryRegions
 from core.pipeline.admit import Admission
@@ -105,9 +106,12 @@ class Guest:
 
 
 class Connection:
-    """A lane, and everything around it; `most` bytes of a body are the lane's."""
+    """A lane, and everything around it; `most` bytes of a body are the lane's.
 
-    def __init__(self, most=1 << 20):
+    memory   bytes that all connections may hold
+    """
+
+    def __init__(self, most=1 << 20, memory=1 << 30):
         self.transport = Transport()
         self.guests = []
         self.turns = []  # what waits for the end of the turn
@@ -120,7 +124,9 @@ class Connection:
         )
         self.signature = Signature("m", 1, *tensors, 0, False)
         admission = Admission(self.signature)
+        self.account = MemoryAccount(memory, 0)
         server = SimpleNamespace(
+            account=self.account,
             doors=Doors(lambda name, version: Door(Intake(None), admission, self.infer)),
             shared_memory=SharedMemoryRegions(False),
             tracing=SimpleNamespace(on=False),
@@ -154,7 +160,7 @@ class Connection:
         if data:
             protocol.data_received(data)
 
-    def guest(self):
+    def guest(self, share):
         self.guests.append(Guest())
         return self.guests[-1]
 

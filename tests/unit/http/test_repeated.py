@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import dtypes
+from core.account import MemoryAccount
 from core.config import InputSpec, OutputSpec, Signature
 from core.memory import SharedMemoryRegions
 from core.pipeline.admit import Admission
@@ -39,6 +40,7 @@ class Connection:
         self.written = []
         admission = Admission(SIGNATURE)
         server = SimpleNamespace(
+            account=MemoryAccount(1 << 30, 0),
             doors=Doors(lambda name, version: Door(Intake(None), admission, self.infer)),
             shared_memory=SharedMemoryRegions(False),
             tracing=SimpleNamespace(on=False),
