@@ -43,7 +43,7 @@ def parse_json(text: str, origin: str) -> ModelConfig:
     config = ModelConfig()
     if len(text) > MOST_JSON_BYTES:
         raise config_too_large(origin, len(text))
-    # Counted before objects are made of it: a text that is little else stops everybody for as long as that takes.
+    # Counted before objects are made: while they are, nobody else has a turn.
     signs = sum(map(text.count, "[{,"))
     if signs > _MOST_SIGNS:
         raise invalid(

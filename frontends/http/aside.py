@@ -13,7 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-LARGE_BYTES = 256 * 1024  # of JSON, or of a tensor: from here on reading and writing take milliseconds
+LARGE_BYTES = (
+    256 * 1024
+)  # of JSON, or of a tensor: from here on reading and writing take milliseconds
 
 # Bodies that are unpacked and read at a time: each of them may take a multiple of what was sent for it.
 MOST_READ = max(2, min(8, (os.cpu_count() or 2) // 2))

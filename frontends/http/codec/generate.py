@@ -84,12 +84,12 @@ def _read_members(
 
 
 def text_of(name: str, value: Any) -> Any:
-    """The str that a long string is; other values stay. Raises CoreError(INVALID) for one that is too long."""
+    """The str that a long string is, other values as they are. Raises CoreError(INVALID) for a too long one."""
     if type(value) is not Elements or value.is_array:
         return value
     if value.text_bytes > MOST_TEXT_BYTES:
         raise invalid(
-            f"'{name}' is a text of {value.text_bytes} bytes; {MOST_TEXT_BYTES} are the most of what is no input"
+            f"'{name}' is a text of {value.text_bytes} bytes; {MOST_TEXT_BYTES} are the most beside inputs"
         )
     return str(value.characters(), "utf-8")
 

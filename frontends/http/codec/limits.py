@@ -42,7 +42,9 @@ def body_too_large(size: int, most: int) -> CoreError:
 
 def control_too_large(size: int, most: int) -> CoreError:
     """The refusal of a body that is not for inference and has no large parts."""
-    return invalid(f"request body of {size} bytes exceeds the maximum of {most} bytes of such a request")
+    return invalid(
+        f"request body of {size} bytes exceeds the maximum of {most} bytes of such a request"
+    )
 
 
 def too_large(size: int, most: int) -> CoreError:

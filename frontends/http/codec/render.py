@@ -16,7 +16,7 @@ from frontends.http.native.infer_response import write_at_once
 
 
 def render(response: InferenceResponse, form: OutputForm) -> Answer:
-    """The answer 200 with the outputs, each in the form that the request wants; raises as `write`. Any thread."""
+    """The answer 200 with the outputs, each in the form that the request wants. Any thread; raises as `write`."""
     return _answer(*write(response, form))
 
 

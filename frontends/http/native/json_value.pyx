@@ -83,7 +83,7 @@ cdef enum:
     DEEPEST = 100  # levels of arrays that a tensor may have
 
 NOTHING, INFERENCE, MEMBERS = range(3)  # the order is that of http_json::Plan
-MOST_VALUES = 100_000
+MOST_VALUES = 50_000
 MOST_TEXT_BYTES = 4 * 1024 * 1024
 
 cdef str _PREFIX = "failed to parse the request JSON buffer:"

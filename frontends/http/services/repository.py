@@ -22,7 +22,6 @@ from frontends.http.codec.parameters import typed
 from frontends.http.message import Answer, Call
 from frontends.http.services.metadata import json_answer
 
-
 _PIECE = 256 * 1024  # characters of base64, whole groups of four
 
 
