@@ -18,7 +18,7 @@ model_config.proto       their source; compile.py makes model_config.binpb and m
 
 from core.config.autofill import SETTINGS, entries, fill
 from core.config.complete import complete
-from core.config.json_form import parse_json, to_json
+from core.config.json_form import MOST_JSON_BYTES, config_too_large, parse_json, to_json
 from core.config.messages import ModelConfig
 from core.config.normalise import normalise
 from core.config.signature import InputSpec, OutputSpec, Signature, signature_of
@@ -27,6 +27,7 @@ from core.config.text import parse_text
 from core.config.validation import validate, validate_source
 
 __all__ = [
+    "MOST_JSON_BYTES",
     "SETTINGS",
     "InputSpec",
     "ModelConfig",
@@ -34,6 +35,7 @@ __all__ = [
     "Signature",
     "StateSpec",
     "complete",
+    "config_too_large",
     "entries",
     "fill",
     "normalise",

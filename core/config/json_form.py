@@ -17,11 +17,20 @@ from google.protobuf.message import Message
 
 from core.config.messages import ModelConfig
 from core.config.suggestion import field_hint, value_hint
-from core.errors import invalid
+from core.errors import CoreError, invalid
 
 # Of protobuf's C or Python implementation, which have no type in common.
 MessageDescriptor = Any
 Field = Any
+
+
+MOST_JSON_BYTES = 1024 * 1024  # of a configuration in JSON
+_MOST_SIGNS = 100_000  # brackets, braces and commas in it, each of which becomes at most one object
+
+
+def config_too_large(origin: str, size: int) -> CoreError:
+    """The refusal of JSON of more than MOST_JSON_BYTES."""
+    return invalid(f"{origin} has {size} bytes; {MOST_JSON_BYTES} are the most of a configuration")
 
 
 def parse_json(text: str, origin: str) -> ModelConfig:
@@ -29,9 +38,17 @@ def parse_json(text: str, origin: str) -> ModelConfig:
 
     origin   how errors name the text
     Field names as in the .proto or in camel case; enum values by name in any case, or by number.
-    Raises CoreError(INVALID) for JSON that is none, unknown fields and values, wrong types.
+    Raises CoreError(INVALID) for JSON that is none or too large, unknown fields and values, wrong types.
     """
     config = ModelConfig()
+    if len(text) > MOST_JSON_BYTES:
+        raise config_too_large(origin, len(text))
+    # Counted before objects are made: while they are, nobody else has a turn.
+    signs = sum(map(text.count, "[{,"))
+    if signs > _MOST_SIGNS:
+        raise invalid(
+            f"{origin} has {signs} brackets, braces and commas; {_MOST_SIGNS} are the most of a configuration"
+        )
     try:
         value = json.loads(text, object_pairs_hook=_once)
         if not isinstance(value, dict):

@@ -30,7 +30,7 @@ from frontends.aiohttp_web import HttpVersion11, web
 from frontends.crowd import most_connections
 from frontends.ending import GOODBYE_S, not_done
 from frontends.http.access_log import client_of, write_malformed
-from frontends.http.codec.limits import MOST_CHUNKS, body_too_large, too_large, too_many_chunks
+from frontends.http.codec.limits import MOST_CHUNKS, too_many_chunks
 from frontends.http.errors import refusal
 from frontends.http.guard import Guard
 from frontends.http.message import Answer, Call, Parts
@@ -352,16 +352,16 @@ async def send(answer: Answer, more: Parts, request: web.BaseRequest) -> web.Str
     return response
 
 
-async def read_body(request: web.BaseRequest, most: int, most_body: int) -> Buffer:
+async def read_body(
+    request: web.BaseRequest, most: int, refuse: Callable[[int, int], CoreError]
+) -> Buffer:
     """The whole body as it came, still compressed; copied once if it came in several pieces.
 
-    most        bytes that it may have; a larger one is refused before it is read, or as it grows
-    most_body   bytes that any body may have, which says why
+    most     bytes that it may have; a larger one is refused before it is read, or as it grows
+    refuse   makes the error for one with so many bytes, of so many
     Raises CoreError(INVALID) for that, and for more than MOST_CHUNKS chunks.
     """
     length = request.content_length
-    most = min(most, most_body)
-    refuse = body_too_large if most == most_body else too_large
     if length is not None and length > most:
         raise refuse(length, most)
     await _continue(request)

@@ -11,7 +11,7 @@ import asyncio
 import errno
 import logging
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urlsplit
 
 from core import unix_sockets
@@ -21,7 +21,13 @@ from core.telemetry import log
 from core.tensor import Buffer
 from frontends.aiohttp_web import web
 from frontends.http.access_log import CALL, CALLER, recorded
-from frontends.http.codec.limits import largest_body
+from frontends.http.codec.limits import (
+    MOST_CONTROL_BYTES,
+    body_too_large,
+    control_too_large,
+    largest_body,
+    too_large,
+)
 from frontends.http.connections import (
     Connections,
     connection_of,
@@ -224,11 +230,19 @@ class Endpoint:
         conversation = Conversation(self._server, request, self._most_bytes, visit)
         return self._connections.converse(conversation, call)
 
-    def _largest(self, route: Route, headers: Mapping[str, str]) -> int:
-        """Bytes that a body may have: tensors in binary more than what has to be decoded."""
-        if route.category != "inference":
-            return self._most_bytes
-        return self._binary_bound(headers, self._most_bytes, self._most_body)
+    def _bound(
+        self, route: Route, headers: Mapping[str, str]
+    ) -> tuple[int, Callable[[int, int], CoreError]]:
+        """Bytes that a body may have, and the error for more: tensors in binary more than what has to be
+        decoded, and least what only asks or changes something."""
+        if route.category != "inference" and not route.brings_files:
+            return min(MOST_CONTROL_BYTES, self._most_bytes), control_too_large
+        most = self._most_bytes
+        if route.category == "inference":
+            most = self._binary_bound(headers, most, self._most_body)
+        if most < self._most_body:
+            return most, too_large
+        return self._most_body, body_too_large
 
     async def _answer(self, request: web.BaseRequest, share: RequestShare) -> Answer:
         """Never raises, but for a client that has gone."""
@@ -242,8 +256,7 @@ class Endpoint:
             received = None
             start_ns = time.monotonic_ns()
             if match.route.takes_body:
-                most = self._largest(match.route, request.headers)
-                body = await read_body(request, most, self._most_body)
+                body = await read_body(request, *self._bound(match.route, request.headers))
             if self._server.tracing.on:
                 received = (start_ns, time.monotonic_ns())
             call = Call(

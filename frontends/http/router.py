@@ -33,6 +33,7 @@ class Route(NamedTuple):
 
     category   of --http-restricted-api, and of the roles that callers need
     looks      whether it changes nothing, with any method; else only GET does so
+    brings_files   whether its body may be as large as one for inference
     """
 
     methods: frozenset[str]
@@ -40,6 +41,7 @@ class Route(NamedTuple):
     category: str
     service: Service
     looks: bool = False
+    brings_files: bool = False
 
     @property
     def takes_body(self) -> bool:
@@ -51,9 +53,9 @@ class Match(NamedTuple):
     captures: Mapping[str, Any]
 
 
-def row(methods: str, path: str, category: str, service: Service, *, looks: bool = False) -> Route:
+def row(methods: str, path: str, category: str, service: Service, **more: bool) -> Route:
     """A row of a table: its methods with blanks between them, and the pattern of its paths."""
-    return Route(frozenset(methods.split()), re.compile(path), category, service, looks)
+    return Route(frozenset(methods.split()), re.compile(path), category, service, **more)
 
 
 _MODEL = "/v2/models/(?P<model>[^/]+)(?:/versions/(?P<version>[0-9]+))?"
@@ -78,6 +80,7 @@ _ROWS = (
         f"{_REPOSITORY}/models/(?P<model>[^/]+)/load",
         "model-repository",
         repository.load,
+        brings_files=True,
     ),
     row(
         "POST",

@@ -23,7 +23,12 @@ from core.server import Server
 from frontends.aiohttp_web import WSCloseCode, web
 from frontends.http.errors import refusal
 from frontends.http.message import Answer, Call
-from frontends.http.services.generate import error_message, final_message, messages
+from frontends.http.services.generate import (
+    asked_id,
+    error_message,
+    final_message,
+    messages,
+)
 
 logger = logging.getLogger("core")
 
@@ -91,8 +96,9 @@ class Conversation:
                     self._running[task] = asked
                     task.add_done_callback(self._over)
                 else:
-                    await socket.send_str(error_message(error, body).decode())
-                    await socket.send_str(final_message(body).decode())
+                    id = await asked_id(body)
+                    await socket.send_str(error_message(error, id).decode())
+                    await socket.send_str(final_message(id).decode())
             if message.type is web.WSMsgType.BINARY:
                 await socket.close(code=WSCloseCode.UNSUPPORTED_DATA, message=b"text is expected")
             if self._finishing is not None:
@@ -140,11 +146,12 @@ class Conversation:
     async def _answer(self, call: Call) -> None:
         socket = self._socket
         try:
-            async with aclosing(messages(self._server, call)) as answers:
+            id = await asked_id(call.body)
+            async with aclosing(messages(self._server, call, id)) as answers:
                 async for text in answers:
                     await socket.send_str(text.decode())
                     # Sending waits for the client only now and then.
                     await self._request.writer.drain()
-            await socket.send_str(final_message(call.body).decode())
+            await socket.send_str(final_message(id).decode())
         finally:
             call.share.close()

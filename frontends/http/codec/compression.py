@@ -5,17 +5,23 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 
-from core.errors import invalid
+from core.errors import CoreError, invalid
 from core.tensor import Buffer
+from frontends.http.aside import begin
 
 GZIP = "gzip"
 DEFLATE = "deflate"
 IDENTITY = "identity"
 OFFERED = "gzip, deflate"
 
-# Above this many bytes (un)packing takes long enough to be done on another thread; zlib lets the
-# interpreter go meanwhile.
-WORTH_A_THREAD = 64 * 1024
+# Up to this many bytes are packed and unpacked at once; more takes milliseconds, and is for another thread: zlib
+# lets go of the GIL.
+AT_ONCE_BYTES = 64 * 1024
+
+# What a body pays for with its size: tensors and JSON shrink to a tenth or so of their size. What it unpacks to
+# beyond that is borrowed from the account of the server.
+FREE_RATIO = 16
+FREE_BYTES = 4 * 1024 * 1024
 
 _WINDOW = {GZIP: zlib.MAX_WBITS | 16, DEFLATE: zlib.MAX_WBITS}
 _EITHER = zlib.MAX_WBITS | 32  # the header of the data says which
@@ -27,56 +33,92 @@ def known(encoding: str | None) -> bool:
     return encoding is None or encoding == IDENTITY or encoding in _WINDOW
 
 
-def decompressor(encoding: str | None, size: int, most: int) -> Callable[[Buffer], Buffer] | None:
-    """What makes a body of `size` bytes plain; None if it is plain already.
+class Unpacking:
+    """A compressed body on its way to a plain one.
 
-    encoding   the header Content-Encoding; None if there is none
+    encoding   the header Content-Encoding, for errors; the data itself says whether it is gzip or deflate
     most       bytes of the result; no more is ever made
-    The function raises CoreError(INVALID) for data that is damaged or too large. Raises
-    CoreError(INVALID) if there is nothing to unpack.
+    plain      what has been unpacked
+    What follows the end of the packed data is ignored, as Triton does.
     """
-    if encoding is None or encoding == IDENTITY:
-        return None
-    if not size:
-        raise invalid("nothing to be decompressed")
-    return lambda data: _decompress(data, encoding, most)
 
+    def __init__(self, data: Buffer, encoding: str, most: int):
+        """Raises CoreError(INVALID) if there is nothing to unpack."""
+        self._packed = memoryview(data)
+        if not self._packed.nbytes:
+            raise invalid("nothing to be decompressed")
+        self._encoding = encoding
+        self._most = most
+        self._unpack = zlib.decompressobj(_EITHER)
+        self._at = 0
+        self._rest: Buffer = b""
+        self._piece: bytes = b""  # unpacked, but more than was allowed
+        self.plain = bytearray()
 
-def _decompress(data: Buffer, encoding: str, most: int) -> Buffer:
-    """Any thread. What follows the end of the packed data is ignored, as Triton does."""
-    plain = bytearray()
-    try:
-        _unpack(data, encoding, most, plain)
-    except BaseException:
-        plain.clear()  # the exception holds this frame, and may itself be held for a while
-        raise
-    return plain
+    def at_once(self) -> bool:
+        """Unpack what is small; whether that is all. Raises what `go_on` raises."""
+        return self.go_on(min(AT_ONCE_BYTES, self._most))
 
+    async def rest(self, borrow: Callable[[int], None]) -> Buffer:
+        """Unpack all of it on another thread. Event loop thread.
 
-def _unpack(data: Buffer, encoding: str, most: int, plain: bytearray) -> None:
-    unpack = zlib.decompressobj(_EITHER)
-    packed = memoryview(data)
-    at = 0
-    rest: Buffer = b""
-    try:
-        while not unpack.eof:
-            if not rest:
-                # In pieces: zlib copies what it leaves over each time.
-                rest = packed[at : at + _PIECE]
-                at += len(rest)
-            # One byte more than allowed shows that there is more.
-            piece = unpack.decompress(rest, min(_PIECE, most - len(plain) + 1))
-            rest = unpack.unconsumed_tail
-            plain += piece
-            if len(plain) > most:
-                raise invalid(
-                    "Decompressed data size exceeds the maximum allowed value of "
-                    f"{most} bytes. Use --http-max-input-size to increase the limit."
-                )
-            if not piece and not rest and at == len(packed) and not unpack.eof:
-                raise invalid(f"failed to decompress the {encoding} request body: it ends early")
-    except zlib.error as error:
-        raise invalid(f"failed to decompress the {encoding} request body: {error}") from None
+        borrow   called before so many more bytes are made for which the packed ones do not pay: FREE_RATIO
+                 times their number and FREE_BYTES are free. Raises MemoryExhausted where there is no room.
+        Raises what `go_on` raises.
+        """
+        most = self._most
+        allowed = min(most, FREE_RATIO * self._packed.nbytes + FREE_BYTES)
+        while not await begin(self.go_on, allowed):
+            more = min(max(allowed // 8, _PIECE), most - allowed)
+            borrow(more)
+            allowed += more
+        return self.plain
+
+    def go_on(self, allowed: int) -> bool:
+        """Unpack until there are `allowed` bytes; whether that is all. Any thread, one at a time.
+
+        Raises CoreError(INVALID) for data that is damaged, or too large.
+        """
+        try:
+            return self._go_on(allowed)
+        except BaseException:
+            self.plain.clear()  # the exception holds this frame, and may itself be held for a while
+            raise
+
+    def _go_on(self, allowed: int) -> bool:
+        unpack, packed, plain = self._unpack, self._packed, self.plain
+        plain += self._piece
+        self._piece = b""
+        try:
+            while not unpack.eof:
+                if not self._rest:
+                    # In pieces: zlib copies what it leaves over each time.
+                    self._rest = packed[self._at : self._at + _PIECE]
+                    self._at += len(self._rest)
+                # One byte more than allowed shows that there is more.
+                piece = unpack.decompress(self._rest, min(_PIECE, allowed - len(plain) + 1))
+                self._rest = unpack.unconsumed_tail
+                if len(plain) + len(piece) > allowed:
+                    self._piece = piece
+                    if allowed >= self._most:
+                        raise self._too_large()
+                    return False
+                plain += piece
+                if not piece and not self._rest and self._at == len(packed) and not unpack.eof:
+                    raise invalid(
+                        f"failed to decompress the {self._encoding} request body: it ends early"
+                    )
+        except zlib.error as error:
+            raise invalid(
+                f"failed to decompress the {self._encoding} request body: {error}"
+            ) from None
+        return True
+
+    def _too_large(self) -> CoreError:
+        return invalid(
+            f"Decompressed data size exceeds the maximum allowed value of {self._most} bytes. "
+            "Use --http-max-input-size to increase the limit."
+        )
 
 
 def accepted(header: str | None) -> str:

@@ -17,8 +17,9 @@ from core.errors import CoreError, invalid
 from core.request import InferenceRequest
 from core.response import InferenceResponse
 from core.tensor import Buffer, Tensor
+from frontends.http.aside import LARGE_BYTES
 from frontends.http.codec.json_tensor import read_tensor
-from frontends.http.codec.json_text import read_json
+from frontends.http.codec.json_text import MEMBERS, MOST_TEXT_BYTES, Elements, read_json
 from frontends.http.codec.limits import check_entries
 from frontends.http.codec.parameters import custom, typed
 from frontends.http.native.infer_response import write_data
@@ -37,7 +38,7 @@ def read(
     """
     if _NESTED in signature.inputs:
         raise invalid(f"Keyword '{_NESTED}' for nested schema also given as input tensor name")
-    document = read_json(body)
+    document = read_json(body, MEMBERS)
     if type(document) is not dict:
         raise invalid("failed to parse the request: attempt to get members for non-object")
     request = InferenceRequest(model, {}, model_version=version, id=_id(document, signature))
@@ -57,7 +58,7 @@ def read(
 
 def _id(document: dict[str, Any], signature: Signature) -> str:
     """The request's id. A model may have an input of that name; then it need not be text."""
-    found = document.get("id", "")
+    found = text_of("id", document.get("id", ""))
     if type(found) is str:
         return found
     if "id" in signature.inputs:
@@ -72,7 +73,7 @@ def _read_members(
     check_entries("members", members)
     for name, value in members.items():
         if (spec := signature.inputs.get(name)) is None:
-            request.parameters[name] = custom(name, value)
+            request.parameters[name] = custom(name, text_of(name, value))
         elif name in request.inputs:
             raise invalid(
                 f"[request id: {request.id or '<id_unknown>'}] input '{name}' already exists in request"
@@ -82,9 +83,20 @@ def _read_members(
             request.inputs[name] = _read_input(spec, batched, value, most_bytes)
 
 
+def text_of(name: str, value: Any) -> Any:
+    """The str that a long string is, other values as they are. Raises CoreError(INVALID) for a too long one."""
+    if type(value) is not Elements or value.is_array:
+        return value
+    if value.text_bytes > MOST_TEXT_BYTES:
+        raise invalid(
+            f"'{name}' is a text of {value.text_bytes} bytes; {MOST_TEXT_BYTES} are the most beside inputs"
+        )
+    return str(value.characters(), "utf-8")
+
+
 def _read_input(spec: InputSpec, batched: bool, value: Any, most_bytes: int) -> Tensor:
     """The tensor of a single value or a list of values."""
-    data = value if type(value) is list else [value]
+    data = value if type(value) in (list, Elements) else [value]
     dims = (-1, *spec.dims) if batched else spec.dims
     shape = filled(dims, len(data))
     if shape is None:
@@ -125,16 +137,30 @@ def _check_size(request: InferenceRequest, most_bytes: int) -> None:
 
 
 def write(response: InferenceResponse) -> bytes:
-    """A JSON object of the answer: id, model, parameters and outputs side by side, by name.
+    """A JSON object of the answer: id, model, parameters and outputs side by side, by name. Any thread.
 
     An output is a list in row-major order, or its one element. Raises CoreError(INVALID) for FP16
     and BF16.
     """
-    members: dict[str, Any] = {"id": response.id} if response.id else {}
-    members["model_name"] = response.model_name
-    members["model_version"] = str(response.model_version)
-    members.update(response.parameters)
+    members: dict[str, bytes] = {"id": orjson.dumps(response.id)} if response.id else {}
+    members["model_name"] = orjson.dumps(response.model_name)
+    members["model_version"] = orjson.dumps(str(response.model_version))
+    for name, value in response.parameters.items():
+        members[name] = orjson.dumps(value)
     for tensor in response.outputs:
         text = write_data(tensor)
-        members[tensor.name] = orjson.Fragment(text[1:-1] if tensor.count == 1 else text)
-    return orjson.dumps(members, option=orjson.OPT_SORT_KEYS)
+        members[tensor.name] = text[1:-1] if tensor.count == 1 else text
+    # Joining lets go of the GIL where there is much to copy.
+    parts = [b"{"]
+    for name in sorted(members):
+        parts += (orjson.dumps(name), b":", members[name], b",")
+    parts[-1] = b"}"
+    return b"".join(parts)
+
+
+def takes_long(response: InferenceResponse) -> bool:
+    """Whether `write` takes more than a few milliseconds."""
+    elements = sum(tensor.count for tensor in response.outputs)
+    return elements > LARGE_BYTES // 16 or any(
+        tensor.has_raw and tensor.byte_size > LARGE_BYTES for tensor in response.outputs
+    )

@@ -17,7 +17,7 @@ from core.dtypes import DataType
 from core.errors import CoreError, invalid
 from core.native import strings
 from core.tensor import Buffer, Tensor
-from frontends.http.codec.json_text import TOO_DEEP
+from frontends.http.codec.json_text import TOO_DEEP, Elements
 
 LARGEST = 2**63 - 1  # of an element count or byte size, as in Triton
 _MOST_DEPTH = 100
@@ -45,7 +45,7 @@ def read_tensor(
 ) -> Tensor:
     """The tensor of a JSON input.
 
-    data         flat or nested list in row-major order; how it is nested need not be the shape
+    data         flat or nested list in row-major order, or Elements; how it is nested need not be the shape
     most_bytes   limit of the tensor's size
     Raises CoreError(INVALID) for what the datatype or the shape does not allow. Nothing is allocated
     for a shape that claims more than `data` holds.
@@ -59,21 +59,52 @@ def read_tensor(
     if count == 0:
         return Tensor(name, dtype, shape, raw=b"")
     _check_size(name, count * (dtype.byte_size or 4), most_bytes)
+    if type(data) is Elements:
+        return Tensor(name, dtype, shape, raw=_packed(name, dtype, shape, data, count, most_bytes))
     if type(data) is not list:
         raise _wrong(name, "attempt to access JSON non-array as array")
     flat, types = _flatten(data)
-    if len(flat) != count:
+    _check_count(name, shape, len(flat), count)
+    if dtype is dtypes.BYTES:
+        _check_strings(name, types)
+        raw = _pack_strings(flat)
+        _check_size(name, len(raw), most_bytes)
+    else:
+        _check_numbers(name, dtype, types)
+        raw = _pack_numbers(name, dtype, flat)
+    return Tensor(name, dtype, shape, raw=raw)
+
+
+def _packed(
+    name: str,
+    dtype: DataType,
+    shape: tuple[int, ...],
+    data: Elements,
+    count: int,
+    most_bytes: int,
+) -> bytes:
+    """The wire form of elements that are text."""
+    if data.is_too_deep:
+        raise invalid(TOO_DEEP)
+    _check_count(name, shape, data.count, count)
+    if dtype is dtypes.BYTES:
+        _check_strings(name, data.types)
+        _check_size(name, 4 * count + data.text_bytes, most_bytes)
+        return data.strings()
+    _check_numbers(name, dtype, data.types)
+    raw, outside = data.numbers(dtype, dtype.byte_size)
+    if raw is None:
+        raise _out_of_range(name, dtype, [outside])
+    return raw
+
+
+def _check_count(name: str, shape: tuple[int, ...], found: int, count: int) -> None:
+    if found != count:
         raise _wrong(
             name,
             "Shape does not match true shape of 'data' field: it has "
-            f"{len(flat)} elements, shape {list(shape)} takes {count}",
+            f"{found} elements, shape {list(shape)} takes {count}",
         )
-    if dtype is dtypes.BYTES:
-        raw = _pack_strings(name, flat, types)
-        _check_size(name, len(raw), most_bytes)
-    else:
-        raw = _pack_numbers(name, dtype, flat, types)
-    return Tensor(name, dtype, shape, raw=raw)
 
 
 def element_count(name: str, shape: tuple[int, ...]) -> int:
@@ -112,7 +143,7 @@ def _flatten(data: list[Any]) -> tuple[list[Any], set[type]]:
     raise invalid(TOO_DEEP)
 
 
-def _pack_numbers(name: str, dtype: DataType, flat: list[Any], types: set[type]) -> Buffer:
+def _check_numbers(name: str, dtype: DataType, types: set[type]) -> None:
     allowed: tuple[set[type], str]
     if dtype is dtypes.BOOL:
         allowed = {bool}, "non-boolean as boolean"
@@ -124,6 +155,17 @@ def _pack_numbers(name: str, dtype: DataType, flat: list[Any], types: set[type])
         allowed = {int}, "non-signed-integer as signed-integer"
     if not types <= allowed[0]:
         raise _wrong(name, f"attempt to access JSON {allowed[1]}")
+
+
+def _check_strings(name: str, types: set[type]) -> None:
+    if types != {str}:
+        raise invalid(
+            "Unable to parse JSON bytes array: attempt to access JSON non-string as string "
+            f"(input '{name}')"
+        )
+
+
+def _pack_numbers(name: str, dtype: DataType, flat: list[Any]) -> Buffer:
     try:
         packed = array(_CODES[dtype], flat)
     except OverflowError:
@@ -157,12 +199,7 @@ def _out_of_range(name: str, dtype: DataType, flat: list[Any]) -> CoreError:
     return _wrong(name, f"{str(found)[:40]} is out of the range of {dtype} [{least}, {most}]")
 
 
-def _pack_strings(name: str, flat: list[Any], types: set[type]) -> bytes:
-    if types != {str}:
-        raise invalid(
-            "Unable to parse JSON bytes array: attempt to access JSON non-string as string "
-            f"(input '{name}')"
-        )
+def _pack_strings(flat: list[Any]) -> bytes:
     # An object array: numpy's own text would lose NULs at the end.
     elements = np.empty(len(flat), object)
     elements[:] = flat

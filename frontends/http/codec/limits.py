@@ -16,6 +16,7 @@ JSON_SIZE = "Inference-Header-Content-Length"
 MOST_CHUNKS = 65536  # with something in them, of one body
 MOST_ENTRIES = 10_000  # inputs, outputs and parameters, each
 MOST_DIMENSIONS = 100
+MOST_CONTROL_BYTES = 1024 * 1024  # of a body that is not for inference and brings no files
 _LARGEST_INT32 = 2**31 - 1
 
 
@@ -37,6 +38,13 @@ def body_too_large(size: int, most: int) -> CoreError:
     """The refusal of a whole body that may hold binary tensors."""
     advice = "" if most >= _LARGEST_INT32 else "; --http-max-body-size has set it"
     return invalid(f"request body of {size} bytes exceeds the maximum of {most} bytes{advice}")
+
+
+def control_too_large(size: int, most: int) -> CoreError:
+    """The refusal of a body that is not for inference and has no large parts."""
+    return invalid(
+        f"request body of {size} bytes exceeds the maximum of {most} bytes of such a request"
+    )
 
 
 def too_large(size: int, most: int) -> CoreError:

@@ -17,7 +17,7 @@ from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Buffer, Tensor
 from frontends.http.codec import raw
 from frontends.http.codec.json_tensor import LARGEST, read_tensor
-from frontends.http.codec.json_text import read_json
+from frontends.http.codec.json_text import INFERENCE, read_json
 from frontends.http.codec.limits import MOST_DIMENSIONS, check_entries, json_size, too_large
 from frontends.http.codec.parameters import natural, read_parameters, truth, typed
 from frontends.http.native.infer_request import OutputForm as OutputForm
@@ -70,7 +70,7 @@ def parse_document(
     The reference for the compiled reader; raises what `parse` raises.
     """
     view = memoryview(body).toreadonly()
-    document = read_json(view[:size])
+    document = read_json(view[:size], INFERENCE)
     if type(document) is not dict:
         raise _missing("inputs")
     id = document.get("id", "")

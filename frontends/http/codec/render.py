@@ -7,15 +7,26 @@ tensor are copied once, into the body.
 from __future__ import annotations
 
 from core.response import InferenceResponse
+from core.tensor import Buffer
 from frontends.http.codec.limits import JSON_SIZE
 from frontends.http.message import JSON_HEADERS, Answer
 from frontends.http.native.infer_request import OutputForm
 from frontends.http.native.infer_response import write as write
+from frontends.http.native.infer_response import write_at_once
 
 
 def render(response: InferenceResponse, form: OutputForm) -> Answer:
-    """The answer 200 with the outputs, each in the form that the request wants; raises as `write`."""
-    json_size, parts = write(response, form)
+    """The answer 200 with the outputs, each in the form that the request wants. Any thread; raises as `write`."""
+    return _answer(*write(response, form))
+
+
+def render_at_once(response: InferenceResponse, form: OutputForm) -> Answer | None:
+    """The same, or None if that takes more than a few milliseconds."""
+    written = write_at_once(response, form)
+    return None if written is None else _answer(*written)
+
+
+def _answer(json_size: int, parts: list[Buffer]) -> Answer:
     body = parts[0] if len(parts) == 1 else b"".join(parts)
     if not json_size:
         return Answer(200, JSON_HEADERS, body)

@@ -11,7 +11,8 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from core.response cimport InferenceResponse, Listener
-from frontends.http.native.infer_response cimport write
+from frontends.http.native.infer_response cimport write, write_at_once
+from frontends.http.native.infer_request cimport OutputForm
 from frontends.http.native.repeated_binary cimport binary_answer
 from frontends.http.native.repeated_json cimport json_answer
 from frontends.http.native.told cimport Told
@@ -23,6 +24,7 @@ from core.errors import CoreError
 from core.response import not_single
 from frontends.http.codec.limits import JSON_SIZE
 from core.telemetry.log import failed
+from frontends.http.aside import begin
 from frontends.http.errors import error_answer, unexpected
 
 cdef extern from "answer.hpp" namespace "answer" nogil:
@@ -83,22 +85,37 @@ cdef class Flight(Listener):
         cdef Told told = self.told
         cdef bint shared = self.reply is None or self.reply.request.shared
         cdef bytes again
+        cdef tuple written
         if told.answer is not None:
             again = told.answer.again(self.response, self.form, date())
             if again is not None:
                 told.answers_tried = 1
                 self._end(again)
                 return
-        json_size, parts = write(self.response, self.form)
-        answer = _answer(
-            _BINARY if json_size else _JSON, json_size if json_size else NO_JSON_SIZE, parts, shared
-        )
+        written = write_at_once(self.response, self.form)
+        if written is None:
+            begin(_write, self.response, self.form, shared).add_done_callback(self._is_written)
+            self.reply = None
+            return
+        json_size, parts = written
+        answer = _complete(json_size, parts, shared)
         if type(answer) is bytes and not shared and told.keeps_answers():
             if json_size:
                 told.answer = binary_answer(self.response, self.form, <bytes>answer, <list>parts)
             else:
                 told.answer = json_answer(self.response, self.form, _JSON)
         self._end(answer)
+
+    def _is_written(self, future):
+        """Another thread has written the answer."""
+        if future.cancelled() or self.crew is None:
+            return
+        try:
+            self._end(future.result())
+        except CoreError as error:
+            self.fail(error)
+        except Exception:
+            self.fail(None)
 
     cdef fail(self, error):
         """End with a CoreError; None for the exception that is being handled, which is nobody's fault."""
@@ -173,6 +190,18 @@ cdef write_all(transport, list buffers):
     else:
         for buffer in buffers:
             transport.write(buffer)
+
+
+def _write(InferenceResponse response, OutputForm form, bint shared):
+    """The answer, in whole. Any thread."""
+    json_size, parts = write(response, form)
+    return _complete(json_size, parts, shared)
+
+
+cdef _complete(int64_t json_size, list parts, bint shared):
+    return _answer(
+        _BINARY if json_size else _JSON, json_size if json_size else NO_JSON_SIZE, parts, shared
+    )
 
 
 cdef _answer(bytes start, int64_t json_size, list parts, bint join):

@@ -3,6 +3,7 @@ from frontends.http.native.infer_request cimport OutputForm
 
 
 cpdef tuple write(InferenceResponse response, OutputForm form)
+cpdef tuple write_at_once(InferenceResponse response, OutputForm form)
 
 # The JSON of an answer without the arrays of its outputs: what is before the first of them, between them, and
 # behind the last one.

@@ -16,7 +16,9 @@ from frontends.http.native.infer_request cimport OutputForm
 
 import orjson
 
+from core.dtypes import BYTES
 from core.errors import invalid
+from core.native.strings import encode
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
@@ -54,14 +56,32 @@ cdef extern from "json_writer.hpp" namespace "http_json" nogil:
 
 cdef enum:
     LARGE = 65536  # bytes of a tensor that take longer than handing the GIL over and back
+    AT_ONCE = 256 * 1024  # bytes of a tensor whose text takes milliseconds
+    MANY = 16 * 1024  # strings that are encoded at a time: with the GIL
+
+
+class _TakesLong(Exception):
+    """The answer is not for the event loop's thread."""
 
 
 cpdef tuple write(InferenceResponse response, OutputForm form):
     """The body of an answer as parts; see infer_response.pyi."""
+    return _write_answer(response, form, False)
+
+
+cpdef tuple write_at_once(InferenceResponse response, OutputForm form):
+    """The same, or None if it takes long; see infer_response.pyi."""
+    try:
+        return _write_answer(response, form, True)
+    except _TakesLong:
+        return None
+
+
+cdef tuple _write_answer(InferenceResponse response, OutputForm form, bint at_once):
     cdef Lease[Growth] lease
     cdef Growth* text = lease.get()
     cdef list parts = [], tail = []
-    cdef Py_ssize_t json_size = _put_answer(text, response, form, parts, tail, None)
+    cdef Py_ssize_t json_size = _put_answer(text, response, form, parts, tail, None, at_once)
     json_size += <Py_ssize_t>text.size()
     parts.append(PyBytes_FromStringAndSize(text.data(), <Py_ssize_t>text.size()))
     if not tail:
@@ -75,17 +95,19 @@ cdef list texts_around_numbers(InferenceResponse response, OutputForm form):
     cdef Lease[Growth] lease
     cdef Growth* text = lease.get()
     cdef list places = [0]
-    _put_answer(text, response, form, [], [], places)
+    _put_answer(text, response, form, [], [], places, False)
     cdef bytes whole = PyBytes_FromStringAndSize(text.data(), <Py_ssize_t>text.size())
     return [whole[begin:end] for begin, end in zip(places, [*places[1:], len(whole)])]
 
 
 cdef Py_ssize_t _put_answer(
-    Growth* text, InferenceResponse response, OutputForm form, list parts, list tail, list places
+    Growth* text, InferenceResponse response, OutputForm form, list parts, list tail, list places,
+    bint at_once,
 ) except -1:
     """The whole answer; bytes that `parts` got, to which large arrays go, and binary tensors to `tail`.
 
     places   if not None, gets the ends of the text before each array, which is left out then
+    at_once  raise _TakesLong rather than write a large array
     """
     cdef Py_ssize_t given = 0
     cdef const char* comma = "["
@@ -106,7 +128,7 @@ cdef Py_ssize_t _put_answer(
     for item in response.outputs:
         _put(text, comma, 1)
         comma = ","
-        given += _put_output(text, <Tensor>item, form, parts, tail, places)
+        given += _put_output(text, <Tensor>item, form, parts, tail, places, at_once)
     if comma[0] == c"[":
         _put(text, "[", 1)
     _put(text, "]}", 2)
@@ -114,7 +136,7 @@ cdef Py_ssize_t _put_answer(
 
 
 cdef Py_ssize_t _put_output(
-    Growth* text, Tensor tensor, OutputForm form, list parts, list tail, list places
+    Growth* text, Tensor tensor, OutputForm form, list parts, list tail, list places, bint at_once
 ) except -1:
     """One output; bytes that `parts` got."""
     cdef Py_ssize_t given = 0
@@ -123,7 +145,7 @@ cdef Py_ssize_t _put_output(
         _put(text, "}", 1)
     elif form.binary(tensor.name):
         _put(text, ',"parameters":{"binary_data_size":', 34)
-        raw = _raw(tensor)
+        raw = _raw(tensor, at_once)
         size = _size(raw)
         _put_integer(text, size)
         _put(text, "}}", 2)
@@ -132,7 +154,7 @@ cdef Py_ssize_t _put_output(
     else:
         _put(text, ',"data":', 8)
         if places is None:
-            given = _put_data(text, tensor, parts)
+            given = _put_data(text, tensor, parts, at_once)
         else:
             places.append(<Py_ssize_t>text.size())
         _put(text, "}", 1)
@@ -144,7 +166,7 @@ def write_data(Tensor tensor not None):
     cdef Lease[Growth] lease
     cdef Growth* text = lease.get()
     cdef list parts = []
-    _put_data(text, tensor, parts)
+    _put_data(text, tensor, parts, False)
     if parts:
         return parts[1]
     return PyBytes_FromStringAndSize(text.data(), <Py_ssize_t>text.size())
@@ -188,9 +210,20 @@ cdef int _put_description(Growth* text, Tensor tensor) except -1:
     return _put(text, "]", 1)
 
 
-cdef inline object _raw(Tensor tensor):
+cdef inline object _raw(Tensor tensor, bint at_once):
     """tensor.raw, without the way to a property where it is there."""
-    return tensor._raw if tensor._raw is not None else tensor.raw
+    return tensor._raw if tensor._raw is not None else _made(tensor, at_once)
+
+
+cdef object _made(Tensor tensor, bint at_once):
+    """tensor.raw, which has to be made; of many strings in pieces, so that other threads have their turn."""
+    if tensor.dtype is not BYTES or tensor._array is None or tensor._array.size <= MANY:
+        return tensor.raw
+    if at_once:
+        raise _TakesLong
+    elements = tensor._array.reshape(-1)
+    tensor._raw = b"".join([encode(elements[at : at + MANY]) for at in range(0, len(elements), MANY)])
+    return tensor._raw
 
 
 cdef Py_ssize_t _size(object raw) except -1:
@@ -205,7 +238,7 @@ cdef Py_ssize_t _size(object raw) except -1:
     return size
 
 
-cdef Py_ssize_t _put_data(Growth* text, Tensor tensor, list parts) except -1:
+cdef Py_ssize_t _put_data(Growth* text, Tensor tensor, list parts, bint at_once) except -1:
     """The elements as a JSON array: at the end of the text, or a large one as a part of its own.
 
     Then the text is moved to the parts before it. Returns the bytes that the parts got.
@@ -222,9 +255,11 @@ cdef Py_ssize_t _put_data(Growth* text, Tensor tensor, list parts) except -1:
             f"sending {tensor.dtype} data via JSON is not supported. Please use the binary data "
             "format for output"
         )
-    PyObject_GetBuffer(_raw(tensor), &view, PyBUF_SIMPLE)
+    PyObject_GetBuffer(_raw(tensor, at_once), &view, PyBUF_SIMPLE)
     try:
         if view.len > LARGE:
+            if at_once and (view.len > AT_ONCE or parts):
+                raise _TakesLong
             data = _large(tensor, type, &view, count)
             size = <Py_ssize_t>text.size()
             parts.append(PyBytes_FromStringAndSize(text.data(), size))

@@ -89,6 +89,34 @@ inline size_t utf8_length(const char* at, const char* end) {
   return 0;
 }
 
+// Four hexadecimal digits; false for what is none, then the place is not defined.
+inline bool take_hex(const char*& at, const char* end, uint32_t& code) {
+  if (end - at < 4) return false;
+  code = 0;
+  for (int i = 0; i < 4; ++i) {
+    const char c = *at++;
+    const char letter = static_cast<char>(c | 0x20);
+    uint32_t digit;
+    if (c >= '0' && c <= '9') digit = static_cast<uint32_t>(c - '0');
+    else if (letter >= 'a' && letter <= 'f') digit = static_cast<uint32_t>(letter - 'a' + 10);
+    else return false;
+    code = code << 4 | digit;
+  }
+  return true;
+}
+
+// The UTF-8 of a character, and its length.
+inline size_t encode_utf8(uint32_t code, char* to) {
+  const auto tail = [code](int shift) { return static_cast<char>(0x80 | (code >> shift & 0x3F)); };
+  if (code < 0x80) return to[0] = static_cast<char>(code), 1;
+  if (code < 0x800) return to[0] = static_cast<char>(0xC0 | code >> 6), to[1] = tail(0), 2;
+  if (code < 0x10000) {
+    return to[0] = static_cast<char>(0xE0 | code >> 12), to[1] = tail(6), to[2] = tail(0), 3;
+  }
+  to[0] = static_cast<char>(0xF0 | code >> 18);
+  return to[1] = tail(12), to[2] = tail(6), to[3] = tail(0), 4;
+}
+
 class Cursor {
  public:
   Cursor(const char* begin, const char* end) : at_(begin), end_(end) {}
@@ -265,40 +293,14 @@ class Cursor {
 
   size_t take_code_point(char* to) {
     uint32_t code;
-    if (!take_hex(code)) return 0;
+    if (!take_hex(at_, end_, code)) return 0;
     if (code >= 0xD800 && code < 0xE000) {
       uint32_t low;
-      if (code >= 0xDC00 || !take_word("\\u") || !take_hex(low)) return 0;
+      if (code >= 0xDC00 || !take_word("\\u") || !take_hex(at_, end_, low)) return 0;
       if (low < 0xDC00 || low >= 0xE000) return 0;
       code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
     }
-    return encode(code, to);
-  }
-
-  bool take_hex(uint32_t& code) {
-    if (end_ - at_ < 4) return false;
-    code = 0;
-    for (int i = 0; i < 4; ++i) {
-      const char c = *at_++;
-      const char letter = static_cast<char>(c | 0x20);
-      uint32_t digit;
-      if (c >= '0' && c <= '9') digit = static_cast<uint32_t>(c - '0');
-      else if (letter >= 'a' && letter <= 'f') digit = static_cast<uint32_t>(letter - 'a' + 10);
-      else return false;
-      code = code << 4 | digit;
-    }
-    return true;
-  }
-
-  static size_t encode(uint32_t code, char* to) {
-    const auto tail = [code](int shift) { return static_cast<char>(0x80 | (code >> shift & 0x3F)); };
-    if (code < 0x80) return to[0] = static_cast<char>(code), 1;
-    if (code < 0x800) return to[0] = static_cast<char>(0xC0 | code >> 6), to[1] = tail(0), 2;
-    if (code < 0x10000) {
-      return to[0] = static_cast<char>(0xE0 | code >> 12), to[1] = tail(6), to[2] = tail(0), 3;
-    }
-    to[0] = static_cast<char>(0xF0 | code >> 18);
-    return to[1] = tail(12), to[2] = tail(6), to[3] = tail(0), 4;
+    return encode_utf8(code, to);
   }
 
   bool skip_object(int depth) {

@@ -12,6 +12,7 @@ import asyncio
 cdef enum:
     LEAST_ROOM = 64 * 1024
     MOST_ROOM = 4 * 1024 * 1024  # that is taken at once before anything has come for it
+    MOST_READ = 256 * 1024  # at a time: uvloop reads up to 32 times before others have their turn
     BEHIND = 4096  # more room than is expected: a read that does not fill it is the last one
     LINE = 64  # bytes of a cache line
 
@@ -73,7 +74,7 @@ cdef class Rest(Receiver):
             more = max(room, <Py_ssize_t>sizehint, <Py_ssize_t>LEAST_ROOM)
             room = min(self._size, room + min(more, <Py_ssize_t>MOST_ROOM))
             PyByteArray_Resize(self._body, room)
-        return memoryview(self._body)[self._there :]
+        return memoryview(self._body)[self._there : self._there + MOST_READ]
 
     def buffer_updated(self, Py_ssize_t count):
         self._there += count

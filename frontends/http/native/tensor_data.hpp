@@ -96,10 +96,83 @@ inline bool read_numbers(Cursor& cursor, DataType type, size_t count, char* to) 
   }
 }
 
+template <class Number>
+bool read_element(Cursor& cursor) {
+  Number value;
+  return take_number(cursor, value);
+}
+
+// Whether an element of the datatype is next.
+inline bool read_element(Cursor& cursor, DataType type) {
+  switch (type) {
+    case DataType::kBool: return read_element<bool>(cursor);
+    case DataType::kUint8: return read_element<uint8_t>(cursor);
+    case DataType::kUint16: return read_element<uint16_t>(cursor);
+    case DataType::kUint32: return read_element<uint32_t>(cursor);
+    case DataType::kUint64: return read_element<uint64_t>(cursor);
+    case DataType::kInt8: return read_element<int8_t>(cursor);
+    case DataType::kInt16: return read_element<int16_t>(cursor);
+    case DataType::kInt32: return read_element<int32_t>(cursor);
+    case DataType::kInt64: return read_element<int64_t>(cursor);
+    case DataType::kFp32: return read_element<float>(cursor);
+    case DataType::kFp64: return read_element<double>(cursor);
+    default: return false;
+  }
+}
+
 // The same from `at` on; returns what is behind them, null if they are not right.
 inline const char* read_numbers(const char* at, const char* end, DataType type, size_t count, char* to) {
   Cursor cursor(at, end);
   return read_numbers(cursor, type, count, to) ? cursor.at() : nullptr;
+}
+
+// The first of `count` numbers that the datatype cannot hold; null if there is none, then all are at `to`.
+inline const char* first_outside(const char* at, const char* end, DataType type, size_t count, char* to) {
+  Cursor cursor(at, end);
+  if (read_numbers(cursor, type, count, to)) return nullptr;
+  // A number that is refused is refused again where it begins: so many of those before it are right.
+  cursor.move_to(at);
+  const char* wrong = at;
+  each_leaf(cursor, [&] {
+    cursor.skip_space();
+    wrong = cursor.at();
+    return read_element(cursor, type);
+  });
+  return wrong;
+}
+
+// The bytes of a string without its quotes and escapes; returns how many. The string must be right.
+inline size_t unescape(const char* at, const char* end, char* to) {
+  struct Place {
+    char* at;
+    void append(const char* data, size_t size) {
+      std::memcpy(at, data, size);
+      at += size;
+    }
+  } place{to};
+  Cursor cursor(at, end);
+  cursor.append_text(place);
+  return static_cast<size_t>(place.at - to);
+}
+
+// `count` strings as lengths and bytes at `to`, which has the room: an array, or a string by itself.
+inline bool pack_strings(const char* at, const char* end, size_t count, char* to) {
+  struct Place {
+    char* at;
+    void append(const char* data, size_t size) {
+      std::memcpy(at, data, size);
+      at += size;
+    }
+  } place{to};
+  Cursor cursor(at, end);
+  const auto element = [&] {
+    char* const start = place.at;
+    place.at += 4;
+    if (count-- == 0 || !cursor.append_text(place)) return false;
+    store(static_cast<uint32_t>(place.at - start - 4), start);
+    return true;
+  };
+  return cursor.peek() == '[' ? each_leaf(cursor, element) : element();
 }
 
 // Bytes that grow, up to a limit; what is over it is counted, not kept.

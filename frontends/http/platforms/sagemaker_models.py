@@ -12,7 +12,7 @@ from pathlib import Path
 
 from core.errors import CoreError, Kind, already_exists, invalid
 from core.server import Place, Server
-from frontends.http.codec.json_text import read_json
+from frontends.http.codec.json_text import read_control
 from frontends.http.errors import refusal
 from frontends.http.message import Answer, Call
 from frontends.http.platforms.sagemaker_folder import ROOT, checked, model_in
@@ -109,7 +109,7 @@ def _told_of(place: Place) -> dict[str, str]:
 
 def _asked(call: Call) -> tuple[str, str]:
     """Hash and url of a model that is to be loaded. Raises CoreError(INVALID)."""
-    document = read_json(call.body)
+    document = read_control(call.body)
     found = document if type(document) is dict else {}
     label, url = found.get("model_name"), found.get("url")
     if not (type(label) is str and type(url) is str and label and url):

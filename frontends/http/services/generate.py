@@ -16,8 +16,9 @@ from core.errors import CoreError, internal, invalid
 from core.response import InferenceResponse, Reply
 from core.server import Server
 from core.tensor import Buffer
+from frontends.http.aside import LARGE_BYTES, begin, turn
 from frontends.http.codec import generate as codec
-from frontends.http.codec.json_text import read_json
+from frontends.http.codec.json_text import MEMBERS, read_json
 from frontends.http.errors import error_answer, refusal, status_of, unexpected
 from frontends.http.message import JSON_HEADERS, Answer, Call
 from frontends.http.services.traced import bring_context, received
@@ -39,7 +40,7 @@ async def generate(server: Server, call: Call) -> Answer:
     When the waiting is cancelled, because the client has gone, the request is cancelled too; so it is
     after an error, or a second answer, since nobody waits for more.
     """
-    reply = _asked(server, call)
+    reply = await _asked(server, call)
     return await _traced(reply, _only_answer(reply))
 
 
@@ -50,7 +51,7 @@ async def _only_answer(reply: Reply) -> Answer:
             raise first
         if first is None or await anext(answers, None) is not None:
             return refusal(200, _NOT_ONE)
-        return Answer(200, JSON_HEADERS, codec.write(first))
+        return Answer(200, JSON_HEADERS, await _text(first))
 
 
 async def generate_stream(server: Server, call: Call) -> Answer:
@@ -58,7 +59,7 @@ async def generate_stream(server: Server, call: Call) -> Answer:
 
     Once the client has gone the request is cancelled.
     """
-    reply = _asked(server, call)
+    reply = await _asked(server, call)
     return await _traced(reply, _event_stream(reply))
 
 
@@ -67,7 +68,7 @@ async def _event_stream(reply: Reply) -> Answer:
     first = await anext(answers, None)
     if first is None:
         return Answer(200, _EVENT_HEADERS)
-    status, event = _event(first)
+    status, event = await _event(first)
     return Answer(status, _EVENT_HEADERS, event, _Events(answers))
 
 
@@ -88,54 +89,69 @@ async def _traced(reply: Reply, answering: Awaitable[Answer]) -> Answer:
     return answer
 
 
-async def messages(server: Server, call: Call) -> AsyncGenerator[bytes, None]:
+async def messages(server: Server, call: Call, id: str | None) -> AsyncGenerator[bytes, None]:
     """What the events of generate_stream hold, for a connection that has several requests.
 
+    id   what `asked_id` says of the request
     Refusals are messages too. Every error has the id of its request, if that has one. Who closes it
     before the end cancels the request.
     """
     try:
-        answers = aiter(_asked(server, call))
+        answers = aiter(await _asked(server, call))
     except CoreError as error:
-        yield error_message(error, call.body)
+        yield error_message(error, id)
         return
     except Exception:
-        yield _with_id(unexpected(f"a request to {call.path}").body, call.body)
+        yield _with_id(unexpected(f"a request to {call.path}").body, id)
         return
     async with aclosing(answers):
         async for item in answers:
-            text = _written(item)[1]
-            yield _with_id(text, call.body) if isinstance(item, CoreError) else text
+            text = (await _written(item))[1]
+            yield _with_id(text, id) if isinstance(item, CoreError) else text
 
 
-def error_message(error: CoreError, asked: Buffer) -> bytes:
+async def asked_id(asked: Buffer) -> str | None:
+    """The id of a request for generate, if it is one and has one."""
+
+    def read() -> str | None:
+        try:
+            document = read_json(asked, MEMBERS)
+            found = document.get("id") if type(document) is dict else None
+            found = codec.text_of("id", found)
+        except CoreError:
+            return None
+        return found if type(found) is str else None
+
+    return read() if len(asked) < LARGE_BYTES else await begin(read)
+
+
+def error_message(error: CoreError, id: str | None) -> bytes:
     """The refusal of a request."""
-    return _with_id(_written(error)[1], asked)
+    return _with_id(_refused(error)[1], id)
 
 
-def final_message(asked: Buffer) -> bytes:
+def final_message(id: str | None) -> bytes:
     """What follows the last message for a request."""
-    return _with_id(b'{"final":true}', asked)
+    return _with_id(b'{"final":true}', id)
 
 
-def _with_id(text: bytes, asked: Buffer) -> bytes:
-    """A JSON object with the id of the request that `asked` is, if it is one and has one."""
-    try:
-        document = read_json(asked)
-    except CoreError:
-        return text
-    if type(document) is not dict or type(id := document.get("id")) is not str:
-        return text
-    return b'%b,"id":%b}' % (text[:-1], orjson.dumps(id))
+def _with_id(text: bytes, id: str | None) -> bytes:
+    """A JSON object with the id of a request."""
+    return text if id is None else b'%b,"id":%b}' % (text[:-1], orjson.dumps(id))
 
 
-def _asked(server: Server, call: Call) -> Reply:
+async def _asked(server: Server, call: Call) -> Reply:
     model, version = call.model, call.version
     signature = server.signature(model, version)
     if call.headers.get("Content-Encoding", "identity") != "identity":
         raise invalid("Unsupported content-encoding, only 'identity' is supported.")
-    most_bytes = server.options.http_max_input_size
-    request = call.asked = codec.read(model, version, signature, call.body, most_bytes)
+    asked = (model, version, signature, call.body, server.options.http_max_input_size)
+    if len(call.body) < LARGE_BYTES:
+        request = codec.read(*asked)
+    else:
+        async with turn():
+            request = await begin(codec.read, *asked)
+    call.asked = request
     request.deadline_ns = call.deadline_ns
     bring_context(server, call, request)
     try:
@@ -158,26 +174,37 @@ class _Events:
         return self
 
     async def __anext__(self) -> bytes:
-        return _event(await anext(self._answers))[1]
+        return (await _event(await anext(self._answers)))[1]
 
     async def aclose(self) -> None:
         """Nobody waits any more: a request without its last answer is cancelled."""
         await self._answers.aclose()
 
 
-def _event(item: Item) -> tuple[int, bytes]:
+async def _event(item: Item) -> tuple[int, bytes]:
     """Status and text of an event."""
-    status, text = _written(item)
+    status, text = await _written(item)
     return status, b"data: %b\n\n" % text
 
 
-def _written(item: Item) -> tuple[int, bytes]:
+async def _text(response: InferenceResponse) -> bytes:
+    """codec.write, on another thread where that takes long."""
+    if codec.takes_long(response):
+        return await begin(codec.write, response)
+    return codec.write(response)
+
+
+async def _written(item: Item) -> tuple[int, bytes]:
     if isinstance(item, InferenceResponse):
         try:
-            return 200, codec.write(item)
+            return 200, await _text(item)
         except CoreError as error:
             item = error
         except Exception:
             logger.exception("a response of model '%s' cannot be sent", item.model_name)
             item = internal(f"a response of model '{item.model_name}' cannot be sent")
-    return status_of(item), error_answer(item).body
+    return _refused(item)
+
+
+def _refused(error: CoreError) -> tuple[int, bytes]:
+    return status_of(error), error_answer(error).body

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NoReturn
 
+from core.config import Signature
 from core.deadline import ask_in_time
 from core.errors import CoreError, unsupported
+from core.request import InferenceRequest
 from core.response import Reply
 from core.server import Server
 from core.telemetry.tracing import Trace
+from core.tensor import Buffer
+from frontends.http.aside import LARGE_BYTES, begin, turn
 from frontends.http.codec import compression
+from frontends.http.codec.limits import JSON_SIZE
 from frontends.http.codec.parameters import add_headers
 from frontends.http.codec.parse import OutputForm, parse
-from frontends.http.codec.render import render
+from frontends.http.codec.render import render, render_at_once
 from frontends.http.errors import error_answer, refusal
 from frontends.http.message import Answer, Call
+from frontends.http.native.infer_request import natural_number
 from frontends.http.services.traced import bring_context, received
+
+_UNPACKED = "the unpacked body of a request"
 
 
 async def infer(server: Server, call: Call) -> Answer:
@@ -37,12 +44,7 @@ async def infer(server: Server, call: Call) -> Answer:
         return Answer(
             501, {**refused.headers, "Accept-Encoding": compression.OFFERED}, refused.body
         )
-    most_bytes = server.options.http_max_input_size
-    unpack = compression.decompressor(encoding, len(call.body), most_bytes)
-    body = call.body if unpack is None else await _run(unpack, call.body)
-    request, form = parse(
-        model, version, signature, call.headers, body, most_bytes, server.shared_memory
-    )
+    request, form = await _read(server, call, signature, encoding)
     call.asked = request
     if pattern := server.options.http_header_forward_pattern:
         forwarded = _compiled(pattern)
@@ -60,17 +62,61 @@ async def infer(server: Server, call: Call) -> Answer:
     return await _answered(reply, form, call)
 
 
+async def _read(
+    server: Server, call: Call, signature: Signature, encoding: str | None
+) -> tuple[InferenceRequest, OutputForm]:
+    """The request in a body. What takes long is done on another thread, for a few requests at a time."""
+    body, most_bytes = call.body, server.options.http_max_input_size
+
+    def read() -> tuple[InferenceRequest, OutputForm]:
+        return parse(
+            call.model,
+            call.version,
+            signature,
+            call.headers,
+            body,
+            most_bytes,
+            server.shared_memory,
+        )
+
+    unpacking = None
+    if encoding is not None and encoding != compression.IDENTITY:
+        unpacking = compression.Unpacking(body, encoding, most_bytes)
+        if unpacking.at_once():
+            body, unpacking = unpacking.plain, None
+    if unpacking is None and not _takes_long(call.headers, body):
+        return read()
+    async with turn():
+        if unpacking is not None:
+            body = await unpacking.rest(lambda size: call.share.take_unpaid(size, _UNPACKED))
+            call.share.take(len(body), _UNPACKED)
+            if not _takes_long(call.headers, body):
+                return read()
+        return await begin(read)
+
+
+def _takes_long(headers: Mapping[str, str], body: Buffer) -> bool:
+    """Whether the JSON in a plain body takes more than a few milliseconds to read."""
+    if len(body) < LARGE_BYTES:
+        return False
+    size = headers.get(JSON_SIZE)
+    return size is None or not 0 <= natural_number(size) < LARGE_BYTES
+
+
 def refuse_decoupled() -> NoReturn:
     """Raises CoreError(UNSUPPORTED): one request has one answer here."""
     raise unsupported("HTTP end point doesn't support models with decoupled transaction policy")
 
 
 async def _answered(reply: Reply, form: OutputForm, call: Call) -> Answer:
-    answer = render(await reply, form)
+    response = await reply
+    answer = render_at_once(response, form)
+    if answer is None:
+        answer = await begin(render, response, form)
     wanted = compression.accepted(call.headers.get("Accept-Encoding"))
     if wanted == compression.IDENTITY:
         return answer
-    packed = await _run(lambda data: compression.compress(data, wanted), answer.body)
+    packed = await _compressed(answer.body, wanted)
     return Answer(answer.status, {**answer.headers, "Content-Encoding": wanted}, packed)
 
 
@@ -87,11 +133,10 @@ async def _traced(trace: Trace, reply: Reply, form: OutputForm, call: Call) -> A
     return answer
 
 
-async def _run(work: Callable[[Any], Any], data: Any) -> Any:
-    """work(data), on another thread where it takes long."""
-    if len(data) < compression.WORTH_A_THREAD:
-        return work(data)
-    return await asyncio.get_running_loop().run_in_executor(None, work, data)
+async def _compressed(data: bytes, encoding: str) -> bytes:
+    if len(data) <= compression.AT_ONCE_BYTES:
+        return compression.compress(data, encoding)
+    return await begin(compression.compress, data, encoding)
 
 
 @lru_cache

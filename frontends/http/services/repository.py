@@ -6,17 +6,28 @@ import base64
 import binascii
 from typing import Any
 
+from core.config import MOST_JSON_BYTES, config_too_large
 from core.errors import CoreError, invalid, unsupported
 from core.server import Server
-from frontends.http.codec.json_text import read_json
+from core.tensor import Buffer
+from frontends.http.aside import begin
+from frontends.http.codec.json_text import (
+    MEMBERS,
+    Elements,
+    read_control,
+    read_json,
+)
+from frontends.http.codec.limits import check_entries
 from frontends.http.codec.parameters import typed
 from frontends.http.message import Answer, Call
 from frontends.http.services.metadata import json_answer
 
+_PIECE = 256 * 1024  # characters of base64, whole groups of four
+
 
 async def index(server: Server, call: Call) -> Answer:
     """Every model with its versions; with `ready` in the body only those that serve."""
-    document = _document(call)
+    document = _object(read_control(call.body) if len(call.body) else {})
     ready = document.get("ready", False)
     if type(ready) is not bool:
         raise invalid("Invalid value for 'ready': expected a boolean")
@@ -26,14 +37,16 @@ async def index(server: Server, call: Call) -> Answer:
 async def load(server: Server, call: Call) -> Answer:
     """Load or reload; answers when the model is ready."""
     _refuse_repository(call)
-    await server.management.load(call.model, _load_parameters(_parameters(call)))
+    parameters = await begin(_load_parameters, call.body) if len(call.body) else {}
+    await server.management.load(call.model, parameters)
     return Answer()
 
 
 async def unload(server: Server, call: Call) -> Answer:
     """Unload; answers when no version is ready any more."""
     _refuse_repository(call)
-    dependents = _parameters(call).get("unload_dependents", False)
+    document = read_control(call.body) if len(call.body) else {}
+    dependents = _parameters(document).get("unload_dependents", False)
     if type(dependents) is not bool:
         raise typed("unload_dependents", "boolean")
     await server.management.unload(call.model, dependents)
@@ -45,37 +58,53 @@ def _refuse_repository(call: Call) -> None:
         raise unsupported("'repository_name' specification is not supported")
 
 
-def _document(call: Call) -> dict[str, Any]:
-    """The JSON object of the body; an empty body and other JSON say nothing, as in Triton."""
-    if not len(call.body):
-        return {}
-    document = read_json(call.body)
+def _object(document: Any) -> dict[str, Any]:
+    """A JSON object; other JSON says nothing, as in Triton."""
     return document if type(document) is dict else {}
 
 
-def _parameters(call: Call) -> dict[str, Any]:
-    parameters = _document(call).get("parameters", {})
+def _parameters(document: Any) -> dict[str, Any]:
+    parameters = _object(document).get("parameters", {})
     if type(parameters) is not dict:
         raise invalid("Unable to parse 'parameters': attempt to get members for non-object")
     return parameters
 
 
-def _load_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
-    """`config` as text and `file:…` as bytes."""
+def _load_parameters(body: Buffer) -> dict[str, Any]:
+    """`config` as text and `file:…` as bytes. Any thread: files may be large."""
+    parameters = _parameters(read_json(body, MEMBERS))
+    check_entries("parameters", parameters)
     return {key: _load_parameter(key, value) for key, value in parameters.items()}
 
 
 def _load_parameter(key: str, value: Any) -> str | bytes:
     if key != "config" and not key.startswith("file:"):
         raise _unexpected(key)
-    if type(value) is not str:
+    is_long = type(value) is Elements and not value.is_array
+    if type(value) is not str and not is_long:
         raise typed(key, "string")
     if key == "config":
-        return value
+        return _config(value)
     try:
-        return base64.b64decode(value, validate=True)
+        return _decoded(value.characters() if is_long else value.encode())
     except (binascii.Error, ValueError):
         raise invalid(f"load parameter '{key}' must be the file's bytes in base64") from None
+
+
+def _config(value: str | Elements) -> str:
+    if isinstance(value, str):
+        return value
+    if value.text_bytes > MOST_JSON_BYTES:
+        raise config_too_large("load parameter 'config'", value.text_bytes)
+    return str(value.characters(), "utf-8")
+
+
+def _decoded(text: bytes) -> bytes:
+    """base64 in pieces: other threads have their turn between two of them. ValueError, binascii.Error."""
+    if text.find(b"=") < len(text) - 2 and b"=" in text:
+        raise ValueError("something follows the end")
+    pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
+    return b"".join([base64.b64decode(piece, validate=True) for piece in pieces])
 
 
 def _unexpected(key: str) -> CoreError:

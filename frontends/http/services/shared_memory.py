@@ -9,7 +9,7 @@ from typing import Any
 from core.errors import CoreError, invalid
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.server import Server
-from frontends.http.codec.json_text import read_json
+from frontends.http.codec.json_text import read_control
 from frontends.http.codec.parameters import natural, typed
 from frontends.http.message import Answer, Call
 from frontends.http.services.metadata import json_answer
@@ -31,7 +31,7 @@ async def register(server: Server, call: Call) -> Answer:
         raise invalid(
             f"'region name' is necessary to register {call.captures['kind']} shared memory region"
         )
-    document = read_json(call.body) if len(call.body) else {}
+    document = read_control(call.body) if len(call.body) else {}
     if type(document) is not dict:
         document = {}
     if call.captures["kind"] == "cuda":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.errors import invalid
 from core.server import Server
-from frontends.http.codec.json_text import read_json
+from frontends.http.codec.json_text import read_control
 from frontends.http.message import Answer, Call
 from frontends.http.services.metadata import json_answer
 
@@ -15,7 +15,7 @@ async def trace_settings(server: Server, call: Call) -> Answer:
     model = call.captures["model"] or ""
     if call.method == "GET":
         return json_answer(server.trace_settings(model))
-    changes = read_json(call.body)
+    changes = read_control(call.body)
     if type(changes) is not dict:
         raise invalid('trace settings must be a JSON object, such as {"trace_rate": "1"}')
     return json_answer(await server.management.change_trace_settings(changes, model))

@@ -16,7 +16,9 @@ UNPACK = {"gzip": gzip.decompress, "deflate": zlib.decompress}
 
 
 def unpacked(data, encoding="gzip", most=2**30):
-    return bytes(compression.decompressor(encoding, len(data), most)(data))
+    unpacking = compression.Unpacking(data, encoding, most)
+    assert unpacking.go_on(most)
+    return bytes(unpacking.plain)
 
 
 @given(st.sampled_from(sorted(PACK)), st.sampled_from(sorted(PACK)), st.binary())
@@ -79,13 +81,12 @@ def test_what_follows_the_end_is_ignored():
 
 def test_nothing_cannot_be_unpacked():
     with pytest.raises(CoreError, match="nothing to be decompressed"):
-        compression.decompressor("gzip", 0, 10)
+        compression.Unpacking(b"", "gzip", 10)
 
 
 @pytest.mark.parametrize("encoding", [None, "identity"])
 def test_plain_data_needs_no_unpacking(encoding):
     assert compression.known(encoding)
-    assert compression.decompressor(encoding, 5, 1) is None
 
 
 @pytest.mark.parametrize("encoding", ["br", "", "GZIP", "gzip, deflate"])

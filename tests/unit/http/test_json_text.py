@@ -70,7 +70,8 @@ def test_nan_is_a_number(literal):
         (b'["\xff"]', 2),
         (b"[Inf, Inf, x]", 11),
         (b"[NaN, Inf, x]", 11),
-        (b"\xef\xbb\xbf{}", 0),
+        (b"\xef\xbb\xbf[1 2]", 6),
+        (b"\xef\xbb\xbf", 3),
     ],
 )
 def test_refusal_tells_the_position_in_bytes(text, position):

@@ -1,0 +1,447 @@
+// JSON text → a flat list of its values, or the place and the reason of the first mistake.
+//
+// bytes ─► [Tape] ─► json_value.pyx.  No Python object is made here, so this runs without the GIL. The list
+// has a bound; large arrays and strings at places that a Plan names are one item each, however many values they
+// have. The grammar, its mistakes and their places are those of RapidJSON, which Triton reads JSON with.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "json_cursor.hpp"
+
+namespace http_json {
+
+constexpr int kMostNesting = 1024;      // levels of lists and objects
+constexpr size_t kSmallArray = 256;     // values of an array that becomes a list wherever it is
+constexpr size_t kSmallText = 1 << 16;  // bytes of a string that becomes a str wherever it is
+
+// Which values are kept as text when they are large.
+//   kNone      none
+//   kInference "data" of each element of "inputs"
+//   kMembers   the members of the document, and those of its member "parameters"
+enum class Plan : int { kNone, kInference, kMembers };
+
+enum class ItemKind : int {
+  kNull, kTrue, kFalse, kInteger, kUnsigned, kReal, kString, kArray, kObject, kElements, kLongText,
+};
+
+// What an array that stays text has in it. `kinds` has a bit for each of the following.
+enum : unsigned { kHasNull = 1, kHasTruth = 2, kHasInteger = 4, kHasReal = 8, kHasText = 16, kHasObject = 32 };
+
+// leaves       values that are no arrays, however deep they are; an object is one
+// length       elements of the outermost array
+// depth        levels of arrays
+// text_bytes   of all strings, without escapes
+struct Summary {
+  size_t leaves = 0;
+  size_t length = 0;
+  int depth = 0;
+  unsigned kinds = 0;
+  size_t text_bytes = 0;
+};
+
+// text    of a string without escapes, or of what stays text as it came
+// count   elements of an array, members of an object: these follow, each member as its key and its value;
+//         of kElements and kLongText the index of its Summary
+struct Item {
+  ItemKind kind = ItemKind::kNull;
+  Text text;
+  size_t count = 0;
+  int64_t integer = 0;
+  uint64_t natural = 0;
+  double real = 0;
+};
+
+enum class Outcome : int { kRead, kMalformed, kTooDeep, kTooMany, kTooMuchText };
+
+class Tape {
+ public:
+  // most_values   of what becomes objects, keys included
+  // most_text     bytes of the strings among these
+  Outcome read(const char* json, size_t size, Plan plan, size_t most_values, size_t most_text) {
+    begin_ = at_ = json;
+    end_ = json + size;
+    plan_ = plan;
+    most_values_ = most_values;
+    most_text_ = most_text;
+    if (size >= 3 && std::memcmp(at_, "\xEF\xBB\xBF", 3) == 0) at_ += 3;  // a byte order mark
+    skip_space();
+    if (at_ == end_) return fail("The document is empty", at_), outcome_;
+    if (!value(0, Role::kRoot)) return outcome_;
+    skip_space();
+    if (at_ != end_) fail("The document root must not be followed by other values", at_);
+    return outcome_;
+  }
+
+  const char* reason() const { return reason_; }
+  size_t position() const { return position_; }
+  const std::vector<Item>& items() const { return items_; }
+  const std::vector<Summary>& summaries() const { return summaries_; }
+
+ private:
+  enum class Role { kPlain, kRoot, kInputs, kInput, kGroup, kLarge };
+
+  bool fail(const char* reason, const char* place) {
+    outcome_ = Outcome::kMalformed;
+    reason_ = reason;
+    position_ = static_cast<size_t>(place - begin_);
+    return false;
+  }
+  bool stop(Outcome outcome) {
+    outcome_ = outcome;
+    return false;
+  }
+
+  void skip_space() {
+    while (at_ < end_ && is_space(*at_)) ++at_;
+  }
+
+  // One more value: an item, or a leaf of what stays text.
+  bool add(const Item& item, unsigned kind) {
+    if (summary_ != nullptr) {
+      ++values_;
+      summary_->kinds |= kind;
+      summary_->leaves += kind != 0;
+      return true;
+    }
+    if (items_.size() >= most_values_) return stop(Outcome::kTooMany);
+    items_.push_back(item);
+    return true;
+  }
+
+  bool value(int depth, Role role) {
+    if (at_ == end_) return fail("Invalid value", at_);
+    switch (*at_) {
+      case '{': return object(depth + 1, role);
+      case '[': return role == Role::kLarge ? large_array(depth) : array(depth + 1, role);
+      case '"': return string(role == Role::kLarge && plan_ == Plan::kMembers);
+      case 't': return word("true", ItemKind::kTrue, kHasTruth);
+      case 'f': return word("false", ItemKind::kFalse, kHasTruth);
+      case 'n': return word("null", ItemKind::kNull, kHasNull);
+      default: return number();
+    }
+  }
+
+  bool word(const char* text, ItemKind kind, unsigned bit) {
+    for (; *text != '\0'; ++text, ++at_) {
+      if (at_ == end_ || *at_ != *text) return fail("Invalid value", at_);
+    }
+    Item item;
+    item.kind = kind;
+    return add(item, bit);
+  }
+
+  Role member_role(Role role, const Text& key) const {
+    switch (role) {
+      case Role::kRoot:
+        if (plan_ == Plan::kInference) return equals(key, "inputs") ? Role::kInputs : Role::kPlain;
+        if (plan_ == Plan::kMembers) return equals(key, "parameters") ? Role::kGroup : Role::kLarge;
+        return Role::kPlain;
+      case Role::kInput: return equals(key, "data") ? Role::kLarge : Role::kPlain;
+      case Role::kGroup: return Role::kLarge;
+      default: return Role::kPlain;
+    }
+  }
+
+  bool object(int depth, Role role) {
+    if (depth > kMostNesting) return stop(Outcome::kTooDeep);
+    const size_t place = items_.size();
+    size_t count = 0;
+    Item item;
+    item.kind = ItemKind::kObject;
+    if (!add(item, kHasObject)) return false;
+    // What is in an object is no leaf of the array that it is in.
+    Summary inner;
+    Summary* const outer = summary_;
+    if (outer != nullptr) summary_ = &inner;
+    ++at_;
+    skip_space();
+    if (at_ < end_ && *at_ == '}') {
+      ++at_;
+    } else {
+      for (;;) {
+        if (at_ == end_ || *at_ != '"') return fail("Missing a name for object member", at_);
+        Text key;
+        if (!string(false, &key)) return false;
+        skip_space();
+        if (at_ == end_ || *at_ != ':') return fail("Missing a colon after a name of object member", at_);
+        ++at_;
+        skip_space();
+        if (!value(depth, member_role(role, key))) return false;
+        ++count;
+        skip_space();
+        if (at_ < end_ && *at_ == ',') {
+          ++at_;
+          skip_space();
+          continue;
+        }
+        if (at_ == end_ || *at_ != '}') return fail("Missing a comma or } after an object member", at_);
+        ++at_;
+        break;
+      }
+    }
+    summary_ = outer;
+    if (outer == nullptr) items_[place].count = count;
+    return true;
+  }
+
+  bool array(int depth, Role role) {
+    if (depth > kMostNesting) return stop(Outcome::kTooDeep);
+    const size_t place = items_.size();
+    size_t count = 0;
+    Item item;
+    item.kind = ItemKind::kArray;
+    if (!add(item, 0)) return false;
+    if (summary_ != nullptr) summary_->depth = std::max(summary_->depth, depth - base_);
+    const Role inner = role == Role::kInputs ? Role::kInput : Role::kPlain;
+    ++at_;
+    skip_space();
+    if (at_ < end_ && *at_ == ']') {
+      ++at_;
+    } else {
+      for (;;) {
+        if (!value(depth, inner)) return false;
+        ++count;
+        skip_space();
+        if (at_ < end_ && *at_ == ',') {
+          ++at_;
+          skip_space();
+          continue;
+        }
+        if (at_ == end_ || *at_ != ']') return fail("Missing a comma or ] after an array element", at_);
+        ++at_;
+        break;
+      }
+    }
+    length_ = count;
+    if (summary_ == nullptr) items_[place].count = count;
+    return true;
+  }
+
+  // An array that stays text, unless it is small.
+  bool large_array(int depth) {
+    const char* const begin = at_;
+    Summary found;
+    summary_ = &found;
+    base_ = depth;
+    values_ = 0;
+    if (!array(depth + 1, Role::kPlain)) return false;
+    summary_ = nullptr;
+    if (values_ <= kSmallArray) {
+      at_ = begin;
+      return array(depth + 1, Role::kPlain);
+    }
+    found.length = length_;
+    return keep_text(ItemKind::kElements, begin, found);
+  }
+
+  bool keep_text(ItemKind kind, const char* begin, const Summary& summary) {
+    Item item;
+    item.kind = kind;
+    item.text = {begin, static_cast<size_t>(at_ - begin)};
+    item.count = summaries_.size();
+    summaries_.push_back(summary);
+    return add(item, 0);
+  }
+
+  // The string at this place.
+  // large   whether it stays text if it is large
+  // key     gets it; null for a value
+  bool string(bool large, Text* key = nullptr) {
+    const char* const begin = at_++;
+    std::string* unescaped = nullptr;
+    Text text{at_, 0};
+    size_t size = 0;
+    for (;;) {
+      const char* const start = at_;
+      while (at_ < end_ && kPlain[static_cast<unsigned char>(*at_)]) ++at_;
+      size += static_cast<size_t>(at_ - start);
+      if (unescaped != nullptr) unescaped->append(start, at_);
+      if (at_ == end_ || *at_ == '\0') return fail("Missing a closing quotation mark in string", at_);
+      if (*at_ == '"') break;
+      if (*at_ == '\\') {
+        if (unescaped == nullptr && summary_ == nullptr) {
+          unescaped_.emplace_back(text.data, at_);
+          unescaped = &unescaped_.back();
+        }
+        char character[4];
+        const size_t length = escape(character);
+        if (length == 0) return false;
+        size += length;
+        if (unescaped != nullptr) unescaped->append(character, length);
+        continue;
+      }
+      const size_t length = static_cast<unsigned char>(*at_) < 0x80 ? 0 : utf8_length(at_, end_);
+      if (length == 0) return fail("Invalid encoding in string", at_);
+      size += length;
+      if (unescaped != nullptr) unescaped->append(at_, length);
+      at_ += length;
+    }
+    ++at_;
+    text.size = size;
+    if (unescaped != nullptr) text = {unescaped->data(), unescaped->size()};
+    if (key != nullptr) *key = text;
+    if (summary_ != nullptr) {
+      summary_->text_bytes += size;
+      return key != nullptr || add(Item{}, kHasText);
+    }
+    if (large && size > kSmallText) {
+      Summary found;
+      found.leaves = found.length = 1;
+      found.kinds = kHasText;
+      found.text_bytes = size;
+      if (unescaped != nullptr) unescaped_.pop_back();
+      return keep_text(ItemKind::kLongText, begin, found);
+    }
+    text_bytes_ += size;
+    if (text_bytes_ > most_text_) return stop(Outcome::kTooMuchText);
+    Item item;
+    item.kind = ItemKind::kString;
+    item.text = text;
+    return add(item, kHasText);
+  }
+
+  // The UTF-8 of the escape at this place, and its length; 0 after a mistake.
+  size_t escape(char* to) {
+    const char* const begin = at_;
+    if (end_ - at_ < 2) return fail("Invalid escape character in string", begin), 0;
+    const char name = at_[1];
+    at_ += 2;
+    switch (name) {
+      case '"': case '\\': case '/': *to = name; return 1;
+      case 'b': *to = '\b'; return 1;
+      case 'f': *to = '\f'; return 1;
+      case 'n': *to = '\n'; return 1;
+      case 'r': *to = '\r'; return 1;
+      case 't': *to = '\t'; return 1;
+      case 'u': break;
+      default: return fail("Invalid escape character in string", begin), 0;
+    }
+    uint32_t code, low;
+    if (!take_hex(at_, end_, code)) return fail("Incorrect hex digit after \\u escape in string", begin), 0;
+    if (code >= 0xD800 && code < 0xE000) {
+      const bool follows = code < 0xDC00 && end_ - at_ >= 2 && at_[0] == '\\' && at_[1] == 'u';
+      if (!follows) return fail("The surrogate pair in string is invalid", begin), 0;
+      at_ += 2;
+      if (!take_hex(at_, end_, low)) return fail("Incorrect hex digit after \\u escape in string", begin), 0;
+      if (low < 0xDC00 || low >= 0xE000) return fail("The surrogate pair in string is invalid", begin), 0;
+      code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+    }
+    return encode_utf8(code, to);
+  }
+
+  // Numbers --------------------------------------------------------------------------
+
+  void skip_digits() {
+    while (at_ < end_ && is_digit(*at_)) ++at_;
+  }
+
+  bool number() {
+    const char* const begin = at_;
+    at_ += *at_ == '-';
+    Item item;
+    if (at_ == end_ || !is_digit(*at_)) {
+      const char* place = begin;
+      if (read_real(place, end_, item.real)) {  // NaN, Inf or Infinity
+        at_ = place;
+        item.kind = ItemKind::kReal;
+        return add(item, kHasReal);
+      }
+      return fail("Invalid value", at_);
+    }
+    bool integral = true;
+    if (*at_ == '0') ++at_;
+    else skip_digits();
+    if (at_ < end_ && *at_ == '.') {
+      integral = false;
+      if (++at_ == end_ || !is_digit(*at_)) return fail("Miss fraction part in number", at_);
+      skip_digits();
+    }
+    if (at_ < end_ && (*at_ == 'e' || *at_ == 'E')) {
+      integral = false;
+      ++at_;
+      if (at_ < end_ && (*at_ == '-' || *at_ == '+')) ++at_;
+      if (at_ == end_ || !is_digit(*at_)) return fail("Miss exponent in number", at_);
+      skip_digits();
+    }
+    // Whatever has so few digits is within 64 bits, and no array of them is converted twice.
+    if (summary_ != nullptr && integral && at_ - begin <= kSafeDigits - 1) return add(item, kHasInteger);
+    const char* place = begin;
+    if (integral && read_integer(place, at_, item.integer)) {
+      item.kind = ItemKind::kInteger;
+      return add(item, kHasInteger);
+    }
+    place = begin;
+    if (integral && read_integer(place, at_, item.natural)) {
+      item.kind = ItemKind::kUnsigned;
+      return add(item, kHasInteger);
+    }
+    place = begin;
+    if (!read_real(place, at_, item.real)) return fail("Number too big to be stored in double", begin);
+    item.kind = ItemKind::kReal;
+    return add(item, kHasReal);
+  }
+
+  const char* begin_ = nullptr;
+  const char* at_ = nullptr;
+  const char* end_ = nullptr;
+  Plan plan_ = Plan::kNone;
+  size_t most_values_ = 0;
+  size_t most_text_ = 0;
+  size_t text_bytes_ = 0;
+  std::vector<Item> items_;
+  std::vector<Summary> summaries_;
+  std::deque<std::string> unescaped_;  // elements stay where they are
+  Outcome outcome_ = Outcome::kRead;
+  const char* reason_ = "";
+  size_t position_ = 0;
+
+  // Of the array that stays text and is looked at now; none where `summary_` is null.
+  Summary* summary_ = nullptr;
+  int base_ = 0;        // levels that it is in
+  size_t values_ = 0;   // in it
+  size_t length_ = 0;   // elements of the array that has ended last
+};
+
+// How many values and keys a text has, as far as its punctuation tells; exact for what is JSON.
+inline size_t count_values(const char* at, const char* end) {
+  constexpr auto counted = [] {
+    std::array<unsigned char, 256> table{};
+    for (const char c : {',', ':', '[', '{'}) table[static_cast<unsigned char>(c)] = 1;
+    for (const char c : {']', '}'}) table[static_cast<unsigned char>(c)] = 2;
+    return table;
+  };
+  static constexpr std::array<unsigned char, 256> kCounted = counted();
+  size_t count = 1;
+  bool opened = false;  // the last byte that is no space began a list or object
+  while (at < end) {
+    const char c = *at++;
+    if (c == '"') {
+      opened = false;
+      const char* quote;
+      for (;;) {
+        quote = static_cast<const char*>(std::memchr(at, '"', static_cast<size_t>(end - at)));
+        if (quote == nullptr) return count;
+        const char* before = quote;
+        while (before > at && before[-1] == '\\') --before;
+        at = quote + 1;
+        if ((quote - before) % 2 == 0) break;
+      }
+      continue;
+    }
+    const unsigned char kind = kCounted[static_cast<unsigned char>(c)];
+    if (kind == 1) ++count;
+    if (kind == 2 && opened) --count;  // nothing was in it
+    if (!is_space(c)) opened = c == '[' || c == '{';
+  }
+  return count;
+}
+
+}  // namespace http_json
