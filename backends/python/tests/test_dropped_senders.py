@@ -26,15 +26,19 @@ ANSWERS = """
 PARTS = {
     "never asked for": "pass",
     "dropped": "self.answer(request.get_response_sender(), count)",
-    "on a thread": "threading.Thread(target=self.answer, args=(request.get_response_sender(), count)).start()",
+    "on a thread": "threading.Thread("
+    "target=self.answer, args=(request.get_response_sender(), count)).start()",
     "in a cycle": "cycle = [request.get_response_sender()]; self.answer(*cycle, count); cycle.append(cycle)",
 }
-LOOP = ANSWERS + """
+LOOP = (
+    ANSWERS
+    + """
     def execute(self, requests):
         for request in requests:
             count = int(request.inputs()[0].as_numpy()[0])
             {part}
 """
+)
 
 
 async def collect(reply):
@@ -66,7 +70,9 @@ async def test_a_client_gets_its_answers_and_an_error(serve, mode, part):
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_an_exception_of_execute_is_told_once(serve, mode):
-    part = "self.answer(request.get_response_sender(), count)\n            raise ValueError('later')"
+    part = (
+        "self.answer(request.get_response_sender(), count)\n            raise ValueError('later')"
+    )
     model = await serve(LOOP.format(part=part), decoupled=True, mode=mode)
 
     found = await asyncio.wait_for(collect(model.ask(x(1))), 30)
@@ -78,11 +84,14 @@ async def test_an_exception_of_execute_is_told_once(serve, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_coroutine_that_ends_has_dropped_its_senders(serve, mode):
-    source = ANSWERS + """
+    source = (
+        ANSWERS
+        + """
     async def execute(self, requests):
         for request in requests:
             self.answer(request.get_response_sender(), 2)
     """
+    )
     model = await serve(source, decoupled=True, mode=mode)
 
     assert await asyncio.wait_for(collect(model.ask(x(1))), 30) == [0, 1, DROPPED]

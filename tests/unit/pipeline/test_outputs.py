@@ -32,7 +32,9 @@ DIMS = st.lists(st.integers(-1, 3).filter(lambda dim: dim != 0), max_size=3)
 SHAPES = st.lists(st.integers(0, 3), max_size=4)
 
 
-@given(dims=DIMS, shape=SHAPES, rows=st.integers(0, 3), batches=st.booleans(), decoupled=st.booleans())
+@given(
+    dims=DIMS, shape=SHAPES, rows=st.integers(0, 3), batches=st.booleans(), decoupled=st.booleans()
+)
 def test_a_shape_fits_where_each_dimension_does(dims, shape, rows, batches, decoupled):
     expected = [-1 if decoupled else rows, *dims] if batches else dims
     fits = len(shape) == len(expected) and all(

@@ -71,7 +71,8 @@ def initialize(self, args):
     return [respond(0 * x_of(request)) for request in requests]
 """
 BATCHES = (
-    "max_batch_size: 2 dynamic_batching { preferred_batch_size: 2 max_queue_delay_microseconds: 5000000 }"
+    "max_batch_size: 2 "
+    "dynamic_batching { preferred_batch_size: 2 max_queue_delay_microseconds: 5000000 }"
 )
 EVERY = [(mode, call) for mode in MODES for call in CALLS]
 EVERY += [("inline", call) for call in CALLS if "await" in CALLS[call]]
@@ -105,7 +106,8 @@ def caller(serve, told):
 
     async def start(mode, call, inner=POLLS, **options):
         body = CALLER.format(
-            call=CALLS.get(call, call), begin="async def" if "await" in CALLS.get(call, call) else "def"
+            call=CALLS.get(call, call),
+            begin="async def" if "await" in CALLS.get(call, call) else "def",
         )
         return await serve(
             inner=(with_tell(inner, told), {"mode": "thread", "count": 3}),
@@ -175,7 +177,9 @@ async def test_the_caller_does_not_wait_for_a_model_that_does_not_look(caller, t
 async def test_a_call_that_waits_in_a_queue_leaves_it(caller, told, mode):
     models = await caller(mode, "exec", DEAF)
     filling = [
-        models.server.infer(InferenceRequest("inner", {"x": Tensor.of("x", np.ones(1, np.float32))}))
+        models.server.infer(
+            InferenceRequest("inner", {"x": Tensor.of("x", np.ones(1, np.float32))})
+        )
         for _ in range(3)
     ]
     await models.until(lambda: not models.version("inner").chain.pending)
