@@ -54,6 +54,7 @@ cdef class Lane(Crew):
     cdef Flight _board(self, body)
     cdef _admit_any(self, body)
     cdef _admit(self, body)
+    cdef _refuse(self, Flight flight, error, body)
     cdef _admit_alone(self, body)
     cdef _invite_guest(self)
     cdef _go_on(self)

@@ -294,7 +294,7 @@ cdef class Lane(Crew):
                 refuse_decoupled()
             read_aside(self._port, flight, door.signature, body)
         except CoreError as error:
-            flight.fail(error)
+            self._refuse(flight, error, body)
         except Exception:
             flight.fail(None)
 
@@ -319,11 +319,15 @@ cdef class Lane(Crew):
             # The flight lets it go when it has the answer, which may be within this call.
             reply.listen(flight)
         except CoreError as error:
-            if recorder is not None:
-                recorder.refused(body)
-            flight.fail(error)
+            self._refuse(flight, error, body)
         except Exception:
             flight.fail(None)
+
+    cdef _refuse(self, Flight flight, error, body):
+        """Fail a request that was not handed to a model."""
+        if self._port.access_log is not None:
+            (<Recorder>flight.crew).refused(body)
+        flight.fail(error)
 
     # the other lane ------------------------------------------------------------------
 
