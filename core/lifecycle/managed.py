@@ -11,10 +11,11 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from core.backend import implements
 from core.errors import CoreError, internal, invalid
 from core.lifecycle import policy
 from core.lifecycle.adjustment import Adjustment, adjustment_of
-from core.lifecycle.host import Host, overrides
+from core.lifecycle.host import Host
 from core.lifecycle.treatment import treated
 from core.lifecycle.version import UNLOADED, ModelVersion
 from core.repository import ModelDirectory, ModelSource
@@ -242,7 +243,7 @@ class ManagedModel:
     async def _leave(self, version: ModelVersion) -> None:
         directory = version.source.directory
         try:
-            if overrides(directory, ModelDirectory, "unload") and not self._serves_from(directory):
+            if implements(directory, ModelDirectory, "unload") and not self._serves_from(directory):
                 await self._host.run(directory.unload)
             self._count("unloads", await version.unload())
             await self._host.let_go(directory)
