@@ -93,6 +93,9 @@ class Options:
     id: str = _server(STRING, "triton", "Name of the server in its metadata.")
     exit_timeout_secs: int = _server(integer(), 30,
         "Longest time in seconds that the end waits for what is in flight.")
+    early_refusal: bool = _server(BOOL, True,
+        "Refuse a request with a deadline at once when it would wait clearly longer for an instance; "
+        "docs/deadlines.md says when.")
     workers: int = _server(integer(1, 1024), 1,
         "Processes that share the ports and answer as one server, each with its own event loop and "
         "its own copy of all models; docs/workers.md says when.")

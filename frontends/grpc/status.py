@@ -17,6 +17,7 @@ class Code(enum.IntEnum):
     CANCELLED = 1
     UNKNOWN = 2
     INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
     NOT_FOUND = 5
     ALREADY_EXISTS = 6
     PERMISSION_DENIED = 7
@@ -39,6 +40,7 @@ CODES = {
     Kind.UNAUTHENTICATED: Code.UNAUTHENTICATED,
     Kind.FORBIDDEN: Code.PERMISSION_DENIED,
     Kind.EXHAUSTED: Code.RESOURCE_EXHAUSTED,
+    Kind.DEADLINE_EXCEEDED: Code.DEADLINE_EXCEEDED,
 }
 
 # The text of a status travels in a header. Clients take 8 KiB of headers by default and answer

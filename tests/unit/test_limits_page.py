@@ -8,6 +8,7 @@ import pytest
 from core.options import FLAGS
 from core.repository.names import LONGEST_NAME
 from core.telemetry import access_log, log
+from frontends import protocol
 from frontends.grpc import status
 from frontends.grpc.protocol import parse as grpc_parse
 from frontends.grpc.services import stream
@@ -57,9 +58,9 @@ def test_every_flag_that_bounds_clients_is_on_the_page():
     [
         ("chunks of a body", 1, limits.MOST_CHUNKS),
         ("depth of `data`", 1, json_tensor._MOST_DEPTH),
-        ("inputs, outputs, parameters", 1, limits.MOST_ENTRIES),
+        ("inputs, outputs, parameters", 1, protocol.MOST_ENTRIES),
         ("inputs, outputs, parameters", 2, grpc_parse.MOST_ENTRIES),
-        ("dimensions of a shape", 1, limits.MOST_DIMENSIONS),
+        ("dimensions of a shape", 1, protocol.MOST_DIMENSIONS),
         ("dimensions of a shape", 2, grpc_parse.MOST_DIMENSIONS),
         ("name of a model to load", 1, LONGEST_NAME),
         ("text of an error", 1, errors.LONGEST_TEXT),

@@ -99,9 +99,8 @@ def _not_loaded(path: Path, model: str, error: Exception) -> CoreError:
 def _effects(module: Any) -> Effects:
     try:
         return effects_of(module)
-    except (
-        Exception
-    ):  # the graph's interface is torch's own affair; without it everything is copied
+    # The graph's interface is torch's own affair; without it everything is copied.
+    except Exception:
         logger.debug("no effects of a TorchScript program", exc_info=True)
         return Effects(writes_inputs=True, writes_itself=True)
 

@@ -22,12 +22,9 @@ from frontends.grpc.protocol import contents, shared_memory
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import InferParameter, ModelInferRequest
 from frontends.grpc.protocol.parameters import UINT64, boolean, custom, kind
+from frontends.protocol import MOST_DIMENSIONS, MOST_ENTRIES
 
 EMPTY_FINAL = "triton_enable_empty_final_response"
-
-# A message of some megabytes can hold a million of anything, and each would cost a Python object.
-MOST_ENTRIES = 10_000  # inputs, outputs and parameters, each
-MOST_DIMENSIONS = 100
 
 Input = ModelInferRequest.InferInputTensor
 

@@ -12,22 +12,10 @@ from frontends.grpc.call import Call
 from frontends.grpc.native.infer_codec import RequestReader
 from frontends.grpc.protocol.messages import ModelInferRequest
 from frontends.grpc.protocol.parse import parse, read
+from frontends.protocol import RESERVED
 
 # What a message asks: the request itself, or a message that becomes one the long way, perhaps.
 Asked = InferenceRequest | ModelInferRequest
-
-# Parameters with a meaning of their own, which no header may set.
-_RESERVED = frozenset(
-    (
-        "sequence_id",
-        "sequence_start",
-        "sequence_end",
-        "priority",
-        "timeout",
-        "headers",
-        "binary_data_output",
-    )
-)
 
 
 class Inbound:
@@ -73,7 +61,7 @@ class Inbound:
         for key, value in call.metadata:
             if pattern.search(key) is None:
                 continue
-            if key in _RESERVED or key.startswith("triton_"):
+            if key in RESERVED or key.startswith("triton_"):
                 raise invalid(
                     f"Header '{key}' is reserved for Triton usage and cannot be forwarded."
                 )
