@@ -16,7 +16,7 @@ class Sum(nn.Module):
 class Receiver(nn.Module):
     """Its methods name the module otherwise. (x, self) → x - self"""
 
-    def forward(this, x: Tensor, self: Tensor) -> Tensor:  # noqa: N805 - that is what it is for
+    def forward(this, x: Tensor, self: Tensor) -> Tensor:
         return x - self
 
 
