@@ -43,7 +43,8 @@ class FilModel(Model):
         warn(self.config)
         self.settings = settings_of(self.config)
         path, kind = model_file(self.config, self.path, self.settings)
-        model = load(path, kind, self.name, allow_unknown_field=self.settings.allow_unknown_field)
+        allowed = self.settings.allow_unknown_field
+        model = load(path, kind, self.name, allow_unknown_field=allowed, tell=True)
         description = describe(model, self.name)
         check(self.config, description, self.settings)
         outputs: dict[str, Any] = {io.name: io for io in self.config.output}

@@ -107,7 +107,7 @@ def _effects(module: Any) -> Effects:
 
 def _ports(module: Any, model: str) -> list[Port] | None:
     """The arguments of forward; None for one dict of tensors."""
-    arguments = [each for each in module.forward.schema.arguments if each.name != "self"]
+    arguments = module.forward.schema.arguments[1:]  # the first is the module, whatever its name
     if len(arguments) == 1 and str(arguments[0].type) == "Dict[str, Tensor]":
         return None
     return [_port(argument, model) for argument in arguments]
