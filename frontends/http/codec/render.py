@@ -11,19 +11,24 @@ from core.tensor import Buffer
 from frontends.http.codec.limits import JSON_SIZE
 from frontends.http.message import JSON_HEADERS, Answer
 from frontends.http.native.infer_request import OutputForm
+from frontends.http.native.infer_response import TakesLong, write_at_once
 from frontends.http.native.infer_response import write as write
-from frontends.http.native.infer_response import write_at_once
 
 
 def render(response: InferenceResponse, form: OutputForm) -> Answer:
-    """The answer 200 with the outputs, each in the form that the request wants. Any thread; raises as `write`."""
+    """Make the answer 200 with the outputs, each in the form that the request wants.
+
+    Any thread. Raises what `write` raises.
+    """
     return _answer(*write(response, form))
 
 
 def render_at_once(response: InferenceResponse, form: OutputForm) -> Answer | None:
     """The same, or None if that takes more than a few milliseconds."""
-    written = write_at_once(response, form)
-    return None if written is None else _answer(*written)
+    try:
+        return _answer(*write_at_once(response, form))
+    except TakesLong:
+        return None
 
 
 def _answer(json_size: int, parts: list[Buffer]) -> Answer:
