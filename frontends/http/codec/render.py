@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from core.response import InferenceResponse
 from core.tensor import Buffer
+from frontends.http.aside import TakesLong
 from frontends.http.codec.limits import JSON_SIZE
 from frontends.http.message import JSON_HEADERS, Answer
 from frontends.http.native.infer_request import OutputForm
-from frontends.http.native.infer_response import TakesLong, write_at_once
 from frontends.http.native.infer_response import write as write
+from frontends.http.native.infer_response import write_at_once
 
 
 def render(response: InferenceResponse, form: OutputForm) -> Answer:

@@ -24,9 +24,8 @@ from core.errors import CoreError
 from core.response import not_single
 from frontends.http.codec.limits import JSON_SIZE
 from core.telemetry.log import failed
-from frontends.http.aside import begin
+from frontends.http.aside import TakesLong, begin
 from frontends.http.errors import error_answer, unexpected
-from frontends.http.native.infer_response import TakesLong
 
 cdef extern from "answer.hpp" namespace "answer" nogil:
     const char* date()

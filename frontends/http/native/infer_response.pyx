@@ -19,6 +19,7 @@ import orjson
 from core.dtypes import BYTES
 from core.errors import invalid
 from core.native.strings import encode
+from frontends.http.aside import TakesLong
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
@@ -58,10 +59,6 @@ cdef enum:
     LARGE = 65536  # bytes of a tensor that take longer than handing the GIL over and back
     AT_ONCE = 256 * 1024  # bytes of a tensor whose text takes milliseconds
     MANY = 16 * 1024  # strings that are encoded at a time: with the GIL
-
-
-class TakesLong(Exception):
-    """See infer_response.pyi."""
 
 
 cpdef tuple write(InferenceResponse response, OutputForm form):
