@@ -10,7 +10,7 @@ SOURCES := .ci/install pyproject.toml CMakeLists.txt $(addsuffix /pyproject.toml
   $(shell find core frontends backends -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.hpp' \
     -o -name CMakeLists.txt) $(wildcard $(patsubst %.pxd,%.py,$(shell find core -path core/native -prune -o -name '*.pxd' -print)))
 
-.PHONY: serve test lint dev bench bench-full bench-guard bench-batching fuzz soak wheels new-backend docs proto clean
+.PHONY: serve test lint dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels new-backend docs proto clean
 
 serve: .venv/.models  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -46,6 +46,9 @@ bench-batching: .venv/.test  ## how full batches are, compared with what the arr
 
 fuzz: .venv/.test  ## 200,000 hostile requests over both protocols; SEED=7 makes others
 	$(BIN)/python -m tests.fuzz.hostile --seed $(or $(SEED),1) $(ARGS)
+
+fuzz-cost: .venv/.test  ## an hour's search for requests that cost much memory or time for their size
+	$(BIN)/python -m tests.fuzz.costly --seed $(or $(SEED),1) $(ARGS)
 
 wheels: .venv/.installed  ## wheels of all distributions, in wheels/
 	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir wheels . $(addprefix ./,$(BACKENDS))

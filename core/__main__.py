@@ -2,13 +2,15 @@
 
     python -m core                                       backends, frontends and plugins; exit status 0 if all
                                                          of them can be imported, else 1
-    python -m core config MODEL_DIR [--json]             the completed config.pbtxt of a model
+    python -m core config MODEL_DIR [--json]             load a model once; its completed config.pbtxt
     python -m core explain MODEL_DIR                     what its requests go through
     python -m core token NAME --role infer [--file FILE] a new token, and its line for --auth-tokens
     python -m core encrypt MODEL_DIR COPY_DIR            a copy for the repository agent "decrypt"
     python -m core encrypt --new-key FILE                a key for it
 
-`config` and `explain` import the model's backend and load nothing; 1 if a load would fail before that.
+`config` loads the model once, and the models that an ensemble calls from the folders beside it: exit
+status 1 and the text of the load if that fails. Of a model.py only auto_complete_config runs. `explain`
+imports the model's backend and loads nothing; 1 if a load would fail before that.
 `python -m core.serve` is the server.
 """
 
@@ -84,7 +86,8 @@ def _shown(wanted: argparse.Namespace, options: Options) -> str:
     from core.lifecycle.explain import explain
     from core.lifecycle.offline import offline_model
 
-    model = offline_model(wanted.folder, options, wanted.version)
+    tried = wanted.command == "config"
+    model = offline_model(wanted.folder, options, wanted.version, tried=tried)
     if wanted.command == "explain":
         return explain(model, options)
     if wanted.json:
@@ -96,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m core", description="What a server would do.")
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in (
-        ("config", "print the completed configuration of a model"),
+        ("config", "load a model and print its completed configuration"),
         ("explain", "print what the requests of a model go through"),
     ):
         command = commands.add_parser(name, help=text, description=text)

@@ -93,6 +93,11 @@ class Model:
     backend: Backend
     server: Any
     waits: Callable[[], AbstractAsyncContextManager[None]] = staticmethod(nullcontext)
+    checks_outputs: bool = False
+    """Whether tensors that are given to Batch.respond and respond_all are compared with the configuration:
+    datatype, rows and shape. Outputs that execute returns always are, but for their shape."""
+    output_hint: str = ""
+    """What an error of that check ends with, such as the setting that turns it off."""
 
     def load(self) -> None:
         """Read the model's files. On a worker thread; may take minutes; an exception fails the load."""

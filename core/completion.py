@@ -7,11 +7,12 @@ Triton's ONNX Runtime, TensorRT and OpenVINO backends have in common.
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import Any
 
 from core.backend import Backend
 from core.config import ModelConfig
-from core.errors import invalid
+from core.errors import CoreError, invalid
 
 logger = logging.getLogger("core")
 
@@ -33,6 +34,23 @@ def tensors_of_the_server(config: ModelConfig) -> tuple[set[str], set[str]]:
     inputs |= {state.input_name for state in sequence.state}
     inputs |= {name for each in config.batch_input for name in each.target_name}
     return inputs, {state.output_name for state in sequence.state}
+
+
+def wrong_inputs(
+    model: str, given: Collection[str], provided: Collection[str], missing: Collection[str]
+) -> CoreError:
+    """The refusal of a configuration that leaves out inputs of the file; it names those that are unknown too.
+
+    given      inputs of the configuration
+    provided   inputs of the file, those that may be left out included
+    missing    those that the file needs and the configuration has not
+    """
+    unknown = sorted(set(given) - set(provided))
+    has = f", and has {', '.join(unknown)}, which the model does not have" if unknown else ""
+    return invalid(
+        f"unable to load model '{model}', configuration expects {len(given)} inputs, model provides "
+        f"{len(provided)}; config.pbtxt lacks {', '.join(missing)}{has}"
+    )
 
 
 def default_max_batch_size(

@@ -8,6 +8,7 @@ code; those behind say that a caller may not.
 from __future__ import annotations
 
 import enum
+from typing import Any
 
 
 class Kind(enum.Enum):
@@ -37,7 +38,12 @@ class CoreError(Exception):
     """An error with a kind and a text for the caller.
 
     The text names the thing, what was found, what was expected and what to do next.
+
+    caller   the core.access.Pass of a caller that is refused, for the access log; None if nobody has
+             identified the caller
     """
+
+    caller: Any = None
 
     def __init__(self, kind: Kind, message: str):
         super().__init__(message)
@@ -86,6 +92,13 @@ class MemoryExhausted(Exhausted):
 
     def __init__(self, message: str):
         super().__init__(message, retry_after_s=1.0)
+
+
+class Loading(CoreError):
+    """UNAVAILABLE: the model is being loaded, and a later request may be answered."""
+
+    def __init__(self, message: str):
+        super().__init__(Kind.UNAVAILABLE, f"{message}; ask again later")
 
 
 def invalid(message: str) -> CoreError:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from core import heap, plugins, service_manager, unix_sockets
+from core.access.table import BucketTable
 from core.backend import Backend
 from core.errors import CoreError
 from core.fleet.member import Member
@@ -70,7 +71,9 @@ def work(settings: str) -> int:
 async def _work(options: Options, mine: Settings) -> int:
     end = socket.socket(fileno=mine.channel)
     end.set_inheritable(False)
-    member = await Member.of(end, mine.number, options.workers, mine.operation)
+    limits = BucketTable(mine.limits, options.workers, mine.number - 1)
+    os.close(mine.limits)  # the memory stays
+    member = await Member.of(end, mine.number, options.workers, mine.operation, limits)
     try:
         status = await serve(options, member, replacement=mine.replacement)
     finally:

@@ -33,6 +33,7 @@ cdef class InferenceRequest:
     cpdef bint placed(self, name)
     cpdef cancel(self)
     cpdef on_cancel(self, listener)
+    cpdef off_cancel(self, listener)
     cpdef ended(self)
     cpdef hold(self)
     cpdef resume(self)

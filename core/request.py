@@ -182,6 +182,19 @@ class InferenceRequest:
         else:
             self._on_cancel = [self._on_cancel, listener]
 
+    def off_cancel(self, listener: Callable[[], None]) -> None:
+        """Do not call `listener` any more. Loop thread."""
+        if isinstance(self._on_cancel, list):
+            if listener in self._on_cancel:
+                self._on_cancel.remove(listener)
+        elif self._on_cancel == listener:
+            self._on_cancel = None
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody waits any more: it is cancelled, or its last answer is on its way. Loop thread."""
+        return self.cancelled or self._over
+
     def ended(self) -> None:
         """The last answer is on its way: forget who waits for a cancellation. Loop thread.
 

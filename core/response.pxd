@@ -38,6 +38,7 @@ cdef class Reply:
     @cython.locals(reply=Reply, final=cython.bint)
     cpdef listen(self, listener)
     cpdef cancel(self)
+    cpdef end(self, error)
 
 
 @cython.locals(compiled=Listener)

@@ -190,6 +190,14 @@ class Reply:
         """Nobody waits any more; the request leaves the queue or the model is told."""
         self.request.cancel()
 
+    def end(self, error: CoreError) -> None:
+        """Give `error` as the last answer to whoever iterates over the answers, and cancel the request.
+
+        The iterator gives the answers before it that have arrived. No effect if nobody iterates.
+        """
+        if isinstance(self._listener, _Answers):
+            self._listener.end(error)
+
     def __await__(self) -> Generator[Any, None, InferenceResponse]:
         return self._only().__await__()
 
@@ -281,6 +289,14 @@ class _Answers:
         item, final = self.items.popleft()
         self._backlog.take(_size(item))
         return item, final
+
+    def end(self, error: CoreError) -> None:
+        """Let `error` be the last one, and cancel the request."""
+        self._closed = True
+        self.items.append((error, True))
+        self.arrived.set()
+        self._backlog.close()
+        self._request.cancel()
 
     def close(self) -> None:
         """Nobody takes any more."""

@@ -20,7 +20,7 @@ from core.backend import Backend
 from core.caches import open_cache
 from core.config import ModelConfig, Signature
 from core.devices import gpus
-from core.errors import invalid, unavailable, unsupported
+from core.errors import Loading, invalid, unavailable, unsupported
 from core.fleet.everywhere import Everywhere
 from core.fleet.management import Management
 from core.fleet.member import Member
@@ -110,7 +110,7 @@ class Server:
         self.shared_memory = SharedMemoryRegions(options.allow_client_shm)
         self.cuda_shared_memory = CudaRegions(self.shared_memory, gpus())
         self.files = WatchedFiles(options.reload_secs)
-        self.access = Gate.of(options)
+        self.access = Gate.of(options, member.limits if member else None)
         if self.access is not None:
             self.access.watch(self.files)
         self.access_log = AccessLog.of(options)
@@ -247,7 +247,8 @@ class Server:
     def statistics(self, name: str = "", version: int = NEWEST) -> list[dict[str, Any]]:
         """An entry for each ready version: of one model, or of all without a name.
 
-        Raises CoreError(INVALID) for what is not there: statistics answer 400, not 404, in Triton.
+        Raises CoreError(INVALID) for what is not there: statistics answer 400, not 404, in Triton; and
+        CoreError(UNAVAILABLE) for a model that is being loaded.
         """
         found = [
             each
@@ -261,6 +262,8 @@ class Server:
                 name in (each.name, each.key) and each.state == "READY" for each in self.versions()
             ):
                 raise invalid(f"requested model version is not available for model '{name}'")
+            if text := self._manager.progress(name):
+                raise Loading(text)
             raise invalid(f"requested model '{name}' is not available")
         return [
             {

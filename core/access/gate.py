@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from core.access.credentials import Credentials, network_of
 from core.access.demands import CATEGORIES, Demand
 from core.access.limits import Allowance, Allowances, Clock, Limits
+from core.access.table import BucketTable
 from core.access.tokens import digest_of, token_file
-from core.errors import Unauthenticated, forbidden
+from core.errors import Exhausted, Unauthenticated, forbidden
 from core.options import Options
 from core.watched import WatchedFiles
 
@@ -32,19 +33,29 @@ _LONGEST_PASS_S = 300.0  # then a token is verified again, whatever it says
 class Pass:
     """Who calls, for as long as that holds.
 
-    name    of the caller, for logs; the address of one that nobody knows
-    roles   none for one that nobody knows
-    known   whether the caller has shown something
+    name        of the caller, for logs; the address of one that nobody knows
+    roles       none for one that nobody knows
+    known       whether the caller has shown something
+    text        the caller in an error: "caller 'conc'", "address '10.0.0.7'"
+    allowance   what the caller may still do; None for any number of requests
     """
 
-    __slots__ = ("_allowance", "_expires_s", "_gate", "_generation", "known", "name", "roles")
+    __slots__ = (
+        "_expires_s",
+        "_gate",
+        "_generation",
+        "allowance",
+        "known",
+        "name",
+        "roles",
+        "text",
+    )
 
     def __init__(
         self,
         gate: Gate,
         name: str,
         roles: frozenset[str],
-        allowance: Allowance | None,
         expires_s: float,
         *,
         known: bool,
@@ -52,9 +63,10 @@ class Pass:
         self.name = name
         self.roles = roles
         self.known = known
+        self.text = f"{'caller' if known else 'address'} '{name}'"
         self._gate = gate
         self._generation = gate.generation
-        self._allowance = allowance
+        self.allowance: Allowance | None = None
         self._expires_s = expires_s
 
     def holds(self) -> bool:
@@ -63,9 +75,13 @@ class Pass:
 
     def enter(self) -> Visit:
         """A call begins. Raises Exhausted for a caller that has done as much as it may."""
-        if self._allowance is not None:
-            self._allowance.enter()
-        return Visit(self, self._allowance)
+        if self.allowance is None:
+            return Visit(self)
+        try:
+            return Visit(self, self.allowance, self.allowance.enter())
+        except Exhausted as error:
+            error.caller = self
+            raise
 
 
 class Visit:
@@ -75,11 +91,14 @@ class Visit:
     caller   None for a call that is free
     """
 
-    __slots__ = ("_admit", "_allowance", "caller")
+    __slots__ = ("_admit", "_allowance", "_slot", "caller")
 
-    def __init__(self, caller: Pass | None = None, allowance: Allowance | None = None):
+    def __init__(
+        self, caller: Pass | None = None, allowance: Allowance | None = None, slot: int = -1
+    ):
         self.caller = caller
         self._allowance = allowance
+        self._slot = slot  # in which the allowance counts this call
         self._admit: Callable[[], Pass] | None = None
 
     def expect(self, admit: Callable[[], Pass]) -> None:
@@ -105,7 +124,7 @@ class Visit:
         """The call is over. A second time does nothing."""
         allowance, self._allowance = self._allowance, None
         if allowance is not None:
-            allowance.leave()
+            allowance.leave(self._slot)
 
 
 class Gate:
@@ -115,8 +134,18 @@ class Gate:
     now_s        seconds since 1970, for what expires
     """
 
-    def __init__(self, options: Options, *, clock: Clock = time.monotonic, now: Clock = time.time):
-        """Raises CoreError for files that cannot be read or used."""
+    def __init__(
+        self,
+        options: Options,
+        *,
+        clock: Clock = time.monotonic,
+        now: Clock = time.time,
+        table: BucketTable | None = None,
+    ):
+        """Raises CoreError for files that cannot be read or used.
+
+        table   where limits are counted, of all workers together; None: this process counts alone
+        """
         self.generation = 0
         self.now_s = now
         self._token_path = options.auth_tokens
@@ -124,14 +153,16 @@ class Gate:
         self._issuer = _issuer(options)
         self._open = frozenset(options.auth_open if self._knows_callers else CATEGORIES)
         self._limits = Limits(options.limit_rate, options.limit_burst, options.limit_concurrency)
-        self._allowances = Allowances(clock)
+        self._allowances = Allowances(clock, table)
         self._passes: OrderedDict[bytes, Pass] = OrderedDict()
 
     @classmethod
-    def of(cls, options: Options) -> Gate | None:
-        """The gate that the options ask for; None if anybody may do anything."""
+    def of(cls, options: Options, table: BucketTable | None = None) -> Gate | None:
+        """The gate that the options ask for; None if anybody may do anything. Raises as Gate."""
         limited = options.limit_rate > 0 or options.limit_concurrency > 0
-        return cls(options) if options.auth_tokens or options.auth_jwks or limited else None
+        if not (options.auth_tokens or options.auth_jwks or limited):
+            return None
+        return cls(options, table=table)
 
     @property
     def _knows_callers(self) -> bool:
@@ -147,9 +178,8 @@ class Gate:
     def identify(self, credentials: Credentials) -> Pass:
         """Who shows these. Raises Unauthenticated for a secret that is not good, or not any more."""
         if not self._knows_callers or not credentials.secret:
-            name = f"address '{network_of(credentials.address)}'"
-            allowance = self._allowances.of(name, self._limits)
-            return Pass(self, name, frozenset(), allowance, self._longest_s(), known=False)
+            name = network_of(credentials.address)
+            return self._pass(name, frozenset(), self._limits, self._longest_s(), known=False)
         digest = digest_of(credentials.secret)
         found = self._passes.get(digest)
         if found is None or not found.holds():
@@ -175,7 +205,9 @@ class Gate:
                 shown=False,
             )
         has = ", ".join(sorted(caller.roles)) or "no role"
-        raise forbidden(f"this API needs the role {wanted.text}; {caller.name} has {has}")
+        error = forbidden(f"this API needs the role {wanted.text}; {caller.text} has {has}")
+        error.caller = caller
+        raise error
 
     def is_free(self, wanted: Demand) -> bool:
         """Whether such calls are neither checked nor counted: those of probes, unless that is closed."""
@@ -186,16 +218,19 @@ class Gate:
         holder = self._tokens.get(digest)
         if holder is not None:
             limits = self._limits if holder.limits is None else holder.limits
-            return self._pass(holder.name, holder.roles, limits, self._longest_s())
+            return self._pass(holder.name, holder.roles, limits, self._longest_s(), known=True)
         if self._issuer is None or secret.count(".") != 2:
             raise Unauthenticated("the token is not known", shown=True)
         found = self._issuer.holder(secret)
         expires_s = min(found.expires_s, self._longest_s())
-        return self._pass(found.name, found.roles, self._limits, expires_s)
+        return self._pass(found.name, found.roles, self._limits, expires_s, known=True)
 
-    def _pass(self, name: str, roles: frozenset[str], limits: Limits, expires_s: float) -> Pass:
-        name = f"caller '{name}'"
-        return Pass(self, name, roles, self._allowances.of(name, limits), expires_s, known=True)
+    def _pass(
+        self, name: str, roles: frozenset[str], limits: Limits, expires_s: float, *, known: bool
+    ) -> Pass:
+        found = Pass(self, name, roles, expires_s, known=known)
+        found.allowance = self._allowances.of(name, limits, known=known)
+        return found
 
     def _longest_s(self) -> float:
         return self.now_s() + _LONGEST_PASS_S

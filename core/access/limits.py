@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
+from core.access.table import BucketTable, Place
 from core.errors import Exhausted
 
 Clock = Callable[[], float]
 
-MOST_CALLERS = 10_000  # that are remembered at a time
+_LONGEST_NS = 2**60  # 36 years: no bucket takes longer to fill, so that no sum is too large
+_LOST = -1  # a slot is another caller's by now
 
 
 @dataclass(frozen=True)
@@ -30,91 +33,145 @@ class Limits:
         return self.rate > 0 or self.concurrent > 0
 
     @property
+    def interval_ns(self) -> int:
+        """Nanoseconds in which one request comes into the bucket."""
+        return max(1, min(_LONGEST_NS, math.ceil(1e9 / self.rate)))
+
+    @property
+    def tolerance_ns(self) -> int:
+        """Nanoseconds in which all come but one that a full bucket holds."""
+        return int(min(_LONGEST_NS, (self.depth - 1.0) * self.interval_ns))
+
+    @property
     def depth(self) -> float:
         """Requests that a full bucket holds."""
         return max(1.0, self.burst or self.rate)
 
 
 class Allowance:
-    """What one caller has used of its limits: a bucket of tokens that fills with time, and a count.
+    """What one caller has used of its limits: a bucket of requests that fills with time, and a count.
 
-    clock   seconds that only grow
+    It holds nothing itself: everything is in the table, where other workers count too.
+
+    clock_s   seconds that only grow, the same for all processes of the machine
+    places    where its bucket may be, the best first
     """
 
-    def __init__(self, caller: str, limits: Limits, clock: Clock):
-        self._caller = caller
+    __slots__ = (
+        "_buckets",
+        "_clock_s",
+        "_interval_ns",
+        "_limits",
+        "_place",
+        "_places",
+        "_slot",
+        "_tolerance_ns",
+    )
+
+    def __init__(
+        self, limits: Limits, table: BucketTable, places: tuple[Place, ...], clock_s: Clock
+    ):
         self._limits = limits
-        self._clock = clock
-        self._tokens = limits.depth
-        self._filled_s = clock()
-        self._inside = 0
+        self._buckets = table.buckets
+        self._places = places
+        self._clock_s = clock_s
+        self._interval_ns = limits.interval_ns if limits.rate else 0
+        self._tolerance_ns = limits.tolerance_ns if limits.rate else 0
+        self._place = places[0]
+        self._slot = -1
 
-    @property
-    def idle(self) -> bool:
-        """Whether a new one would be the same."""
-        self._fill()
-        return not self._inside and (not self._limits.rate or self._tokens >= self._limits.depth)
+    def enter(self) -> int:
+        """Begin a request; `leave` must follow once with what this returns.
 
-    def enter(self) -> None:
-        """A request begins; `leave` must follow once. Raises Exhausted, and takes nothing then."""
+        Raises Exhausted, and counts nothing then.
+        """
         most = self._limits.concurrent
-        if most and self._inside >= most:
+        if not most:
+            self.take()
+            return -1
+        slot, count = self._entered(most)
+        if not count:
             raise Exhausted(
-                f"{self._caller} has {self._inside} requests in flight, its limit is {most}", 1.0
+                f"{self._place.text} has {most} requests in flight, its limit is {most}", 1.0
             )
-        self.take()
-        self._inside += 1
+        try:
+            self.take()
+        except Exhausted:
+            self._buckets.leave(slot)
+            raise
+        return slot
 
     def take(self) -> None:
-        """One more request of a call that has entered. Raises Exhausted, and takes nothing then."""
-        rate = self._limits.rate
-        if not rate:
+        """Count one more request of a call that has entered. Raises Exhausted, and counts nothing then."""
+        if not self._interval_ns:
             return
-        self._fill()
-        if self._tokens < 1.0:
-            raise Exhausted(
-                f"{self._caller} has sent more than its limit of {rate:g} requests a second",
-                (1.0 - self._tokens) / rate,
+        wait_ns = _LOST
+        while wait_ns == _LOST:
+            now_ns = int(self._clock_s() * 1e9)
+            slot = self._claimed(now_ns)
+            wait_ns = self._buckets.take(
+                slot, self._place.key, self._interval_ns, self._tolerance_ns, now_ns
             )
-        self._tokens -= 1.0
+        if wait_ns:
+            rate = self._limits.rate
+            raise Exhausted(
+                f"{self._place.text} has sent more than its limit of {rate:g} requests a second",
+                wait_ns / 1e9,
+            )
 
-    def leave(self) -> None:
-        self._inside -= 1
+    def leave(self, slot: int) -> None:
+        """End a request.
 
-    def _fill(self) -> None:
-        now_s = self._clock()
-        more = (now_s - self._filled_s) * self._limits.rate
-        self._tokens = min(self._limits.depth, self._tokens + more)
-        self._filled_s = now_s
+        slot   what `enter` has returned
+        """
+        if slot >= 0:
+            self._buckets.leave(slot)
+
+    def _entered(self, most: int) -> tuple[int, int]:
+        """Count a request in flight: the slot, and how many there are then, 0 for too many."""
+        while True:
+            slot = self._claimed(int(self._clock_s() * 1e9))
+            count = self._buckets.enter(slot, self._place.key, most)
+            if count != _LOST:
+                return slot, count
+
+    def _claimed(self, now_ns: int) -> int:
+        """The slot of the bucket: the caller's own, or one that it shares while there is no room."""
+        own = self._place is self._places[0] and self._slot >= 0
+        if own and self._buckets.key(self._slot) == self._place.key:
+            return self._slot
+        for place in self._places:
+            slot = self._buckets.claim(place.first, place.count, place.key, now_ns)
+            if slot >= 0:
+                break
+        else:  # even the reserve is full: with the key of whoever has that slot
+            slot = place.first
+            place = replace(place, key=self._buckets.key(slot))
+        self._place, self._slot = place, slot
+        return slot
 
 
 class Allowances:
-    """The allowance of each caller; of those that have been idle for long nothing is remembered."""
+    """The allowances of all callers. Loop thread only.
 
-    def __init__(self, clock: Clock, most: int = MOST_CALLERS):
-        self._clock = clock
-        self._most = most
-        self._found: OrderedDict[tuple[str, Limits], Allowance] = OrderedDict()
+    clock_s   seconds that only grow, the same for all processes of the machine
+    """
 
-    def of(self, caller: str, limits: Limits) -> Allowance | None:
-        """The one of a caller, who has these limits; None for one without any."""
-        if not limits:
-            return None
-        found = self._found.get((caller, limits))
-        if found is None:
-            if len(self._found) >= self._most:
-                self._forget()
-            found = self._found[caller, limits] = Allowance(caller, limits, self._clock)
-        else:
-            self._found.move_to_end((caller, limits))
-        return found
+    def __init__(self, clock_s: Clock, table: BucketTable | None = None):
+        table = table or BucketTable()
 
-    def _forget(self) -> None:
-        """Make room: the oldest of the idle ones, or else the oldest, goes."""
-        # Only a few are looked at: an attacker with many addresses must not make this slow.
-        oldest = [key for key, _ in zip(self._found, range(64), strict=False)]
-        for key in oldest:
-            if self._found[key].idle:
-                del self._found[key]
-                return
-        del self._found[oldest[0]]
+        @lru_cache(4096)  # what is forgotten here is made again: all counts are in the table
+        def found(name: str, limits: Limits, known: bool) -> Allowance:
+            text = f"{limits.rate} {limits.burst} {limits.concurrent}"
+            places = tuple(table.places(name, text, known=known))
+            return Allowance(limits, table, places, clock_s)
+
+        self._found = found
+
+    def of(self, name: str, limits: Limits, *, known: bool) -> Allowance | None:
+        """Return the one of a caller, who has these limits; None for a caller without any.
+
+        name    of a caller, or an address
+        known   whether the caller has shown who it is
+        """
+        return self._found(name, limits, known) if limits else None

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from core.server import Server
 
 _LOG_SETTINGS = ("log_info", "log_warning", "log_error", "log_verbose_level", "log_format")
+_IS_ABSENT = (Kind.INVALID, Kind.UNAVAILABLE)  # of statistics: not loaded, or not yet
 _LOOK_S = 0.1  # between two questions whether the last request has finished
 _TRACE_SETTINGS = ("trace_level", "trace_rate", "trace_count", "log_frequency")
 
@@ -55,7 +56,7 @@ class Everywhere(Management):
 
     async def statistics(self, name: str = "", version: int = NEWEST) -> list[dict[str, Any]]:
         answers = await self._member.ask("statistics", name, version)
-        if answers.values and all(each.kind is Kind.INVALID for each in answers.errors.values()):
+        if answers.values and all(each.kind in _IS_ABSENT for each in answers.errors.values()):
             # While a model comes or goes, some have it and some do not.
             answers.errors.clear()
         return merging.statistics(answers.all())

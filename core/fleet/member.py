@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.access.table import BucketTable
 from core.errors import CoreError, internal, unavailable
 from core.fleet.channel import Channel, Message, open_channel
 from core.fleet.values import pack, pack_error, unpack, unpack_error
@@ -77,10 +78,19 @@ class Member:
     end             set when the supervisor wants the worker to end, or has ended itself
     orphaned        whether the supervisor has ended
     admitted        set when a worker that replaces another may open its ports
+    limits          what callers have used of their limits, of all workers; None: each counts alone
     """
 
-    def __init__(self, channel: Channel, number: int, count: int, start: int):
+    def __init__(
+        self,
+        channel: Channel,
+        number: int,
+        count: int,
+        start: int,
+        limits: BucketTable | None = None,
+    ):
         self._channel = channel
+        self.limits = limits
         self.number = number
         self.count = count
         self.end = asyncio.Event()
@@ -97,12 +107,19 @@ class Member:
         self._listener = asyncio.get_running_loop().create_task(self._listen())
 
     @classmethod
-    async def of(cls, end: socket.socket, number: int, count: int, start: int) -> Member:
+    async def of(
+        cls,
+        end: socket.socket,
+        number: int,
+        count: int,
+        start: int,
+        limits: BucketTable | None = None,
+    ) -> Member:
         """The member behind one end of a socketpair.
 
         start   the operation in which the models are loaded at the start
         """
-        return cls(await open_channel(end), number, count, start)
+        return cls(await open_channel(end), number, count, start, limits)
 
     @property
     def changing(self) -> bool:

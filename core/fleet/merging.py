@@ -100,6 +100,7 @@ def families_as_values(families: Iterable[Family]) -> list[Any]:
                 ]
                 for one in each.summaries
             ],
+            each.changed,
         ]
         for each in families
     ]
@@ -108,14 +109,14 @@ def families_as_values(families: Iterable[Family]) -> list[Any]:
 def families_of_values(values: Iterable[Any]) -> list[Family]:
     """What families_as_values was given."""
     found = []
-    for name, kind, text, samples, together, summaries in values:
+    for name, kind, text, samples, together, summaries, changed in values:
         told = [Sample(*sample) for sample in samples]
         kept = [
             Summary(labels, tuple(quantiles), count, total_us, lowest, highest, dict(cells))
             for labels, quantiles, count, total_us, lowest, highest, cells in summaries
         ]
         told += [sample for each in kept for sample in each.samples()]
-        found.append(Family(name, kind, text, told, together, kept))
+        found.append(Family(name, kind, text, told, together, kept, changed))
     return found
 
 
@@ -126,12 +127,16 @@ def families(answers: Iterable[Iterable[Family]]) -> list[Family]:
     """
     found: dict[str, Family] = {}
     samples: dict[str, dict[tuple[Any, ...], Sample]] = {}
+    times: dict[tuple[Any, ...], int] = {}
     summaries: dict[str, dict[tuple[Any, ...], Summary]] = {}
     for answer in answers:
         for family in answer:
             name = family.name
             found.setdefault(name, Family(name, family.kind, family.help, together=family.together))
             known = samples.setdefault(name, {})
+            if family.changed:
+                _add_latest(family, known, times)
+                continue
             for sample in family.samples if not family.summaries else ():
                 key = (sample.suffix, *sorted(sample.labels.items()))
                 before = known.get(key)
@@ -146,6 +151,23 @@ def families(answers: Iterable[Iterable[Family]]) -> list[Family]:
         family.summaries = list(summaries.get(name, {}).values())
         family.samples += [sample for each in family.summaries for sample in each.samples()]
     return list(found.values())
+
+
+def _add_latest(
+    family: Family, known: dict[tuple[Any, ...], Sample], times: dict[tuple[Any, ...], int]
+) -> None:
+    """Add the samples of a family of which the latest counts.
+
+    known   what there is of that family; times  of all families, when it was changed
+    """
+    for sample, time in zip(family.samples, family.changed, strict=True):
+        key = (sample.suffix, *sorted(sample.labels.items()))
+        place = (family.name, *key)
+        before = known.get(key)
+        if before is None or time > times[place]:
+            known[key], times[place] = sample, time
+        elif not time and not times[place] and family.together == "latest or sum":
+            known[key] = Sample(sample.labels, before.value + sample.value, sample.suffix)
 
 
 def _merged(family: Family, one: Sample, other: Sample) -> Sample:

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from core import service_manager
+from core.access.table import BucketTable, shared_file
 from core.devices import gpus
 from core.errors import CoreError, Kind
 from core.fleet.delays import Delays
@@ -51,6 +52,9 @@ class Supervisor:
         self._launching = asyncio.Lock()  # so that the end knows all workers
         self._tasks: set[asyncio.Task[None]] = set()
         self._ports: Ports | None = None
+        # What callers have used of their limits: the workers count there, without a message to anybody.
+        self._limits: BucketTable | None = None
+        self._limits_file = -1
 
     async def run(self) -> int:
         """Serve until SIGINT or SIGTERM; the exit status."""
@@ -61,6 +65,8 @@ class Supervisor:
             check_workers(self._options)
             for text in not_shared(self._options, gpus()):
                 logger.warning("%s", text)
+            self._limits_file = shared_file(self._options.workers)
+            self._limits = BucketTable(self._limits_file, self._options.workers)
             self._ports = Ports(self._options)
             failure = await self._start()
             if not failure:
@@ -72,6 +78,8 @@ class Supervisor:
         drained = await self._stop()
         if self._ports is not None:
             self._ports.close()
+        if self._limits_file >= 0:
+            os.close(self._limits_file)
         if failure:
             print(f"error: creating server: {failure}", file=sys.stderr)
         return 0 if drained and not failure else 1
@@ -128,7 +136,13 @@ class Supervisor:
         async with self._launching:
             ports, listening = self._ports.chosen, self._ports.listening
             worker = self._workers[number] = await start_worker(
-                number, self._arguments, ports, listening, operation, replacement=replacement
+                number,
+                self._arguments,
+                ports,
+                listening,
+                operation,
+                self._limits_file,
+                replacement=replacement,
             )
         self._exchange.connect(number, worker.send)
         worker.listen(self._relay.received)
@@ -195,6 +209,8 @@ class Supervisor:
             if worker.ended.is_set() or not worker.look():
                 continue
             self._exchange.leave(worker.number)
+            if self._limits is not None:
+                self._limits.buckets.clear(worker.number - 1)  # it has nothing in flight any more
             if self._end.is_set():
                 continue
             logger.error(

@@ -7,7 +7,7 @@ brings them first.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from core.config import ModelConfig, Signature
@@ -16,6 +16,7 @@ from core.errors import CoreError, invalid
 from core.lifecycle.host import Host
 from core.lifecycle.steps import check_steps, ranks_of
 from core.pipeline.ensemble import EnsembleChain, Step, steps_of
+from core.request import NEWEST
 
 
 async def open_ensemble(
@@ -30,16 +31,12 @@ async def open_ensemble(
     """
     server = host.server
     steps = steps_of(config)
-    models = _signatures(config.name, steps, host)
-    check_steps(signature, steps, models)
+    models = signatures_of_steps(config.name, steps, server.signature)
+    signature = fitted(config, signature, steps, models)
     for step, model in zip(steps, models, strict=True):
         step.optional = frozenset(spec.name for spec in model.inputs.values() if spec.optional)
         step.takes_device = server.takes_device(step.model, step.version)
     ranks = ranks_of(signature, steps, models)
-    decoupled = any(model.decoupled for model in models)
-    config.model_transaction_policy.decoupled = decoupled
-    signature = replace(signature, decoupled=decoupled)
-    check_response_cache(config)
 
     def ready() -> bool:
         try:
@@ -73,13 +70,35 @@ async def open_ensemble(
     )
 
 
-def _signatures(ensemble: str, steps: Sequence[Step], host: Host) -> list[Signature]:
+def fitted(
+    config: ModelConfig, signature: Signature, steps: Sequence[Step], models: Sequence[Signature]
+) -> Signature:
+    """The signature of an ensemble whose steps fit their models. Writes into `config` if it is decoupled.
+
+    models   the signature of each step's model
+    Raises CoreError(INVALID) if a step does not fit, or if answers of a decoupled ensemble should be cached.
+    """
+    check_steps(signature, steps, models)
+    decoupled = any(model.decoupled for model in models)
+    config.model_transaction_policy.decoupled = decoupled
+    check_response_cache(config)
+    return replace(signature, decoupled=decoupled)
+
+
+def signatures_of_steps(
+    ensemble: str, steps: Sequence[Step], find: Callable[[str, int], Signature]
+) -> list[Signature]:
+    """The signature of each step's model.
+
+    find   (model, version) → its signature; raises CoreError for one that is not there
+    Raises CoreError(INVALID) that names the models that are missing.
+    """
     found, missing = [], []
     for step in steps:
         try:
-            found.append(host.server.signature(step.model, step.version))
+            found.append(find(step.model, step.version))
         except CoreError:
-            if step.version > 0 and _serves(step.model, host):
+            if step.version > 0 and _is_there(step.model, find):
                 raise invalid(
                     f"ensemble '{ensemble}' depends on '{step.model}' whose required version "
                     f"{step.version} is not loaded: step {step.index} has it as model_version"
@@ -93,10 +112,10 @@ def _signatures(ensemble: str, steps: Sequence[Step], host: Host) -> list[Signat
     return found
 
 
-def _serves(model: str, host: Host) -> bool:
-    """Whether any version of it does."""
+def _is_there(model: str, find: Callable[[str, int], Signature]) -> bool:
+    """Whether there is any version of it."""
     try:
-        host.server.signature(model)
+        find(model, NEWEST)
     except CoreError:
         return False
     return True

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+import time
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 
 from core.errors import CoreError, internal, invalid
 from core.lifecycle import policy
 from core.lifecycle.adjustment import Adjustment, adjustment_of
 from core.lifecycle.host import Host, overrides
+from core.lifecycle.progress import seconds
 from core.lifecycle.treatment import treated
 from core.lifecycle.version import UNLOADED, ModelVersion
 from core.repository import ModelDirectory, ModelSource
 
 logger = logging.getLogger("core")
+
+_SHOWN = 3  # versions that a text about a load names
 
 
 class ManagedModel:
@@ -55,6 +60,8 @@ class ManagedModel:
         }
         self._host = host
         self._leaving: dict[ModelVersion, asyncio.Task[None]] = {}
+        self._begun: float | None = None  # when the load began that goes on
+        self._waits_for: Collection[str] = ()
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -80,6 +87,32 @@ class ManagedModel:
         """Every version that has something loaded; also those that the index no longer shows."""
         shown = [each for each in self.versions.values() if each.state == "READY"]
         return [*shown, *self._leaving]
+
+    @contextmanager
+    def loading(self, steps: Collection[str]) -> Iterator[None]:
+        """From the wish for a load to its end: `progress` tells how far it is.
+
+        steps   the models that are loaded before it
+        """
+        self._begun, self._waits_for = time.monotonic(), steps
+        try:
+            yield
+        finally:
+            self._begun = None
+
+    def progress(self) -> str:
+        """How far the load is that goes on, for a person; "" while there is none."""
+        if self._begun is None:
+            return ""
+        text = f"model '{self.name}' is loading for {seconds(self._begun)}"
+        versions = [each for _, each in sorted(self.versions.items()) if each.state == "LOADING"]
+        if not versions:
+            waits = ", ".join(f"'{step}'" for step in self._waits_for)
+            return f"{text}: " + (f"it waits for {waits}" if waits else "its files are looked at")
+        left = [f"version {v.version} {v.progress.step}" for v in versions if not v.progress.loaded]
+        done = len(versions) - len(left)
+        steps = ", ".join(left[:_SHOWN]) or "it waits to be served"
+        return f"{text}, {done} of {len(versions)} versions loaded: {steps}"
 
     def refuse(self, error: CoreError) -> None:
         """The repository has nothing to load. What serves goes on."""

@@ -14,13 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.backend import Backend
-from core.errors import CoreError, Kind, internal, invalid, not_found, unavailable
+from core.errors import CoreError, Kind, Loading, internal, invalid, not_found, unavailable
 from core.lifecycle import report
 from core.lifecycle.dependencies import needed_by
 from core.lifecycle.host import Agree, Host
 from core.lifecycle.joining import Joining
 from core.lifecycle.look import REST_S, Changes, changes
 from core.lifecycle.managed import ManagedModel
+from core.lifecycle.resolving import resolved
 from core.lifecycle.roster import Failures, Roster
 from core.lifecycle.shutdown import Deadline, shut_down
 from core.lifecycle.version import ModelVersion
@@ -102,6 +103,7 @@ class ModelManager:
         self._operations: set[asyncio.Task[Any]] = set()
         self._poller: asyncio.Task[None] | None = None
         self._stopping = False
+        self._looking = False  # at the repositories, for the first time
 
     # start and stop ------------------------------------------------------------
 
@@ -113,7 +115,11 @@ class ModelManager:
         Raises CoreError if a repository cannot be read, or a model failed and options.exit_on_error.
         """
         await self._host.run(self._catalog.check)
-        failures = await self._operate(self._start())
+        self._looking = True
+        try:
+            failures = await self._operate(self._start())
+        finally:
+            self._looking = False
         if failures and self._options.exit_on_error:
             raise internal("failed to load all models")
         if self._mode == "poll" and self._options.workers == 1 and not self._stopping:
@@ -121,7 +127,9 @@ class ModelManager:
 
     async def _start(self) -> Failures:
         if self._mode != "explicit":
-            return await self._roster.bring(await self._host.run(self._catalog.survey_all))
+            everything = await self._host.run(self._catalog.survey_all)
+            self._looking = False
+            return await self._roster.bring(everything)
         named: set[str] = set()
         for name in self._options.load_model:
             if name == "*":
@@ -129,6 +137,7 @@ class ModelManager:
             else:
                 named.update(await self._host.run(self._catalog.keys_of, name))
         found = await self._host.run(self._catalog.survey_names, named)
+        self._looking = False
         return await self._roster.bring(found, by_name=named)
 
     async def stop(self, timeout_s: float) -> int:
@@ -154,26 +163,21 @@ class ModelManager:
     def resolve(self, name: str, version: int = NEWEST) -> ModelVersion:
         """The READY version of that number, or the newest READY one.
 
-        Raises CoreError(NOT_FOUND) for what is unknown, CoreError(UNAVAILABLE) for a version that
-        is known and not ready, CoreError(INVALID) for a name that several models have.
+        Raises CoreError(NOT_FOUND) for what is unknown, CoreError(UNAVAILABLE) for what is being loaded
+        and for a version that is known and not ready, CoreError(INVALID) for a name that several models
+        have.
         """
         model = self._models.get(name)
         if model is None and self._options.model_namespacing:
             model = self._only(name)
         if model is None:
+            if self._looking:
+                raise Loading(
+                    "the server reads its model repositories and does not know yet whether they hold "
+                    f"model '{name}'"
+                )
             raise not_found(f"Request for unknown model: '{name}' is not found")
-        if version == NEWEST:
-            if model.newest is None:
-                raise not_found(f"Request for unknown model: '{name}' has no available versions")
-            return model.newest
-        found = model.versions.get(version)
-        if found is None:
-            raise not_found(f"Request for unknown model: '{name}' version {version} is not found")
-        if found.state != "READY":
-            raise unavailable(
-                f"Request for unknown model: '{name}' version {version} is not at ready state"
-            )
-        return found
+        return resolved(model, name, version)
 
     def _only(self, name: str) -> ManagedModel | None:
         """With namespaces: the one model of that name, None if there is none."""
@@ -199,6 +203,11 @@ class ModelManager:
     def knows(self, name: str) -> bool:
         """Whether somebody has asked for the model, here or by a wish of an ensemble."""
         return bool(self._roster.keys_of(name))
+
+    def progress(self, name: str) -> str:
+        """How far the load of a model is that goes on, "" if there is none. `name` may be its key."""
+        found = map(self._models.__getitem__, self._roster.keys_of(name))
+        return next((text for model in found if (text := model.progress())), "")
 
     def ready_versions(self, name: str) -> list[int]:
         """Numbers of the READY versions of a model, ascending. `name` may be its key."""

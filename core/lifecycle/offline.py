@@ -1,13 +1,13 @@
 """Offline: a model's folder as a server would load it, without a server.
 
-    folder ─► Catalog ─► ModelSource ─► backend's complete() ─► [OfflineModel]
+    folder ─► Catalog ─► ModelSource ─► backend's complete() ─► [OfflineModel] ─► try_model, try_ensemble
 
 For `python -m core config` and `python -m core explain`. Main thread; may block.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,11 +18,13 @@ from core.config import ModelConfig, Signature
 from core.devices import gpus
 from core.errors import CoreError, invalid, not_found
 from core.lifecycle import policy
+from core.lifecycle.trial import try_ensemble, try_model
 from core.lifecycle.version import ModelVersion, settled_config
 from core.options import Options
 from core.repository import Catalog, FolderRepository, ModelSource
 from core.repository.agents import Treated
 from core.repository.agents.known import find_agent
+from core.request import NEWEST
 
 
 @dataclass(frozen=True)
@@ -39,21 +41,69 @@ class OfflineModel:
     backend: Backend | None
 
 
-def offline_model(folder: Path, options: Options, number: int | None = None) -> OfflineModel:
+def offline_model(
+    folder: Path, options: Options, number: int | None = None, *, tried: bool = False
+) -> OfflineModel:
     """The version of that number, or the newest that the model's version policy wants.
 
     folder   of the model, with config.pbtxt and the folders of versions
-    Raises CoreError with the text that a load would end with, or for a folder that holds no model.
+    tried    load it, and the models of its steps from the folders beside it, and give everything back
+
+    Raises CoreError with the text that a load would end with, or for a folder that holds no model; with
+    `tried` also what a load raises.
     """
-    source = _source(folder, options)
-    if not source.agents:
-        return _offline(source, options, number)
-    directory = Treated(source, partial(find_agent, directory=options.repoagent_directory))
-    try:
-        return _offline(directory.treat(), options, number)
-    finally:
-        directory.fail()  # nothing is loaded
-        directory.remove()
+    return _Offline(options, tried).model(folder, number)
+
+
+class _Offline:
+    """What one command looks at: a model and, if it is an ensemble, the models that it calls."""
+
+    def __init__(self, options: Options, tried: bool):
+        self._options = options
+        self._tried = tried
+        self._way: list[str] = []  # the ensembles whose steps are being looked at
+        self._repository = Path()
+
+    def model(self, folder: Path, number: int | None) -> OfflineModel:
+        """As `offline_model`."""
+        self._repository = folder.absolute().parent
+        source = _source(folder, self._options)
+        if not source.agents:
+            return self._found(source, number)
+        find = partial(find_agent, directory=self._options.repoagent_directory)
+        directory = Treated(source, find)
+        try:
+            return self._found(directory.treat(), number)
+        finally:
+            directory.fail()  # nothing is loaded
+            directory.remove()
+
+    def _found(self, source: ModelSource, number: int | None) -> OfflineModel:
+        found = _offline(source, self._options, number)
+        if not self._tried:
+            return found
+        if found.backend is not None:
+            try_model(found.version, found.config, found.backend)
+            return found
+        if source.name in self._way:
+            way = " -> ".join([*self._way, source.name])
+            raise invalid(f"circular dependency between ensembles: {way}")
+        self._way.append(source.name)
+        try:
+            signature = try_ensemble(found.config, found.signature, self._step)
+        finally:
+            self._way.pop()
+        return replace(found, signature=signature)
+
+    def _step(self, name: str, number: int) -> Signature:
+        """Of a model beside the first one."""
+        if Path(name).name != name:
+            raise not_found(f"'{name}' is no name of a model")
+        found = self.model(self._repository / name, None if number == NEWEST else number)
+        source = found.version.source
+        if found.version.version not in policy.wanted_versions(source.config, source.versions):
+            raise not_found(f"its version policy does not want version {found.version.version}")
+        return found.signature
 
 
 def _offline(source: ModelSource, options: Options, number: int | None) -> OfflineModel:

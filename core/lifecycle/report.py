@@ -74,6 +74,8 @@ def _active(version: ModelVersion) -> bool:
 
 def _entry(version: ModelVersion) -> dict[str, Any]:
     entry = {"version": str(version.version), "state": version.state}
-    if version.reason:
+    if version.state == "LOADING":
+        entry["reason"] = f"it {version.progress.step}"
+    elif version.reason:
         entry["reason"] = version.reason
     return entry

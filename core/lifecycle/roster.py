@@ -82,9 +82,12 @@ class Roster:
             )
 
         async def apply(name: str) -> None:
+            model = self.models[name]
             if name not in failures:
-                await asyncio.gather(*(tasks[step] for step in steps.get(name, ())))
-                error = await self._apply(self.models[name], found[name])
+                first = steps.get(name, [])
+                with model.loading(first):
+                    await asyncio.gather(*(tasks[step] for step in first))
+                    error = await self._apply(model, found[name])
                 if error is not None:
                     failures[name] = error
 

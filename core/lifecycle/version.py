@@ -25,6 +25,16 @@ from core.lifecycle.host import Host, overrides
 from core.lifecycle.parameters import refuse_scattered_sequences, wants_process, warn_of_slips
 from core.lifecycle.places import Place
 from core.lifecycle.policy import State
+from core.lifecycle.progress import (
+    COMPLETES,
+    FETCHES,
+    LOADED,
+    LOADS,
+    OPENS_BACKEND,
+    OPENS_INSTANCES,
+    WAITS,
+    Progress,
+)
 from core.options import Options
 from core.pipeline import Chain, open_chain
 from core.pipeline.batching.rule import warn_of_library
@@ -49,6 +59,7 @@ class ModelVersion:
     signature       inputs and outputs; there from READY on
     chain           the way to its instances; there from READY until it is unloaded
     load_seconds    how long the load took
+    progress        how far the load is
     model           what its instances share; None for ensembles, and while nothing is loaded
     """
 
@@ -65,6 +76,7 @@ class ModelVersion:
         self.state: State = "LOADING"
         self.reason = ""
         self.load_seconds: float = 0.0
+        self.progress = Progress()
         self.model: Model | None = None
         self._undo = AsyncExitStack()  # gives back what load took; its chain has drained by then
 
@@ -128,17 +140,21 @@ class ModelVersion:
         Tries again --model-load-retry-count times. Returns whether it could; if not, the version is
         UNAVAILABLE with the reason, and everything that was taken has been given back.
         """
+        what = f"{self.key}:{self.version}"
         for attempt in range(host.options.model_load_retry_count + 1):
+            self.progress.step = WAITS
             async with Place(host.loading) as place:
-                logger.info("loading: %s:%d", self.key, self.version)
+                logger.info("loading: %s", what)
                 self.become("LOADING")
                 start = time.monotonic()
                 try:
-                    await self._open(host, place)
+                    with self.progress.logged(what, host.loop):
+                        await self._open(host, place)
                 except Exception as error:
                     self._fail(error, f" (attempt {attempt + 1})" if attempt else "")
                 else:
                     self.load_seconds = time.monotonic() - start
+                    self.progress.step = LOADED
                     return True
         return False
 
@@ -177,25 +193,31 @@ class ModelVersion:
     async def _open(self, host: Host, place: Place) -> None:
         configuration.validate_source(self.source.config)
         if overrides(self.source.directory, ModelDirectory, "fetch"):
+            self.progress.step = FETCHES
             await host.run(self.source.directory.fetch, [self.version])
         async with AsyncExitStack() as undo:
             if self.source.config.HasField("ensemble_scheduling"):
+                self.progress.step = COMPLETES
                 self.config, self.signature = await host.run(settled, self, None, host)
                 self.chain = await open_ensemble(self.config, self.signature, host, self._digest())
                 self.signature = self.chain.signature
             else:
                 apart = wants_process(self.source.config)
+                self.progress.step = OPENS_BACKEND
                 backend = await host.backends.acquire(self.source.config.backend, apart)
                 undo.push_async_callback(host.backends.release, backend)
+                self.progress.step = COMPLETES
                 self.config, self.signature = await host.run(settled, self, backend, host)
                 model = self._made(backend, host)
                 model.waits = place.lent
+                self.progress.step = LOADS
                 # Before anything is read there: what changes meanwhile makes another version of the next.
                 beside = await host.run(stamp_of, backend.folder) if backend.folder else ""
                 if overrides(model, Model, "load"):
                     await host.run(model.load)
                 if overrides(model, Model, "unload"):
                     undo.push_async_callback(host.run, model.unload)
+                self.progress.step = OPENS_INSTANCES
                 self.chain = await open_chain(
                     model,
                     self.signature,

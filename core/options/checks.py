@@ -113,11 +113,6 @@ def not_shared(options: Options, gpus: Sequence[int] = ()) -> list[str]:
         )
     if options.rate_limit != "off":
         found.append(f"--rate-limit: with {several} each worker has all resources for itself")
-    if options.limit_rate or options.limit_concurrency or options.auth_tokens:
-        found.append(
-            f"--limit-rate, --limit-concurrency, --auth-tokens: with {several} each worker counts its "
-            "own requests, so a caller may do up to that many times as much as its limits say"
-        )
     clouds = [place for place in options.model_repository if "://" in place]
     if clouds and not options.cloud_cache_directory:
         found.append(

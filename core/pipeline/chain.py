@@ -81,6 +81,7 @@ class Chain:
         self._scheduler = self._make_scheduler(config, rules)
         self._pool.on_idle = self._scheduler.pump
         terms.put_back = self._scheduler.put_back
+        self._terms = terms
         self.handler = self._compose(config)
 
     def _compose(self, config: ModelConfig) -> Door:
@@ -178,6 +179,8 @@ class Chain:
         Each executes the samples for its warmup; nothing else is changed before the change is committed.
         The exception of an instance's open() is raised as it is, after the others have closed.
         """
+        self._terms.checks_outputs = model.checks_outputs
+        self._terms.output_hint = model.output_hint
         batches = (
             await self._loop.run_in_executor(
                 None, warmup_batches, model.config, self.signature, model.directory

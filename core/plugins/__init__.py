@@ -25,6 +25,7 @@ from core.plugins.installed import (
     look_again,
     with_hooks,
 )
+from core.plugins.missing import hint
 
 __all__ = [
     "Plugin",
@@ -36,6 +37,7 @@ __all__ = [
     "available_backends",
     "backend",
     "frontends",
+    "hint",
     "hooks",
     "imported",
     "is_there",

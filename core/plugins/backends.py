@@ -8,12 +8,7 @@ from core.backend import Backend
 from core.errors import internal, invalid
 from core.plugins.calls import register
 from core.plugins.installed import BACKENDS, Plugin, available_backends, hidden
-
-# Words of configurations whose distribution has another name.
-_DISTRIBUTIONS = {
-    "onnxruntime": "backend-onnx",
-    **dict.fromkeys(("identity", "repeat", "square"), "backend-testing"),
-}
+from core.plugins.missing import DISTRIBUTIONS, hint
 
 # What a folder of --backend-directory may hold, and the backend that makes one of it.
 _RUNTIMES = {"model.py": "python"}
@@ -36,11 +31,9 @@ def backend(name: str, directory: str = "") -> Backend:
         if (found := _of_folder(name, directory)) is not None:
             return found
         names = ", ".join(sorted(installed)) or "none"
-        hint = _DISTRIBUTIONS.get(name, f"backend-{name}")
-        blocked = " (CORE_BLOCK hides it)" if name in hidden() else ""
-        raise invalid(
-            f"no backend named '{name}'{blocked} (installed: {names}); try: pip install {hint}"
-        )
+        if name in hidden():
+            raise invalid(f"no backend named '{name}' (CORE_BLOCK hides it) (installed: {names})")
+        raise invalid(f"no backend named '{name}' (installed: {names}){hint(name, installed)}")
     found = installed[name].load()
     if not isinstance(found, Backend):
         raise internal(
@@ -86,7 +79,8 @@ def apart(found: Backend) -> Backend:
     if _PROCESSES not in available_backends():
         raise invalid(
             f"EXECUTION_MODE 'process' of a model of backend '{found.name}' needs backend "
-            f"'{_PROCESSES}', which has the processes; try: pip install backend-{_PROCESSES}"
+            f"'{_PROCESSES}', which has the processes; it is in the distribution "
+            f"{DISTRIBUTIONS[_PROCESSES]}"
         )
     return backend(_PROCESSES).keep_apart(found)
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from core.errors import invalid, unavailable
 from core.options import Options
+from core.telemetry.losses import Losses
 from core.telemetry.tracing.context import parsed
 
 logger = logging.getLogger("core")
@@ -42,7 +43,7 @@ class Entry:
     path              without the query; of gRPC the method's
     model, version    as the client wrote them, "" for none
     id                the client's name for the request
-    caller            who the client has shown to be, "" for nobody that is known
+    caller            the name that the client has shown to have, "" for a client that nobody knows
     trace             32 digits of the trace that the request belongs to, "" for none
     began_ns          time.monotonic_ns() when the request was there
     bytes_in          of its body or message, as the frontend got it
@@ -83,7 +84,7 @@ class Entry:
             self.trace = f"{span.trace_id:032x}"
 
     def come_from(self, caller: Any) -> None:
-        """The request is that of a caller (core.access.Pass); None for one that nobody asked for."""
+        """Note the caller (core.access.Pass); None for a request that nobody was identified for."""
         if caller is not None and caller.known:
             self.caller = caller.name
 
@@ -132,8 +133,11 @@ class AccessLog:
         self._end = False
         self._reopen = False
         # The writer's thread only:
-        self._told_dropped = 0
-        self._failed = False
+        self._lost = 0  # lines that the file did not take
+        self._told_lost = 0  # of these and of the dropped ones, those that a line tells of
+        self._losses = Losses(logger.error, "lines are")
+        self._is_torn = False  # the file ends in the middle of a line
+        self._rest = b""  # of what is being written
         try:
             self._file = self._opened()
         except OSError as error:
@@ -202,48 +206,64 @@ class AccessLog:
             if not self._end:
                 self._stir.wait(_PAUSE_S)
         self._write_waiting()
+        if self._waiting:
+            self._losses.add("the server ends", len(self._waiting))
+        self._losses.flush()
         if self._file > 2:
             os.close(self._file)
 
     def _write_waiting(self) -> None:
+        lines: list[bytes] = []  # that are on their way
         try:
             # Counted before the look at the path: what was written after the move is in the new file.
             while (count := min(_AT_ONCE, len(self._waiting))) or self._reopen:
                 if self._reopen or self._moved():
                     self._reopen = False
                     self._open_again()
-                self._put(self._lines(count))
-            self._failed = False
+                self._write_missing()
+                lines = self._lines(count)
+                self._put(lines)
+                self._losses.end()
         except OSError as error:
-            if not self._failed:  # once, not for every line of a full disk
-                self._failed = True
-                logger.error("the access log '%s' cannot be written: %s", self._path, error)
+            reason = f"the access log '{self._path}' cannot be written: {error.strerror or error}"
+            self._lost += len(lines)
+            self._losses.add(reason, len(lines))
+
+    def _write_missing(self) -> None:
+        """Say how many lines were lost since the last time that a line said it. Raises OSError."""
+        lost = self.dropped + self._lost
+        if lost > self._told_lost:
+            text = {"time": iso8601(time.time_ns()), "dropped": lost - self._told_lost}
+            self._write_all(_encoded(text))
+            self._told_lost = lost
 
     def _lines(self, count: int) -> list[bytes]:
-        """The next `count`; before them how many were lost since the last time that it was said."""
-        found = []
+        """Return the next `count` lines."""
         epoch_ns = time.time_ns() - time.monotonic_ns()
-        if (dropped := self.dropped) > self._told_dropped:
-            lost = {"time": iso8601(time.time_ns()), "dropped": dropped - self._told_dropped}
-            found.append(_encoded(lost))
-            self._told_dropped = dropped
-        for _ in range(count):
-            found.append(_encoded(self._waiting.popleft().line(epoch_ns)))
-        return found
+        return [_encoded(self._waiting.popleft().line(epoch_ns)) for _ in range(count)]
 
     def _put(self, lines: list[bytes]) -> None:
-        """Whole lines with each call of the system: others may append to the same file or pipe."""
-        piece = b""
-        for line in lines:
-            if piece and len(piece) + len(line) > _ATOMIC:
+        """Write lines, and take those that are written out of the list. Raises OSError.
+
+        Whole lines with each call of the system: others may append to the same file or pipe.
+        """
+        while lines:
+            piece, count = lines[0], 1
+            while count < len(lines) and len(piece) + len(lines[count]) <= _ATOMIC:
+                piece += lines[count]
+                count += 1
+            try:
                 self._write_all(piece)
-                piece = b""
-            piece += line
-        self._write_all(piece)
+            finally:
+                del lines[: count - self._rest.count(b"\n")]
 
     def _write_all(self, piece: bytes) -> None:
-        while piece:
-            piece = piece[os.write(self._file, piece) :]
+        if self._is_torn:
+            piece = b"\n" + piece
+        self._rest = piece
+        while self._rest:
+            self._rest = self._rest[os.write(self._file, self._rest) :]
+            self._is_torn = bool(self._rest)
 
     def _opened(self) -> int:
         if self._path == "-":
@@ -267,6 +287,7 @@ class AccessLog:
             return
         before, self._file = self._file, self._opened()
         os.close(before)
+        self._is_torn = False
 
 
 def iso8601(time_ns: int) -> str:

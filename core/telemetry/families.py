@@ -12,7 +12,7 @@ from core.native.distribution import middle_of
 from core.telemetry.labels import Labels, plus
 
 KindOfMetric = Literal["counter", "gauge", "histogram", "summary"]
-Together = Literal["sum", "first", "largest", "smallest"]
+Together = Literal["sum", "first", "largest", "smallest", "latest", "latest or sum"]
 
 
 class Sample(NamedTuple):
@@ -104,6 +104,8 @@ class Family:
     name       the whole name: counters get no `_total`
     together   what several workers tell with the same labels is, taken together
     summaries  what the samples of a summary were made of; nothing else has any
+    changed    of each sample, where `together` says "latest": time.monotonic_ns() of what it is the latest
+               by, 0 for never. "latest or sum": the sum where all have 0
     """
 
     name: str
@@ -112,6 +114,7 @@ class Family:
     samples: list[Sample] = field(default_factory=list)
     together: Together = "sum"
     summaries: list[Summary] = field(default_factory=list)
+    changed: list[int] = field(default_factory=list)
 
 
 def histogram_samples(

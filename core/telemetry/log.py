@@ -14,11 +14,11 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from logging.handlers import WatchedFileHandler
 from typing import Any, TextIO
 
 from core.errors import CoreError
 from core.options import Options
+from core.telemetry.log_file import LogFile
 from core.telemetry.log_settings import ISO8601, LogSettings
 
 logger = logging.getLogger("core")
@@ -45,8 +45,7 @@ def configure(options: Options, stream: TextIO | None = None) -> None:
     failure: OSError | None = None
     if options.log_file:
         try:
-            # Watched: whoever rotates logs moves the file away, and the next line begins a new one.
-            handler = WatchedFileHandler(options.log_file)
+            handler = LogFile(options.log_file)
         except OSError as error:
             failure = error
             settings = replace(settings, log_file="")

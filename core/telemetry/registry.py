@@ -13,16 +13,26 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 from core.errors import invalid, unsupported
-from core.telemetry.families import Family, KindOfMetric, Sample, histogram_samples
+from core.telemetry.families import Family, KindOfMetric, Sample, Together, histogram_samples
 from core.telemetry.metrics.catalog import CATALOG
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 _OWN = "nv_"  # how the names of the server's families begin
+# What a gauge of several workers is, by the words of prometheus_client. Without one it is what it would be
+# in one process: the value that was set last, or the sum where it was only incremented.
+MODES: dict[str, Together] = {
+    "": "latest or sum",
+    "sum": "sum",
+    "max": "largest",
+    "min": "smallest",
+    "mostrecent": "latest",
+}
 
 
 class Metric:
@@ -34,6 +44,8 @@ class Metric:
         self.users = 0  # how often the family gave it out; under the registry's lock
         self._lock = threading.Lock()
         self._value = 0.0  # of a histogram: the sum of what was observed
+        # time.monotonic_ns() of a gauge's last change, and of its last set; 0 for never.
+        self.changed_ns = self.set_ns = 0
         # Observations of each bucket; the last is +Inf.
         self._counts = [0] * (len(self.buckets) + 1)
 
@@ -44,6 +56,8 @@ class Metric:
             raise invalid(f"counter can only be incremented by values of 0 and more, got {value:g}")
         with self._lock:
             self._value += value
+            if self.kind == "gauge":
+                self.changed_ns = time.monotonic_ns()
 
     def set(self, value: float) -> None:
         """Give a gauge its value."""
@@ -51,6 +65,7 @@ class Metric:
         self._refuse("counter", "set")
         with self._lock:
             self._value = float(value)
+            self.changed_ns = self.set_ns = time.monotonic_ns()
 
     def observe(self, value: float) -> None:
         """Count a value into the first bucket whose upper bound is not below it."""
@@ -81,10 +96,13 @@ class Metric:
 class MetricFamily:
     """Metrics of one name, by their labels. Made by Registry.family."""
 
-    def __init__(self, name: str, text: str, kind: KindOfMetric, lock: threading.Lock):
+    def __init__(
+        self, name: str, text: str, kind: KindOfMetric, lock: threading.Lock, mode: str = ""
+    ):
         self.name = name
         self.help = text
         self.kind = kind
+        self.mode = mode
         self.users = 0  # how often the registry gave it out; under its lock
         self._lock = lock
         self._metrics: dict[tuple[tuple[str, str], ...], Metric] = {}
@@ -127,7 +145,15 @@ class MetricFamily:
             for labels, metric in self._metrics.items()
             for sample in metric.samples(dict(labels))
         ]
-        return Family(self.name, self.kind, self.help, samples)
+        if self.kind != "gauge":
+            return Family(self.name, self.kind, self.help, samples)
+        together = MODES[self.mode]
+        changed = []
+        if together == "latest":
+            changed = [metric.changed_ns for metric in self._metrics.values()]
+        elif together == "latest or sum":
+            changed = [metric.set_ns for metric in self._metrics.values()]
+        return Family(self.name, self.kind, self.help, samples, together, changed=changed)
 
 
 class Registry:
@@ -137,20 +163,38 @@ class Registry:
         self._lock = threading.Lock()
         self._families: dict[str, MetricFamily] = {}
 
-    def family(self, name: str, text: str, kind: KindOfMetric) -> MetricFamily:
-        """The family of that name; the same one for the same name, text and kind.
+    def family(self, name: str, text: str, kind: KindOfMetric, mode: str = "") -> MetricFamily:
+        """The family of that name; the same one for the same name, text, kind and mode.
 
+        mode   of a gauge, with several workers: one of MODES
         Raises CoreError(INVALID) for a name that cannot be, is the server's own, or is taken by a
-        family with another text or kind.
+        family with another text, kind or mode; and for a mode that there is not.
         """
         if not _NAME.fullmatch(name) or name.startswith(_OWN) or name in CATALOG:
             raise invalid(f"'{name}' cannot be the name of a metric family of a model")
+        if mode not in MODES:
+            known = ", ".join(filter(None, MODES))
+            raise invalid(
+                f"metric family '{name}': multiprocess_mode is '{mode}', expected one of {known}"
+            )
+        if mode and kind != "gauge":
+            raise invalid(
+                f"metric family '{name}': multiprocess_mode is '{mode}', which only a gauge can have; the "
+                f"values of a {kind} are added up"
+            )
         with self._lock:
-            found = self._families.setdefault(name, MetricFamily(name, text, kind, self._lock))
+            found = self._families.setdefault(
+                name, MetricFamily(name, text, kind, self._lock, mode)
+            )
             if (found.help, found.kind) != (text, kind):
                 raise invalid(
                     f"metric family '{name}' is there already, as {found.kind} with the "
                     f"description '{found.help}'"
+                )
+            if found.mode != mode:
+                raise invalid(
+                    f"metric family '{name}' is there already, with multiprocess_mode "
+                    f"'{found.mode}', found '{mode}'"
                 )
             found.users += 1
             return found

@@ -81,11 +81,11 @@ def _package_of(name: str) -> str:
 
 
 def _not_installed(name: str, package: str) -> str:
-    names = ", ".join([*plugins.available_backends(), *plugins.frontends()]) or "none"
-    hint = package if package.startswith("backend_") else f"backend_{package}"
+    names = [*plugins.available_backends(), *plugins.frontends()]
+    wanted = package.removeprefix("backend_")
     return (
-        f"there is no package '{package}', and no backend or frontend of that name (installed: {names}); "
-        f"try: pip install {hint.replace('_', '-')}"
+        f"there is no package '{package}', and no backend or frontend of that name (installed: "
+        f"{', '.join(names) or 'none'}){plugins.hint(wanted, names)}"
     )
 
 

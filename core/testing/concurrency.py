@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
+import pytest
+
+from core import plugins
+from core.backend import Backend
 from core.errors import CoreError
 from core.testing.diary import CLOSE, EXECUTE, Diary
 from core.testing.example import MODEL, Example
@@ -11,6 +16,7 @@ from core.testing.kit import Kit, Serve
 from core.testing.served import Served, request_of
 
 MANY = 1000  # requests in flight
+EIGHT = tuple(f"{MODEL}_{i}" for i in range(8))
 
 
 class Concurrency(Kit):
@@ -30,6 +36,25 @@ class Concurrency(Kit):
             for served in (first, second):
                 for answer in served.together([example.inputs] * 4):
                     example.check(answer)
+
+    def test_eight_models_of_one_backend_load_at_the_same_time(
+        self, serve: Serve, example: Example
+    ) -> None:
+        served = serve(example, copies=EIGHT)
+
+        for name in EIGHT:
+            example.check(served.answer(example.inputs, name))
+
+    def test_eight_models_in_processes_of_their_own_load_at_the_same_time(
+        self, serve: Serve, example: Example
+    ) -> None:
+        self.needs("cpu")
+        name = _installed_name(example.backend)
+
+        served = serve(example, copies=EIGHT, apart=name)
+
+        for each in EIGHT:
+            example.check(served.answer(example.inputs, each))
 
     def test_a_thousand_requests_in_flight_are_all_answered(
         self, served: Served, example: Example
@@ -61,6 +86,21 @@ class Concurrency(Kit):
         served.unload()
         executions = [i for i, event in enumerate(diary.events) if event == EXECUTE]
         assert diary.events.index(CLOSE) > max(executions, default=-1)
+
+
+def _installed_name(backend: Backend) -> str:
+    """The name under which a distribution brings the backend. Skips the test where a process of its own
+    could not import it, or has no meaning."""
+    if backend.processes:
+        pytest.skip("the backend has processes of its own")
+    installed = plugins.available_backends()
+    if "python" not in installed:
+        pytest.skip("needs backend-python, which has the processes")
+    for name, plugin in installed.items():
+        # What has not been imported yet is not the backend of the example.
+        if plugin.entries[0].module in sys.modules and plugins.backend(name) is backend:
+            return name
+    pytest.skip("the backend of the example is not installed")
 
 
 def _unload(server: Any) -> Any:

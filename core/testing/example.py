@@ -132,14 +132,19 @@ def write_model(
     *,
     instances: int = 1,
     gpu: bool = False,
+    name: str = MODEL,
+    backend: str = "",
 ) -> Path:
     """A model folder with one version and a config.pbtxt; returns the folder.
 
-    gpu   its instances are on GPU 0
+    gpu       its instances are on GPU 0
+    backend   name of the backend in config.pbtxt; "" for what the example says
     """
-    folder = repository / MODEL
+    folder = repository / name
     shutil.copytree(example.files, folder / "1", ignore=shutil.ignore_patterns("__pycache__"))
     config = _config(example, "batching" in supports)
+    config.name = name
+    config.backend = backend or config.backend
     if gpu:
         del config.instance_group[:]
         config.instance_group.add(kind=ModelInstanceGroup.KIND_GPU, count=instances, gpus=[0])
@@ -156,7 +161,6 @@ def _config(example: Example, batches: bool) -> ModelConfig:
         config = _config_of_arrays(example, batches)
     else:
         config = parse_text(example.config, "config of the example")
-    config.name = MODEL
     config.backend = config.backend or example.backend.name or "under_test"
     if batches and config.WhichOneof("scheduling_choice") is None:
         config.dynamic_batching.SetInParent()

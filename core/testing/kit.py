@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import ClassVar
 
 import pytest
 
 from core.testing.diary import Diary, diary_of
-from core.testing.example import Example, write_model
+from core.testing.example import MODEL, Example, write_model
 from core.testing.served import Served
 
 Serve = Callable[..., Served]
+
+IN_A_PROCESS = 'parameters { key: "EXECUTION_MODE" value { string_value: "process" } }'
 
 CAPABILITIES = {
     "batching": "several rows are answered by one execution",
@@ -79,21 +81,47 @@ class Kit:
 
     @pytest.fixture
     def serve(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-        """serve(example, instances=1, load=True, gpu=False): the model of an example in a Server."""
+        """serve(example, instances=1, load=True, gpu=False): the model of an example in a Server.
+
+        copies    names of several models, all of the example; they are loaded at the same time
+        apart     name under which the example's backend is installed: each instance runs in a process of
+                  its own
+        """
         with ExitStack() as running:
 
             def start(
-                example: Example, *, instances: int = 1, load: bool = True, gpu: bool = False
+                example: Example,
+                *,
+                instances: int = 1,
+                load: bool = True,
+                gpu: bool = False,
+                copies: Sequence[str] = (MODEL,),
+                apart: str = "",
             ) -> Served:
                 repository = tmp_path_factory.mktemp("repository")
-                folder = write_model(
-                    example, repository, self.supports, instances=instances, gpu=gpu
+                for name in copies:
+                    folder = write_model(
+                        example,
+                        repository,
+                        self.supports,
+                        instances=instances,
+                        gpu=gpu,
+                        name=name,
+                        backend=apart,
+                    )
+                    with (folder / "config.pbtxt").open("a", encoding="utf-8") as config:
+                        config.write(self.more_config + (IN_A_PROCESS if apart else ""))
+                served = running.enter_context(
+                    Served(
+                        None if apart else example.backend,
+                        repository,
+                        model_load_thread_count=max(4, len(copies)),
+                    )
                 )
-                with (folder / "config.pbtxt").open("a", encoding="utf-8") as config:
-                    config.write(self.more_config)
-                served = running.enter_context(Served(example.backend, repository))
-                if load:
-                    served.load()
+                if load and len(copies) == 1:
+                    served.load(copies[0])
+                elif load:
+                    served.load_together(copies)
                 return served
 
             yield start

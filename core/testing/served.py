@@ -79,6 +79,23 @@ class Served:
         """Load a model; its error is raised."""
         self._call(self._server.load(name))
 
+    def load_together(self, names: Sequence[str]) -> None:
+        """Load models at the same moment, each on a thread of its own.
+
+        Raises AssertionError that says how many cannot be loaded, and why the first cannot.
+        """
+
+        async def act() -> list[BaseException | None]:
+            loads = map(self._server.load, names)
+            return list(await asyncio.gather(*loads, return_exceptions=True))
+
+        refused = [each for each in self._call(act(), 4 * PATIENCE_S) if each is not None]
+        if refused:
+            raise AssertionError(
+                f"{len(refused)} of {len(names)} models that load at the same time cannot be loaded; "
+                f"the first: {refused[0]}"
+            ) from refused[0]
+
     def unload(self, name: str = MODEL) -> None:
         """Unload a model and wait until it is gone."""
         self._call(self._unload(name))

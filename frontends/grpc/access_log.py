@@ -81,6 +81,7 @@ class _Told:
     def __call__(self, outcome: Message | CoreError) -> None:
         self._entry.come_from(self._call.caller)
         if isinstance(outcome, CoreError):
+            self._entry.come_from(outcome.caller)
             self._access.write(self._entry, code_of(outcome), 0)
         else:
             self._access.write(self._entry, 0, size_of(outcome))
@@ -101,6 +102,7 @@ def _unary(function: UnaryFunction, path: str, access: AccessLog) -> UnaryFuncti
         try:
             response = await _noted(function(request, call), call, entry)
         except CoreError as error:
+            entry.come_from(error.caller)
             access.write(entry, code_of(error), 0)
             raise
         except asyncio.CancelledError:
@@ -141,6 +143,7 @@ def _stream(function: StreamFunction, path: str, access: AccessLog) -> StreamFun
             status = Code.OK
         except CoreError as error:
             status = code_of(error)
+            entry.come_from(error.caller)
             raise
         except (asyncio.CancelledError, GeneratorExit):
             raise
@@ -156,8 +159,9 @@ def _stream(function: StreamFunction, path: str, access: AccessLog) -> StreamFun
 
 
 def entry_for(call: Call, path: str, request: bytes) -> Entry:
-    """What is known of one message of a call."""
+    """What is known of one message of a call; its caller, if a stream has identified it already."""
     entry = entry_of(call, path)
+    entry.come_from(call.caller)
     entry.bytes_in = len(request)
     if (fields := _FIELDS.get(path.rpartition("/")[2])) is not None:
         found = texts(request, max(fields))

@@ -3,6 +3,7 @@ cdef class Intake:
     cdef bint _stopping
     cdef object _drained
     cdef set _listeners
+    cdef object _all_gone
 
     cpdef enter(self)
     cpdef leave(self)

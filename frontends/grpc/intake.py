@@ -6,8 +6,12 @@ import asyncio
 from collections.abc import Callable
 
 from core.errors import CoreError, unavailable
+from frontends.ending import GOODBYE_S, not_done
 
 _STOPPING = "GRPC server is shutting down and has stopped accepting new requests."
+
+
+Listener = Callable[[CoreError, CoreError], None]
 
 
 class Intake:
@@ -20,7 +24,8 @@ class Intake:
         self.in_flight = 0
         self._stopping = False
         self._drained = asyncio.Event()
-        self._listeners: set[Callable[[CoreError], None]] = set()
+        self._listeners: set[Listener] = set()
+        self._all_gone = asyncio.Event()  # of those that listen
 
     def enter(self) -> None:
         """A request begins; `leave` must follow once. Raises CoreError(UNAVAILABLE) while stopping."""
@@ -34,21 +39,36 @@ class Intake:
         if self._stopping and not self.in_flight:
             self._drained.set()
 
-    def on_end(self, listener: Callable[[CoreError], None]) -> Callable[[], None]:
-        """Call `listener` when everything was answered and open streams should end.
+    def on_end(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` when everything was answered, or the time is over, and open streams should end.
 
-        Returns the function that takes the listener away again.
+        It gets two errors: that of a stream with requests in flight, and that of one without.
+        Returns the function that takes the listener away again, when its stream has ended.
         """
         self._listeners.add(listener)
-        return lambda: self._listeners.discard(listener)
+        return lambda: self._forget(listener)
+
+    def _forget(self, listener: Listener) -> None:
+        self._listeners.discard(listener)
+        if not self._listeners:
+            self._all_gone.set()
 
     async def drain(self, timeout_s: float) -> None:
-        """Let nothing more in, wait at most `timeout_s` for what is in, then end open streams."""
+        """Let nothing more in, wait at most `timeout_s` for what is in, then end open streams.
+
+        Streams have GOODBYE_S more to tell their clients why they end.
+        """
         self._stopping = True
         if self.in_flight:
             try:
                 await asyncio.wait_for(self._drained.wait(), timeout_s)
             except asyncio.TimeoutError:
-                pass  # those who still wait are cut off by the transport
+                pass  # unary calls that still wait are cut off by the transport
+        if not self._listeners:
+            return
         for listener in list(self._listeners):
-            listener(unavailable(_STOPPING))
+            listener(not_done(timeout_s), unavailable(_STOPPING))
+        try:
+            await asyncio.wait_for(self._all_gone.wait(), GOODBYE_S)
+        except asyncio.TimeoutError:
+            pass  # the client does not read: the transport cuts it off

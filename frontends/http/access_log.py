@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from json import JSONDecoder
+from typing import Any, Protocol
 
 from core.telemetry.access_log import GONE, AccessLog, Entry
 from core.telemetry.tracing import Trace
+from core.tensor import Buffer
 from frontends.aiohttp_web import web
 from frontends.http.message import Call
 
@@ -22,10 +24,19 @@ def _key(name: str) -> Any:
 CALL = _key("core.call")  # the Call that was made of it
 CALLER = _key("core.caller")  # and who sent it, where a gate has asked
 
+MOST_SCANNED = 4096  # bytes of a refused body in which its id is looked for
+_DECODER = JSONDecoder()
+
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
-def recorded(handler: Handler, access: AccessLog) -> Handler:
+class Names(Protocol):
+    """Knows the model and the version that a path names."""
+
+    def captures(self, method: str, path: str) -> Mapping[str, Any]: ...
+
+
+def recorded(handler: Handler, access: AccessLog, names: Names) -> Handler:
     """`handler`, each request of which has a line."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
@@ -36,15 +47,15 @@ def recorded(handler: Handler, access: AccessLog) -> Handler:
         try:
             response = await handler(request)
         except asyncio.CancelledError:
-            _write(access, entry, request, GONE, 0)
+            _write(access, names, entry, request, GONE, 0)
             raise
         except web.HTTPException as error:
-            _write(access, entry, request, error.status, 0)
+            _write(access, names, entry, request, error.status, 0)
             raise
         except ConnectionError:
-            _write(access, entry, request, GONE, 0)
+            _write(access, names, entry, request, GONE, 0)
             raise
-        _write(access, entry, request, response.status, _size(response))
+        _write(access, names, entry, request, response.status, _size(response))
         return response
 
     return handle
@@ -80,19 +91,53 @@ def plain_path(target: str) -> str:
 
 
 def _write(
-    access: AccessLog, entry: Entry, request: web.BaseRequest, status: int, bytes_out: int
+    access: AccessLog,
+    names: Names,
+    entry: Entry,
+    request: web.BaseRequest,
+    status: int,
+    bytes_out: int,
 ) -> None:
     entry.come_from(request.get(CALLER))
     call: Call | None = request.get(CALL)
+    named = names.captures(entry.method, entry.path) if call is None else call.captures
+    entry.model = named.get("model") or ""
+    entry.version = named.get("version") or ""
     if call is not None:
-        entry.model = call.captures.get("model") or ""
-        entry.version = call.captures.get("version") or ""
         entry.bytes_in = len(call.body)
-        if (asked := call.asked) is not None:
+        if (asked := call.asked) is None:
+            entry.id = named_id(call.body)
+        else:
             entry.id = asked.id
             if isinstance(asked.trace, Trace) and asked.trace.root is not None:
                 entry.trace = f"{asked.trace.root.trace_id:032x}"
     access.write(entry, status, bytes_out)
+
+
+def named_id(body: Buffer) -> str:
+    """Return the `id` of a request that was refused before it was read; "" if it is not easy to find.
+
+    Only the first bytes are read, so that a refusal stays cheap: clients write the id at the start.
+    """
+    rest = bytes(memoryview(body)[:MOST_SCANNED]).decode(errors="replace").lstrip()
+    try:
+        while rest[:1] in ("{", ","):
+            key, rest = _value(rest[1:])
+            if rest[:1] != ":":
+                break
+            value, rest = _value(rest[1:])
+            if key == "id":
+                return value if isinstance(value, str) else ""
+    except (ValueError, RecursionError):  # no JSON, cut off, or nested deeply
+        pass
+    return ""
+
+
+def _value(text: str) -> tuple[Any, str]:
+    """Return the JSON value at the start of a text, and what follows it. Raises ValueError."""
+    text = text.lstrip()
+    value, end = _DECODER.raw_decode(text)
+    return value, text[end:].lstrip()
 
 
 def _size(response: web.StreamResponse) -> int:

@@ -15,7 +15,7 @@ import logging
 import socket
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from http import HTTPStatus
 from typing import Any
 
@@ -28,6 +28,7 @@ from core.telemetry.tracing import Trace
 from core.tensor import Buffer
 from frontends.aiohttp_web import HttpVersion11, web
 from frontends.crowd import most_connections
+from frontends.ending import GOODBYE_S, not_done
 from frontends.http.access_log import client_of, write_malformed
 from frontends.http.codec.limits import MOST_CHUNKS, too_many_chunks
 from frontends.http.errors import refusal
@@ -152,6 +153,7 @@ class Connections(web.Server):
             return await self._handler(request)
         finally:
             connection.busy = False
+            connection.call = None
             connection.used = time.monotonic()
             connection.heard = connection.came
 
@@ -183,9 +185,26 @@ class Connections(web.Server):
                 await asyncio.wait_for(self._all_closed.wait(), timeout_s)
             except asyncio.TimeoutError:
                 logger.warning("HTTP: %d connections are cut", len(self._open))
+                await self._end_streams(not_done(timeout_s))
         await self.shutdown(0.1)
         for connection in tuple(self._open):
             connection.cut()
+
+    async def _end_streams(self, error: CoreError) -> None:
+        """Let streams of answers end with an error, as far as their clients read."""
+        replies = [
+            call.reply
+            for connection in self.connections
+            if isinstance(connection, _Connection)
+            and (call := connection.call) is not None
+            and call.reply is not None
+        ]
+        replies += [reply for each in self._conversations for reply in each.replies()]
+        for reply in replies:
+            reply.end(error)
+        if replies:
+            with suppress(asyncio.TimeoutError):  # a client that does not read
+                await asyncio.wait_for(self._all_closed.wait(), GOODBYE_S)
 
 
 class _Connection(web.RequestHandler):
@@ -193,19 +212,21 @@ class _Connection(web.RequestHandler):
 
     busy   it has a request without an answer
     used   time.monotonic() when its last request was over; 0.0 before
+    call   the request that is being answered; None for none
     visit  of the request that is being answered; None for none, and where nobody is let in
     came   bytes that have come
     heard  of these, those that had come when its last request was over
     share  of the memory that all connections may hold
     """
 
-    __slots__ = ("busy", "came", "heard", "share", "used", "visit")
+    __slots__ = ("busy", "call", "came", "heard", "share", "used", "visit")
 
     def __init__(self, manager: Connections, share: Share, **options: Any):
         super().__init__(manager, **options)
         self.share = share
         self.busy = False
         self.used = 0.0
+        self.call: Call | None = None
         self.visit: Visit | None = None
         self.came = self.heard = 0
 

@@ -107,7 +107,7 @@ class Endpoint:
         handle = self._handle if self._server.access is None else self._handle_guarded
         log = self._access_log
         connections = Connections(
-            handle if log is None else recorded(handle, log),
+            handle if log is None else recorded(handle, log, self._router),
             self._server,
             self._lane,
             self._guard if self._guards_inference() else None,
@@ -160,6 +160,8 @@ class Endpoint:
                 request.method, _path(request.raw_path), request.headers, request.transport
             )
         except CoreError as error:
+            if self._access_log is not None:
+                request[CALLER] = error.caller
             return response_of(error_answer(error), request)
         connection_of(request).visit = visit
         if self._access_log is not None:
@@ -267,6 +269,7 @@ class Endpoint:
                 start_ns,
                 share,
             )
+            connection_of(request).call = call
             if self._access_log is not None:
                 request[CALL] = call
             return await match.route.service(self._server, call)

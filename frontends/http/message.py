@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Protocol
 
 from core.request import InferenceRequest, parse_version
+from core.response import Reply
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
 from frontends.http.codec.timeout import timeout_ns
@@ -29,6 +30,7 @@ class Call:
     share       what the request holds of its connection's memory. A service takes what it keeps for the
                 request, beyond the body; all of it is given back when the answer has left
     asked       the request to a model that a service has read in it; None for none
+    reply       its answers, if they can be ended before the last one (Reply.end); None if not
     """
 
     __slots__ = (
@@ -40,6 +42,7 @@ class Call:
         "method",
         "path",
         "received",
+        "reply",
         "share",
     )
 
@@ -63,6 +66,7 @@ class Call:
         self.came_ns = came_ns or time.monotonic_ns()
         self.share = boundless() if share is None else share
         self.asked: InferenceRequest | None = None
+        self.reply: Reply | None = None
 
     @property
     def model(self) -> str:

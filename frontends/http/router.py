@@ -139,6 +139,14 @@ class Router:
         route, _ = found
         return demand(route.category, changes=not route.looks and method != "GET")
 
+    def captures(self, method: str, path: str) -> Mapping[str, Any]:
+        """Return the named parts of a path, such as `model`; none for a path that no route has.
+
+        path   without its query
+        """
+        found = self._row(method, path)
+        return {} if found is None else found[1]
+
     def _row(self, method: str, path: str) -> tuple[Route, Mapping[str, Any]] | None:
         """The first that fits, else the first for the path, with the named parts of that."""
         other = None

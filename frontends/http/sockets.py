@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from core.access import Visit
 from core.errors import CoreError, unavailable
+from core.response import Reply
 from core.server import Server
 from frontends.aiohttp_web import WSCloseCode, web
 from frontends.http.errors import refusal
@@ -76,7 +77,7 @@ class Conversation:
         self._socket.headers["Server"] = "core"
         self._visit = visit
         self._counted = False  # whether a message has come: the first counts as the request itself
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], Call] = {}
         self._finishing: asyncio.Task[None] | None = None
 
     async def run(self, call: Callable[[bytes], Call]) -> web.StreamResponse:
@@ -90,8 +91,9 @@ class Conversation:
             while (message := await socket.receive()).type is web.WSMsgType.TEXT:
                 body = message.data.encode()
                 if (error := self._objection()) is None:
-                    task = asyncio.ensure_future(self._answer(call(body)))
-                    self._running.add(task)
+                    asked = call(body)
+                    task = asyncio.ensure_future(self._answer(asked))
+                    self._running[task] = asked
                     task.add_done_callback(self._over)
                 else:
                     id = await asked_id(body)
@@ -120,6 +122,10 @@ class Conversation:
         self._counted = True
         return None
 
+    def replies(self) -> list[Reply]:
+        """Return the answers of the requests in flight."""
+        return [call.reply for call in self._running.values() if call.reply is not None]
+
     def finish(self) -> None:
         """The server ends: take no more requests, and close when those in flight are over."""
         if self._finishing is None:
@@ -131,7 +137,7 @@ class Conversation:
         await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"the server ends")
 
     def _over(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
+        del self._running[task]
         if not task.cancelled() and (error := task.exception()) is not None:
             if not isinstance(error, ConnectionError):  # else the client has gone
                 logger.error("HTTP: a WebSocket is cut", exc_info=error)

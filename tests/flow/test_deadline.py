@@ -49,6 +49,12 @@ def ask(chain, within_s, id=""):
     return ask_in_time(chain.handler, request, loop.time_ns)
 
 
+def counts(chain):
+    """Requests that succeeded, that failed, and of these the cancelled ones."""
+    statistics = chain.statistics
+    return statistics.success.count, statistics.fail.count, statistics.failures["CANCELED"]
+
+
 async def test_a_request_in_time_gets_its_answer_and_leaves_no_timer(open_slow):
     chain = await open_slow()
 
@@ -89,6 +95,7 @@ async def test_an_execution_is_told_at_the_deadline_and_the_client_does_not_wait
     assert chain.recorder.cancelled == [loop.time()]
     await asyncio.sleep(0.020)
     assert chain.in_flight == 0
+    assert counts(chain) == (0, 1, 1)
 
 
 async def test_the_answers_of_a_stream_end_with_the_deadline(open_slow):
@@ -100,6 +107,7 @@ async def test_the_answers_of_a_stream_end_with_the_deadline(open_slow):
     assert isinstance(items[-1], DeadlineExceeded)
     await asyncio.sleep(0.020)
     assert chain.in_flight == 0
+    assert counts(chain) == (0, 1, 1)
 
 
 async def test_a_stream_that_is_left_has_no_deadline_any_more(open_slow):

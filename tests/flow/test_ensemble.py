@@ -200,6 +200,28 @@ async def test_cancelling_an_ensemble_cancels_its_running_step(ensemble):
     assert chain.statistics.failures["CANCELED"] == 1
 
 
+async def test_a_last_step_that_answers_after_a_cancellation_is_no_success(ensemble):
+    chain = await ensemble([step("add", "x", "z")])
+    reply = ask(chain, 1)
+    await asyncio.sleep(0)
+    assert chain.models["add"].pending == 0
+
+    reply.cancel()
+    await asyncio.gather(_outcome(reply))
+
+    for statistics in (chain.statistics, chain.models["add"].statistics):
+        assert statistics.success.count == 0
+        assert statistics.failures["CANCELED"] == statistics.fail.count == 1
+        assert statistics.inference_count == 0
+
+
+async def _outcome(reply):
+    try:
+        return await reply
+    except CoreError as error:
+        return error
+
+
 async def test_after_a_cancellation_no_other_step_begins(ensemble):
     chain = await ensemble([step("add", "x", "a"), step("add", "a", "z")])
     reply = ask(chain, 1)

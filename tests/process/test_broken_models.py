@@ -25,7 +25,7 @@ BROKEN = {
     ),
     "a backend that is not installed": (
         Model("broken", "plain", config='backend: "dali"\n' + IO),
-        ["no backend named 'dali'", "installed: ", "pip install backend-dali"],
+        ["no backend named 'dali'", "installed: ", "this project does not support it"],
     ),
     "a file that is missing": (
         Model("broken", "plain", config='backend: "python" default_model_filename: "x.py"\n' + IO),

@@ -1,8 +1,12 @@
 """A server of several processes is one server to its clients."""
 
+import http.client
+import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 from conformance.model import Model
@@ -10,9 +14,11 @@ from conformance.protocol import wait_until
 from conformance.server import StartError
 
 from .workers import (
+    BODY,
     CONFIG,
     CONNECTIONS,
     ENGINES,
+    WHO,
     children,
     from_every_connection,
     pids,
@@ -234,3 +240,44 @@ def test_latencies_of_all_workers_are_told_together(server):
         if name == "core_model_loads_total" and ("result", "success") in labels
     )
     assert loads == 1
+
+
+def test_the_limit_of_a_caller_is_that_of_all_workers_together(server):
+    found = server("--limit-rate=0.001", "--limit-burst=5")
+
+    statuses = [found.infer("who", BODY).status for _ in range(CONNECTIONS)]
+
+    assert statuses == [200] * 5 + [429] * (CONNECTIONS - 5)
+
+
+def test_what_a_worker_had_in_flight_is_free_again_when_it_has_died(server, tmp_path):
+    note = tmp_path / "pid"
+    stays = Model(
+        "stays",
+        "plain",
+        config=CONFIG,
+        files={
+            "1/model.py": WHO.replace(
+                "        pid =",
+                f"        open({str(note)!r}, 'w').write(f'{{os.getpid()}}\\n')\n"
+                "        import time; time.sleep(600)\n        pid =",
+            )
+        },
+    )
+    found = server("--limit-concurrency=1", models=(who, stays))
+    thread = threading.Thread(target=_ask_in_vain, args=(found,))
+    thread.start()
+    assert wait_until(lambda: note.exists() and note.read_text().endswith("\n"), 60)
+    assert from_every_connection(lambda: found.infer("who", BODY).status) == {429}
+
+    os.kill(int(note.read_text()), signal.SIGKILL)
+
+    thread.join()
+    assert wait_until(lambda: found.infer("who", BODY).status == 200, 60)
+
+
+def _ask_in_vain(server):
+    try:
+        server.infer("stays", BODY)
+    except (OSError, http.client.HTTPException):
+        pass  # the worker has gone

@@ -10,7 +10,7 @@ from typing import Any
 
 from backend_onnx.graph import Graph, TensorInfo
 from core import dtypes
-from core.completion import tensors_of_the_server
+from core.completion import tensors_of_the_server, wrong_inputs
 from core.config import ModelConfig
 from core.config.messages import ModelInput
 from core.errors import CoreError, invalid, unsupported
@@ -75,10 +75,8 @@ def _check_inputs_complete(config: ModelConfig, graph: Graph, reserved: set[str]
     for name in reserved:
         _check_name(name, {**graph.inputs, **graph.overridable}, "input")
     if missing:
-        raise invalid(
-            f"unable to load model '{config.name}', configuration expects {len(given)} inputs, "
-            f"model provides {len(graph.inputs)}; config.pbtxt lacks {_listed(missing)}"
-        )
+        given -= graph.overridable.keys()
+        raise wrong_inputs(config.name, given, graph.inputs, missing)
 
 
 def _check_name(name: str, infos: Mapping[str, TensorInfo], kind: str) -> None:

@@ -5,6 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from core import __main__ as command
 from core.errors import CoreError
 
 WHOLE = """
@@ -30,7 +31,7 @@ def config(**changes):
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"x": "z"}, r"model provides 1; config.pbtxt lacks x"),
+        ({"x": "z"}, r"model provides 1; config.pbtxt lacks x, and has z, which"),
         ({"y": "z"}, r"unexpected inference output 'z', allowed outputs are: y"),
         (
             {"type": "TYPE_INT32"},
@@ -137,3 +138,22 @@ def test_a_type_that_the_protocol_lacks_is_refused(serve, identity):
 
     with pytest.raises(CoreError, match=r"tensor\(float8e4m3fn\).*end the graph with a Cast"):
         serve(small)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"dims": "7"}, "the model expects 2 dimensions (shape [-1,3])"),
+        ({"type": "TYPE_INT8"}, "expects datatype TYPE_INT8 for input 'x'"),
+        ({"x": "xx"}, "config.pbtxt lacks x, and has xx, which the model does not have"),
+    ],
+)
+def test_the_command_config_refuses_what_a_load_refuses(tmp_path, capsys, identity, changes, text):
+    version = tmp_path / "m" / "1"
+    version.mkdir(parents=True)
+    onnx.save(identity(), version / "model.onnx")
+    (tmp_path / "m" / "config.pbtxt").write_text(config(**changes))
+
+    assert command.main(["config", str(tmp_path / "m")]) == 1
+
+    assert text in capsys.readouterr().err

@@ -8,12 +8,24 @@ from backend_python.environments.environment import environments
 from backend_python.environments.settings import CACHE, INSTALL, MOST
 from backend_python.server.complete import complete
 from backend_python.server.instance import PythonInstance
-from backend_python.server.model import EXECUTE_TIMEOUT, FORCE_CPU, WORKER, PythonModel
-from backend_python.server.process import SETTINGS
+from backend_python.server.model import (
+    CHECK_OUTPUTS,
+    EXECUTE_TIMEOUT,
+    FORCE_CPU,
+    WORKER,
+    PythonModel,
+)
+from backend_python.server.settings import SETTINGS
 from backend_python.server.template import template
 
 OF_PROCESSES = (FORCE_CPU, EXECUTE_TIMEOUT, WORKER)
-OF_MODELS = (*OF_PROCESSES, PATH, REQUIREMENTS, "*")  # a model.py reads what it likes
+OF_MODELS = (
+    *OF_PROCESSES,
+    CHECK_OUTPUTS,
+    PATH,
+    REQUIREMENTS,
+    "*",
+)  # a model.py reads what it likes
 
 
 class PythonBackend(core.Backend):

@@ -19,9 +19,14 @@ def checked(requests: list[InferenceRequest], returned: Any, decoupled: bool) ->
     responses: list[Any] = returned
     for i in range(len(responses)):
         response = responses[i]
+        request = requests[i]
+        if request._sender is not None and (
+            response is not None
+            or request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE
+        ):
+            request._sender.settle()
         if response is None:
             continue
-        request = requests[i]
         if request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
             raise Refused(
                 "Expected a None object in the execute function return list for reschduled "
@@ -38,7 +43,7 @@ def checked(requests: list[InferenceRequest], returned: Any, decoupled: bool) ->
 def _other(requests: list[InferenceRequest], returned: Any, decoupled: bool) -> list[Any]:
     """The same for what is not a list with as many items."""
     if returned is None and (decoupled or _answered_elsewhere(requests)):
-        return [None] * len(requests)
+        return checked(requests, [None] * len(requests), decoupled)
     if not isinstance(returned, list):
         raise Refused(f"Expected a list in the execute return, found type '{type(returned)}'.")
     if len(returned) == len(requests):

@@ -13,6 +13,9 @@ class Sent:
     def pace(self, key):
         return None
 
+    def abandon(self, key):
+        self.abandoned = key
+
     def send(self, key, wanted, response, flags, pace):
         self.flags.append(flags)
 

@@ -6,7 +6,8 @@ import signal
 
 import pytest
 from backend_python import backend
-from backend_python.server.process import Process, Settings, start
+from backend_python.server.process import Process, start
+from backend_python.server.settings import Settings
 from backend_python.server.template import Template, template
 
 PID = """

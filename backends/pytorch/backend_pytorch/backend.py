@@ -9,7 +9,7 @@ from typing import Any
 from backend_pytorch.check import check
 from backend_pytorch.complete import complete
 from backend_pytorch.files import Format, format_of, is_checkpoint, model_file
-from backend_pytorch.framework import import_torch
+from backend_pytorch.framework import import_torch, loading_alone
 from backend_pytorch.instance import TorchInstance
 from backend_pytorch.parameters import ENVIRONMENT, KNOWN, MODEL_CLASS, Parameters
 from backend_pytorch.program import Program
@@ -42,7 +42,10 @@ class TorchModel(Model):
 
     def load(self) -> None:
         """Find the file, see what it is, read the parameters: all refuse before an instance is made."""
-        torch = import_torch()
+        with loading_alone():
+            self._load(import_torch())
+
+    def _load(self, torch: Any) -> None:
         self.parameters = Parameters(self.config)
         self.parameters.check()
         self._source: Any = None
@@ -80,7 +83,8 @@ class TorchModel(Model):
             first = self._programs.get(device)
             if first is not None and self._source is None:
                 return first
-            program = self._opened(device, first)
+            with loading_alone():
+                program = self._opened(device, first)
             check(self.config, program)
             self._weights.add(program)
             if self._shares(program):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from backend_pytorch.files import Format, format_of, is_checkpoint, model_file
-from backend_pytorch.framework import import_torch
+from backend_pytorch.framework import import_torch, loading_alone
 from backend_pytorch.naming import config_inputs, config_outputs, places
 from backend_pytorch.program import Port, Program
 from core.backend import Backend
@@ -39,6 +39,11 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
         raise _tells_no_types(config, "a module in Python", None)
     import_torch()
     file = model_file(config, path)
+    with loading_alone():
+        _complete(config, file, backend)
+
+
+def _complete(config: ModelConfig, file: Path, backend: Backend) -> None:
     found = format_of(file, config.name)
     if found is Format.EXPORTED:
         from backend_pytorch.exported import open_exported

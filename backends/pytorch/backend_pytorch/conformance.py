@@ -1,5 +1,7 @@
 """Small PyTorch models and their true answers, by kinds of file: python -m core.testing pytorch"""
 
+import functools
+import io
 import warnings
 from pathlib import Path
 from typing import List, Tuple  # noqa: UP035 - TorchScript knows these
@@ -109,5 +111,34 @@ class TestModuleInPython(BackendConformance):
             inputs={"x": X, "index": INDEX},
             expected={"y": 2 * X, "picked": np.take_along_axis(X, INDEX, 1)},
             config='runtime: "model.py" ' + PICK,
+            failing={"x": X, "index": INDEX + 100},
+        )
+
+
+@functools.cache
+def exported() -> bytes:
+    """A file of torch.export: making one takes a second, copying it nothing."""
+    rows = torch.export.Dim("rows", min=1, max=8)
+    arguments = (torch.from_numpy(X), torch.from_numpy(INDEX))
+    shapes = {"x": {0: rows}, "index": {0: rows}}
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(Pick().eval(), arguments, dynamic_shapes=shapes), file)
+    return file.getvalue()
+
+
+class TestExported(BackendConformance):
+    supports = {"batching", "cpu"}
+    loads = 20
+
+    @pytest.fixture
+    def example(self, tmp_path: Path) -> Example:
+        (tmp_path / "model.pt2").write_bytes(exported())
+        return Example(
+            backend,
+            tmp_path,
+            inputs={"x": X, "index": INDEX},
+            expected={"OUTPUT__0": 2 * X, "OUTPUT__1": np.take_along_axis(X, INDEX, 1)},
+            config='default_model_filename: "model.pt2" '
+            + PICK.replace('"y"', '"OUTPUT__0"').replace('"picked"', '"OUTPUT__1"'),
             failing={"x": X, "index": INDEX + 100},
         )

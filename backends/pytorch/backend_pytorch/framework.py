@@ -6,7 +6,11 @@ in functions, after this.
 
 from __future__ import annotations
 
+import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from core.errors import CoreError, internal, unavailable
@@ -29,6 +33,29 @@ def import_torch() -> Any:
     # Inputs are views of what clients sent, and numpy knows that; what is written to is copied first.
     warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
     return torch
+
+
+_loading = threading.RLock()
+
+
+@contextmanager
+def loading_alone() -> Iterator[None]:
+    """Let one thread of the process at a time load models with torch. Any thread; may be nested.
+
+    core loads several models at once, and torch cannot: torch.export.load keeps its deserializer in a
+    global variable, and modules that torch imports on first use (torch._dynamo, torch.export's reader
+    of archives) import each other, so a second thread meets them half imported. Models run meanwhile.
+    A model of torch.compile is compiled in its first runs, on the thread of its instance: torch has a
+    lock for that, which is taken here too.
+    """
+    with _loading:
+        converter = sys.modules.get("torch._dynamo.convert_frame")
+        compiling = getattr(converter, "compile_lock", None)
+        if compiling is None:  # nothing has been compiled yet
+            yield
+            return
+        with compiling:
+            yield
 
 
 def has_gpus() -> bool:

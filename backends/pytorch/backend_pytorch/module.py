@@ -11,7 +11,6 @@ import inspect
 import logging
 import re
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 import torch
 
 from backend_pytorch.files import Format, cannot_load, format_of
-from backend_pytorch.framework import first_line
+from backend_pytorch.framework import first_line, loading_alone
 from backend_pytorch.parameters import COMPILE
 from backend_pytorch.program import Port, Program
 from core.config import ModelConfig
@@ -31,7 +30,6 @@ logger = logging.getLogger("core")
 
 RUNTIME = "model.py"
 
-_importing = threading.Lock()  # models load at the same time, each on its thread
 _beside: set[str] = set()  # modules that some model has imported from its folder
 
 
@@ -152,7 +150,7 @@ def _imported(code: Path, model: str) -> Any:
     spec = importlib.util.spec_from_file_location(name, code)
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
-    with _importing, _alone(code.parent):
+    with loading_alone(), _alone(code.parent):
         sys.modules[name] = found  # dataclasses and torch.compile look classes up there
         try:
             spec.loader.exec_module(found)

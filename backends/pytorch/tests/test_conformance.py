@@ -1,4 +1,5 @@
 """The contract that every backend keeps, by each kind of file."""
 
+from backend_pytorch.conformance import TestExported as TestExported
 from backend_pytorch.conformance import TestModuleInPython as TestModuleInPython
 from backend_pytorch.conformance import TestTorchScript as TestTorchScript

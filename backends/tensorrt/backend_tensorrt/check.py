@@ -10,7 +10,7 @@ from typing import Any
 
 from backend_tensorrt.facts import Facts, Port
 from core import dtypes
-from core.completion import tensors_of_the_server
+from core.completion import tensors_of_the_server, wrong_inputs
 from core.config import ModelConfig
 from core.errors import CoreError, invalid, unsupported
 
@@ -28,10 +28,7 @@ def check(config: ModelConfig, facts: Facts) -> None:
     given = {io.name for io in config.input} | reserved
     missing = [name for name in facts.inputs if name not in given]
     if missing:
-        raise invalid(
-            f"unable to load model '{config.name}', configuration expects {len(given)} inputs, "
-            f"model provides {len(facts.inputs)}; config.pbtxt lacks {', '.join(missing)}"
-        )
+        raise wrong_inputs(config.name, given, facts.inputs, missing)
     scattered = {name for each in config.batch_output for name in each.target_name}
     for io in config.input:
         _check_name(io.name, facts.inputs, "input")

@@ -21,6 +21,7 @@ from core.errors import CoreError, Kind, internal
 from core.native.clock import Clock
 from core.native.distribution import Histogram
 from core.pipeline.answers.split import (
+    check_tensors,
     named_tensors,
     split,
     wanted_tensors,
@@ -47,6 +48,7 @@ class Terms:
     intake      told when a request has got its last answer
     put_back    called with a request that asks for another execution
     batch_done  called with a batch and its error after each execution, where that ran; None for nobody
+    checks_outputs, output_hint   of the model (core.Model)
     clock       of time.monotonic_ns, or of a test; any thread
     """
 
@@ -63,6 +65,8 @@ class Terms:
         self.version = signature.version
         self.decoupled = signature.decoupled
         self.stateful = bool(signature.states)
+        self.checks_outputs = False
+        self.output_hint = ""
         self.statistics = statistics
         self.first_response = statistics.first_response if signature.decoupled else None
         self.loop = loop
@@ -148,16 +152,31 @@ class BatchDelivery:
         if self._outcomes[i] is not None:
             return
         try:
-            response = self._response(i, named_tensors(outputs), parameters)
+            tensors = named_tensors(outputs)
+            if self.terms.checks_outputs and not self._checked(i, tensors, final):
+                return
+            response = self._response(i, tensors, parameters)
         except CoreError as error:
             self._put(i, error, final, False)
         else:
             self._put(i, response, final, False)
 
     def respond_all(self, answers: list[list[Tensor]]) -> None:
+        checks = self.terms.checks_outputs
         for i in range(len(answers)):
-            if self._outcomes[i] is None:
+            if self._outcomes[i] is None and (not checks or self._checked(i, answers[i], True)):
                 self._answer(i, answers[i])
+
+    def _checked(self, i: int, tensors: list[Tensor], final: bool) -> bool:
+        """Whether tensors are what the model's configuration says; if not, request `i` has its error."""
+        terms = self.terms
+        try:
+            check_tensors(tensors, self._request(i), terms.signature)
+        except CoreError as error:
+            hinted = CoreError(error.kind, error.message + terms.output_hint)
+            self._put(i, hinted, final, final)
+            return False
+        return True
 
     def fail(self, i: int, error: CoreError, final: bool, failure: bool) -> None:
         self._put(i, error, final, failure)
@@ -346,8 +365,11 @@ class BatchDelivery:
         batch = self.batch
         now = terms.clock.now_ns()
         total = now - request.arrival_ns
+        if request.cancelled:  # its client got an error, whatever the model answered
+            terms.statistics.failed("CANCELED", total)
+            return
         if failure:
-            terms.statistics.failed("CANCELED" if request.cancelled else "BACKEND", total)
+            terms.statistics.failed("BACKEND", total)
             return
         start = batch.start_ns
         end = batch.end_ns or now  # now where it still runs

@@ -25,3 +25,7 @@ cdef OutputSpec _spec(Signature signature, name)
 cpdef list without_states(list tensors, Signature signature)
 @cython.locals(tensor=Tensor, spec=OutputSpec)
 cdef bint _plain(list tensors, Signature signature) except -1
+@cython.locals(tensor=Tensor, spec=OutputSpec, batches=cython.bint, shape=tuple, dims=tuple)
+cpdef check_tensors(list tensors, InferenceRequest request, Signature signature)
+@cython.locals(i=cython.Py_ssize_t, dim=cython.longlong, found=cython.longlong)
+cdef bint _fits(tuple shape, tuple dims, int first) except -1

@@ -12,7 +12,7 @@ from typing import Any
 from core.batch import Batch
 from core.config.signature import OutputSpec, Signature
 from core.dtypes import BF16, BYTES, DataType
-from core.errors import internal
+from core.errors import CoreError, internal
 from core.native.arrays import has_dtype, shape_of
 from core.pipeline.answers.classification import classify
 from core.pipeline.answers.placement import place
@@ -67,10 +67,7 @@ def whole_tensors(outputs: Mapping[str, Any], batch: Batch) -> list[Tensor]:
     for name, value in outputs.items():
         whole = _whole(name, value, signature)
         if signature.max_batch_size and (not whole.shape or whole.shape[0] != batch.rows):
-            raise internal(
-                f"model '{signature.name}' gave output '{name}' with shape {list(whole.shape)} for a "
-                f"batch of {batch.rows} rows: the first dimension must be {batch.rows}"
-            )
+            raise _wrong_rows(whole, batch.rows, signature)
         found.append(whole)
     return found
 
@@ -83,11 +80,66 @@ def _whole(name: str, value: Any, signature: Signature) -> Tensor:
         return made_tensor(name, dtype, shape_of(value), None, value)
     whole = Tensor.of(name, value, dtype if dtype is BF16 else None)
     if whole.dtype is not dtype:
-        raise internal(
-            f"model '{signature.name}' gave output '{name}' as {whole.dtype}, "
-            f"its configuration says {dtype}"
-        )
+        raise _wrong_dtype(whole, dtype, signature)
     return whole
+
+
+def check_tensors(tensors: list[Tensor], request: InferenceRequest, signature: Signature) -> None:
+    """Check the tensors that a model gave for one request against its configuration.
+
+    An output may be missing: a request for it gets an answer without it. Of a decoupled model the first
+    dimension may have any size: one request may have an answer for each of its rows.
+    Raises CoreError(INTERNAL) for a name, a datatype, a number of rows or a shape that the configuration
+    does not have.
+    """
+    batches = signature.max_batch_size > 0
+    for tensor in tensors:
+        spec = signature.outputs.get(tensor.name)
+        if spec is None:
+            if tensor.name in signature.states:
+                continue  # checked where the sequence keeps it
+            raise _unexpected(signature, tensor.name)
+        if tensor.dtype is not spec.dtype:
+            raise _wrong_dtype(tensor, spec.dtype, signature)
+        shape = tensor.shape
+        if batches and not signature.decoupled and (not shape or shape[0] != request.rows):
+            raise _wrong_rows(tensor, request.rows, signature)
+        dims = spec.dims if spec.reshape is None else spec.reshape
+        if not _fits(shape, dims, batches):
+            raise _wrong_shape(tensor, dims, signature)
+
+
+def _fits(shape: tuple[int, ...], dims: tuple[int, ...], first: int) -> bool:
+    """Whether a shape is `dims` behind its first `first` dimensions."""
+    if len(shape) != len(dims) + first:
+        return False
+    for i in range(len(dims)):
+        dim = dims[i]
+        if dim != -1 and dim != shape[first + i]:
+            return False
+    return True
+
+
+def _wrong_dtype(found: Tensor, expected: DataType, signature: Signature) -> CoreError:
+    return internal(
+        f"model '{signature.name}' gave output '{found.name}' as {found.dtype}, "
+        f"its configuration says {expected}"
+    )
+
+
+def _wrong_rows(found: Tensor, rows: int, signature: Signature) -> CoreError:
+    return internal(
+        f"model '{signature.name}' gave output '{found.name}' with shape {list(found.shape)} for a "
+        f"batch of {rows} rows: the first dimension must be {rows}"
+    )
+
+
+def _wrong_shape(found: Tensor, dims: tuple[int, ...], signature: Signature) -> CoreError:
+    expected = ", ".join(["rows"] * (signature.max_batch_size > 0) + [str(dim) for dim in dims])
+    return internal(
+        f"model '{signature.name}' gave output '{found.name}' with shape {list(found.shape)}, "
+        f"its configuration says [{expected}]"
+    )
 
 
 def named_tensors(outputs: Mapping[str, Any] | list[Tensor]) -> list[Tensor]:
@@ -163,11 +215,15 @@ def _wanted(request: InferenceRequest, name: str) -> RequestedOutput | None:
 
 def _spec(signature: Signature, name: str) -> OutputSpec:
     if (spec := signature.outputs.get(name)) is None:
-        raise internal(
-            f"unexpected inference output '{name}' for model '{signature.name}'; "
-            f"its configuration has {sorted(signature.outputs)}"
-        )
+        raise _unexpected(signature, name)
     return spec
+
+
+def _unexpected(signature: Signature, name: str) -> CoreError:
+    return internal(
+        f"unexpected inference output '{name}' for model '{signature.name}'; "
+        f"its configuration has {sorted(signature.outputs)}"
+    )
 
 
 def _state_dtype(signature: Signature, name: str) -> DataType:

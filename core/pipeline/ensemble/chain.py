@@ -143,10 +143,12 @@ class EnsembleChain:
     def _ended(self, request: InferenceRequest, error: CoreError | None) -> None:
         """A request has got its last answer: count it."""
         total = self._clock_ns() - request.arrival_ns
-        if error is None:
+        if request.cancelled:  # its client got an error, whatever the last step answered
+            self.statistics.failed("CANCELED", total)
+        elif error is None:
             self.statistics.executed(request.rows, 0, total, 0)
             self.statistics.succeeded(request.rows, total, 0, 0, total, 0)
         else:
-            cancelled = request.cancelled or error.kind is Kind.CANCELLED
+            cancelled = error.kind is Kind.CANCELLED
             self.statistics.failed("CANCELED" if cancelled else "OTHER", total)
         self._intake.ended()

@@ -5,13 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import queue
 import threading
-from typing import NamedTuple, TextIO
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from core.telemetry.losses import Losses
 from core.telemetry.tracing.trace import Trace
 
 logger = logging.getLogger("core")
+
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 
 
 class _Job(NamedTuple):
@@ -23,7 +30,8 @@ class _Job(NamedTuple):
 class TraceFiles:
     """Every trace file of a server. A file is a JSON array. Loop thread, but for `_serve` and below.
 
-    A file that cannot be written is an error in the log, once, and its traces are lost.
+    Traces that cannot be written are lost, which is an error in the log once in a while. What is in a file
+    stays complete: of a trace that the disk does not take nothing stays in it.
 
     suffix   what the path of every file gets behind it: several workers must not write to one file
     """
@@ -35,8 +43,8 @@ class TraceFiles:
         self._closed = False
         self._next_number: dict[str, int] = {}
         # The writer's thread only:
-        self._open: dict[str, TextIO] = {}  # arrays without their end
-        self._failed: set[str] = set()
+        self._open: dict[str, _Array] = {}  # without their end
+        self._losses: dict[str, Losses] = {}
 
     def append(self, path: str, traces: list[Trace]) -> None:
         """Add traces to the file at `path`; it is complete after `close`.
@@ -79,34 +87,75 @@ class TraceFiles:
         while (job := self._jobs.get()) is not None:
             try:
                 self._write(job)
+                if job.path in self._losses:
+                    self._losses[job.path].end()
             except OSError as error:
-                self._say_failure(job.path, error)
+                self._lose(job.path, error, len(job.traces))
             except Exception:
                 logger.exception("a trace cannot be written")
-        for path, file in self._open.items():
+        for path, array in self._open.items():
             try:
-                with file:
-                    file.write("]")
+                array.end()
             except OSError as error:
-                self._say_failure(path, error)
+                self._lose(path, error, 0)
         self._open.clear()
+        for losses in self._losses.values():
+            losses.flush()
 
     def _write(self, job: _Job) -> None:
         entries = [entry for trace in job.traces for entry in trace.entries()]
-        text = json.dumps(entries, separators=(",", ":"))
+        text = json.dumps(entries, separators=(",", ":")).encode("ascii")
         if job.number is not None:
-            with open(f"{job.path}.{job.number}", "w", encoding="ascii") as file:
-                file.write(text)
+            numbered = f"{job.path}.{job.number}"
+            array = _Array(os.open(numbered, _NEW_FILE, 0o666))
+            try:
+                array.append(text[1:-1])
+            except OSError:
+                os.unlink(numbered)
+                raise
+            finally:
+                array.end()
             return
-        open_file = self._open.get(job.path)
-        if open_file is None:
-            open_file = self._open[job.path] = open(job.path, "w", encoding="ascii")  # noqa: SIM115
-            open_file.write(text[:-1])
-        else:
-            open_file.write("," + text[1:-1])
-        open_file.flush()
+        array = self._open.get(job.path)
+        if array is None:
+            array = self._open[job.path] = _Array(os.open(job.path, _NEW_FILE, 0o666))
+        array.append(text[1:-1])
 
-    def _say_failure(self, path: str, error: OSError) -> None:
-        if path not in self._failed:
-            self._failed.add(path)
-            logger.error("failed to write the trace file: %s", error)
+    def _lose(self, path: str, error: OSError, count: int) -> None:
+        if path not in self._losses:
+            self._losses[path] = Losses(logger.error, "traces are")
+        self._losses[path].add(f"failed to write the trace file: {error}", count)
+
+
+@dataclass
+class _Array:
+    """A file with a JSON array that is not complete. It never holds a part of an element.
+
+    size   bytes that it has
+    """
+
+    file: int
+    size: int = 0
+
+    def append(self, elements: bytes) -> None:
+        """Add one or more elements with commas between them. Raises OSError, and adds none then."""
+        self._write((b"," if self.size else b"[") + elements)
+
+    def end(self) -> None:
+        """Complete and close it. Raises OSError if it cannot be completed."""
+        try:
+            self._write(b"]" if self.size else b"[]")
+        finally:
+            os.close(self.file)
+
+    def _write(self, rest: bytes) -> None:
+        size = len(rest)
+        try:
+            while rest:
+                rest = rest[os.write(self.file, rest) :]
+        except OSError:
+            with suppress(OSError):  # a pipe
+                os.ftruncate(self.file, self.size)
+                os.lseek(self.file, self.size, os.SEEK_SET)
+            raise
+        self.size += size

@@ -87,7 +87,7 @@ class InferStream:
     async def responses(self, requests: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """Read requests, and give the bytes of each response. Raises CoreError as the status."""
         reader = self._reader = asyncio.ensure_future(self._read(requests))
-        forget = self._service.intake.on_end(self._put)
+        forget = self._service.intake.on_end(self._end)
         self._call.on_cancel(lambda: self._put(cancelled()))
         try:
             while self._outbox or self._reading or self._open:
@@ -107,6 +107,10 @@ class InferStream:
             forget()
             reader.cancel()
             self._abandon()
+
+    def _end(self, running: CoreError, idle: CoreError) -> None:
+        """End the stream, because the server ends, with the error for what it is doing."""
+        self._put(running if self._open else idle)
 
     def _abandon(self) -> None:
         """Cancel what has no last response yet. Nobody will hear of it."""

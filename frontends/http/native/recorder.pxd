@@ -15,6 +15,7 @@ cdef class Recorder(Crew):
     cdef object access, entry
 
     cdef asked(self, InferenceRequest request)
+    cdef refused(self, body)
     cdef gone(self)
 
 

@@ -11,7 +11,7 @@ from frontends.http.native.flight cimport Crew, Flight
 from frontends.http.native.told cimport Told
 
 from core.telemetry.access_log import GONE, Entry
-from frontends.http.access_log import plain_path
+from frontends.http.access_log import named_id, plain_path
 
 
 cdef class Recorder(Crew):
@@ -20,6 +20,11 @@ cdef class Recorder(Crew):
     cdef asked(self, InferenceRequest request):
         """The request could be read."""
         self.entry.id = request.id
+
+    cdef refused(self, body):
+        """The request was not read."""
+        if not self.entry.id:
+            self.entry.id = named_id(body)
 
     cdef answered(self, Flight flight):
         # The lane may let the flight go, and with it this object.

@@ -155,9 +155,10 @@ async def _asked(server: Server, call: Call) -> Reply:
     request.deadline_ns = call.deadline_ns
     bring_context(server, call, request)
     try:
-        return ask_in_time(server.infer, request)
+        call.reply = ask_in_time(server.infer, request)
     finally:
         received(request, call)
+    return call.reply
 
 
 class _Events:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.errors import CoreError, Kind
+from core.errors import CoreError, Kind, Loading
 from core.server import Server
 from frontends.http.errors import refusal
 from frontends.http.message import Answer, Call
@@ -19,11 +19,12 @@ async def ready(server: Server, call: Call) -> Answer:
 
 
 async def model_ready(server: Server, call: Call) -> Answer:
-    """200 when that version, or the newest, can serve; 400 for what cannot and what is unknown."""
+    """200 when that version, or the newest, can serve; 503 while it is being loaded; 400 for what cannot
+    serve and for what is unknown."""
     try:
         serves = await server.management.model_ready(call.model, call.version)
     except CoreError as error:
-        if error.kind not in (Kind.NOT_FOUND, Kind.UNAVAILABLE):
+        if isinstance(error, Loading) or error.kind not in (Kind.NOT_FOUND, Kind.UNAVAILABLE):
             raise
         serves = False
     return Answer() if serves else refusal(400, "Model version not ready")

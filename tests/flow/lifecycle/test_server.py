@@ -112,7 +112,7 @@ async def test_a_backend_that_is_not_installed_is_named_with_what_to_do(serve, m
     models.write("m", "2", config='backend: "nowhere"')
     server = await serve()
 
-    with pytest.raises(CoreError, match="pip install backend-nowhere"):
+    with pytest.raises(CoreError, match="no backend named 'nowhere'"):
         await server.load("m")
 
 

@@ -7,6 +7,10 @@ import pytest
 import tritonclient.grpc.service_pb2 as pb
 from weaknesses.conftest import LANES, Served, document, message
 
+from core.access.limits import Limits
+from core.access.tokens import line_of
+from frontends.http.access_log import MOST_SCANNED, named_id
+
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 
@@ -68,6 +72,7 @@ def test_requests_over_http(served):
             **shared,
             "path": "/v2/models/absent/infer",
             "model": "absent",
+            "id": "mine",
             "status": 404,
             "bytes_in": size,
         },
@@ -102,6 +107,99 @@ def test_what_is_no_http_and_who_leaves(served):
         pass
 
     assert [line["status"] for line in lines(served)] == [400, 499]
+
+
+@pytest.fixture(params=LANES)
+def guarded(request, tmp_path):
+    """A server that knows callers: `conc` may infer once, `look` may only read."""
+    tokens = tmp_path / "tokens"
+    once = Limits(rate=0.001, burst=1)
+    tokens.write_text(
+        "\n".join([line_of("conc", ["infer"], "conc", once), line_of("look", ["read"], "look")])
+    )
+    options = {"access_log": str(tmp_path / "access.log"), "auth_tokens": str(tokens)}
+    found = Served(tmp_path, request.param, options)
+    found.path = tmp_path / "access.log"
+    yield found
+    found.close()
+
+
+def told(line):
+    names = ("caller", "model", "version", "id", "status")
+    return tuple(line.get(name) for name in names)
+
+
+def test_a_refusal_over_http_has_the_name_of_its_caller_and_what_the_path_names(guarded):
+    path = "/v2/models/echo/versions/1/infer"
+    for token, model in (("conc", "absent"), ("conc", "echo"), ("look", "echo"), ("bad", "echo")):
+        headers = {"Authorization": f"Bearer {token}"}
+        guarded.ask("POST", path.replace("echo", model), document(1.0, id="mine"), headers)
+    guarded.ask("POST", path, document(1.0, id="mine"))
+
+    assert [told(line) for line in lines(guarded)] == [
+        ("conc", "absent", "1", "mine", 404),
+        ("conc", "echo", "1", None, 429),
+        ("look", "echo", "1", None, 403),
+        (None, "echo", "1", None, 401),
+        (None, "echo", "1", None, 401),
+    ]
+
+
+def test_a_refusal_over_grpc_has_the_name_of_its_caller(guarded):
+    for token in ("conc", "conc", "look", "bad"):
+        with pytest.raises(grpc.RpcError):
+            guarded.stub.ModelInfer(
+                message(1.0, model="absent", id="mine"),
+                metadata=[("authorization", f"Bearer {token}")],
+                timeout=30,
+            )
+
+    found = lines(guarded)
+    assert [(line.get("caller"), line["status"]) for line in found] == [
+        ("conc", grpc.StatusCode.NOT_FOUND.value[0]),
+        ("conc", grpc.StatusCode.RESOURCE_EXHAUSTED.value[0]),
+        ("look", grpc.StatusCode.PERMISSION_DENIED.value[0]),
+        (None, grpc.StatusCode.UNAUTHENTICATED.value[0]),
+    ]
+    assert (found[0]["model"], found[0]["id"]) == ("absent", "mine")
+
+
+def test_refusals_within_a_grpc_stream_have_the_name_of_its_caller(guarded):
+    requests = [message(1.0, model="absent", id="a"), message(1.0, id="b")]
+    with pytest.raises(grpc.RpcError):
+        list(
+            guarded.stub.ModelStreamInfer(
+                iter(requests), metadata=[("authorization", "Bearer conc")], timeout=30
+            )
+        )
+
+    found = lines(guarded)
+    assert [(line.get("id"), line["status"]) for line in found] == [
+        ("a", grpc.StatusCode.NOT_FOUND.value[0]),
+        (None, grpc.StatusCode.RESOURCE_EXHAUSTED.value[0]),
+    ]
+    assert {line["caller"] for line in found} == {"conc"}
+
+
+@pytest.mark.parametrize(
+    ("body", "id"),
+    [
+        (b'{"id":"a"}', "a"),
+        (b' { "inputs" : [ {"id": "other"} ] , "id" : "\\u00e9\\n" }', "\u00e9\n"),
+        (b'{"id":"a","inputs":[' + b"1," * 10_000, "a"),
+        (b'{"inputs":[' + b"1," * MOST_SCANNED + b'1],"id":"late"}', ""),
+        (b'{"id":7}', ""),
+        (b'{"id"', ""),
+        (b'{"x" "id":"a"}', ""),
+        (b'["id","a"]', ""),
+        (b'{"x":' + b"[" * 4000, ""),
+        (b"\x1f\x8b\xff", ""),
+        (b"", ""),
+    ],
+)
+def test_the_id_at_the_start_of_a_body_that_is_not_read(body, id):
+    assert named_id(body) == id
+    assert named_id(memoryview(body)) == id
 
 
 def test_an_answer_in_pieces_is_counted(served):

@@ -363,6 +363,20 @@ class TestStop:
             self.TEXT,
         )
 
+    def test_a_stream_that_is_not_done_in_time_is_told_so(self, served, stub, infer_request):
+        running = stub.ModelStreamInfer(iter([infer_request("gated")]))
+        assert served.gate.running.wait(20)
+
+        served.begin_stop(0.3).result(20)
+
+        with pytest.raises(grpc.RpcError) as error:
+            next(running)
+        assert (error.value.code(), error.value.details()) == (
+            grpc.StatusCode.UNAVAILABLE,
+            "the server is shutting down, and the request was not done within --exit-timeout-secs=0.3",
+        )
+        assert served.gate.cancelled.wait(20)
+
     def test_a_second_stop_does_nothing(self, served):
         served.begin_stop().result(20)
 

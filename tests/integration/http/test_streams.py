@@ -250,7 +250,10 @@ async def test_the_end_of_the_server_waits_for_a_stream(frontend, client):
     await stopping
 
 
-async def test_a_stream_that_never_ends_is_cut_and_cancelled(frontend, client):
+LATE = "the server is shutting down, and the request was not done within --exit-timeout-secs=0.05"
+
+
+async def test_a_stream_that_is_not_done_in_time_ends_with_an_error_that_says_so(frontend, client):
     reply = await client.open()
     reply.send(answer(0), final=False)
     await client.head()
@@ -258,3 +261,30 @@ async def test_a_stream_that_never_ends_is_cut_and_cancelled(frontend, client):
     await frontend.stop(0.05)
 
     assert reply.request.cancelled
+    assert number(await client.chunk()) == 0
+    assert json.loads((await client.chunk())[6:]) == {"error": LATE}
+    assert await client.chunk() == b""
+
+
+async def test_a_stream_that_has_no_answer_when_the_server_stops_waiting_gets_a_status(
+    frontend, client
+):
+    reply = await client.open()
+
+    await frontend.stop(0.05)
+
+    status, _ = await client.head()
+    assert status == 503
+    assert json.loads((await client.chunk())[6:]) == {"error": LATE}
+    assert reply.request.cancelled
+
+
+async def test_a_stream_whose_client_does_not_read_ends_all_the_same(frontend, client):
+    client.reader._transport.pause_reading()
+    reply = await client.open()
+    for each in range(50):
+        reply.send(answer(each, b"x" * 1_000_000), final=False)
+
+    await asyncio.wait_for(frontend.stop(0.05), PATIENCE_S)
+
+    await until(lambda: reply.request.cancelled)

@@ -314,6 +314,27 @@ async def test_a_server_that_ends_lets_requests_in_flight_end_and_says_goodbye(s
         await stopping
 
 
+async def test_requests_that_are_not_done_when_the_server_ends_are_told_why(serve, connect):
+    server = await serve()
+    async with connect(server) as socket:
+        await socket.send_str('{"x":"hi","id":"a"}')
+        reply = await server.reply()
+        reply.send(answer(reply, 1), False)
+        assert (await received(socket))["number"] == 1
+
+        stopping = asyncio.ensure_future(server.frontend.stop(0.05))
+
+        assert await received(socket) == {
+            "error": "the server is shutting down, and the request was not done within "
+            "--exit-timeout-secs=0.05",
+            "id": "a",
+        }
+        assert await received(socket) == {"final": True, "id": "a"}
+        assert await ended(socket) == aiohttp.WSCloseCode.GOING_AWAY
+        await stopping
+        assert reply.request.cancelled
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [

@@ -162,7 +162,7 @@ async def test_a_request_within_a_call_is_of_a_caller_that_still_may(gate, path,
     with pytest.raises(Unauthenticated):
         visits[0].again(counts=False)
     visits[1].again()
-    assert visits[1].caller.name == "caller 'now'"
+    assert visits[1].caller.name == "now"
 
 
 async def test_a_broken_file_changes_nothing_and_the_log_says_so(gate, path, caplog):

@@ -239,3 +239,66 @@ class TestIndex:
                 "reason": "worker 2 does not have it",
             },
         ]
+
+
+class TestGaugesOfModels:
+    """What several workers tell of a gauge, each as (operation, value)s in the order of time."""
+
+    MADE = [
+        # mode, what each worker does and in which order, what is told
+        ("", [(0, "set", 19), (1, "set", 14)], 14),
+        ("", [(1, "set", 14), (0, "set", 19)], 19),
+        ("", [(0, "increment", 2), (1, "increment", 3), (0, "increment", -1)], 4),
+        ("", [(0, "set", 7), (1, "increment", 3)], 7),
+        ("", [(1, "increment", 3), (2, "increment", 3), (0, "set", 0)], 0),
+        ("", [(0, "set", 7), (0, "increment", 2), (1, "increment", 5)], 9),
+        ("sum", [(0, "set", 19), (1, "set", 14)], 33),
+        ("max", [(0, "set", 19), (1, "set", 14), (2, "set", -3)], 19),
+        ("min", [(0, "set", 19), (1, "set", 14), (2, "set", 15)], 14),
+        ("mostrecent", [(1, "set", 14), (0, "set", 19), (1, "increment", 1)], 15),
+        ("mostrecent", [(0, "increment", 1), (1, "increment", 5)], 5),
+    ]
+
+    @pytest.mark.parametrize("mode, done, expected", MADE)
+    @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+    def test_they_are_what_their_mode_says(self, mode, done, expected, order):
+        workers = [Registry() for _ in range(3)]
+        gauges = {
+            worker: workers[worker].family("level", "Level", "gauge", mode).metric({"kind": "a"})
+            for worker in {worker for worker, _, _ in done}
+        }
+        for worker, operation, value in done:
+            getattr(gauges[worker], operation)(value)
+        told = [merging.families_as_values(workers[each].families()) for each in order]
+
+        (merged,) = merging.families(map(merging.families_of_values, told))
+
+        assert merged.samples == [Sample({"kind": "a"}, expected)]
+
+    def test_labels_stay_apart(self):
+        workers = [Registry(), Registry()]
+        for number, worker in enumerate(workers):
+            family = worker.family("level", "Level", "gauge")
+            family.metric({"worker": str(number)}).set(number)
+            family.metric({"worker": "both"}).increment(1)
+
+        (merged,) = merging.families(each.families() for each in workers)
+
+        assert sorted((each.labels["worker"], each.value) for each in merged.samples) == [
+            ("0", 0),
+            ("1", 1),
+            ("both", 2),
+        ]
+
+    def test_two_families_have_times_of_their_own(self):
+        workers = [Registry(), Registry()]
+        first, second = (worker.family("first", "", "gauge").metric() for worker in workers)
+        other = [worker.family("second", "", "gauge").metric() for worker in workers]
+        second.set(2)
+        first.set(1)
+        other[0].set(3)
+        other[1].set(4)
+
+        merged = merging.families(each.families() for each in workers)
+
+        assert {each.name: each.samples[0].value for each in merged} == {"first": 1, "second": 4}

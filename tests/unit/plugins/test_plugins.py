@@ -5,13 +5,14 @@ import logging
 import re
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
 from core import __main__ as listing
 from core import plugins
 from core.errors import CoreError, Kind
-from core.plugins import backends
+from core.plugins import backends, missing
 
 BACKEND = "import core\n\nbackend = core.Backend(instance=core.ModelInstance)\n"
 
@@ -94,7 +95,44 @@ def test_an_unknown_backend_says_what_is_installed_and_what_to_do(install):
     assert error.kind is Kind.INVALID
     assert error.message.startswith("no backend named 'dali' (installed: ")
     assert "plug" in error.message
-    assert error.message.endswith("; try: pip install backend-dali")
+    assert error.message.endswith(
+        "); this project does not support it; do the same work in a Python model"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("tensorrt", "; it is in the distribution backend-tensorrt"),
+        ("onnx", "; it is in the distribution backend-onnx"),
+        ("plug_n", "; did you mean 'plug_near'?"),
+        ("Python", "; did you mean 'python'? It is in the distribution backend-python"),
+        ("pyton", "; did you mean 'python'? It is in the distribution backend-python"),
+        (
+            "tensorflow",
+            "; this project does not support it; convert the model to ONNX for backend 'onnxruntime'",
+        ),
+        ("tensorrt_llm", "; this project does not support it"),
+        ("whatever", ""),
+    ],
+)
+def test_what_is_said_of_a_backend_names_only_distributions_of_this_project(name, text):
+    assert missing.hint(name, ["plug_near"]) == text
+
+
+def test_a_backend_of_triton_that_is_a_folder_is_not_a_package():
+    assert "--backend-directory names the folder" in missing.hint("vllm", [])
+
+
+def test_the_distributions_that_are_named_are_those_of_this_project():
+    projects = {}
+    for file in (Path(__file__).parents[3] / "backends").glob("[!_]*/pyproject.toml"):
+        text = file.read_text()
+        name = re.search(r'^name = "(.*)"', text, re.MULTILINE)[1]
+        entries = text.partition('[project.entry-points."core.backends"]')[2].partition("\n[")[0]
+        projects.update(dict.fromkeys(re.findall(r"^(\w+) = ", entries, re.MULTILINE), name))
+
+    assert projects == missing.DISTRIBUTIONS
 
 
 def test_a_backend_that_cannot_be_imported_names_its_distribution_and_the_reason(install):

@@ -159,3 +159,28 @@ def test_threads_do_not_lose_increments(registry):
         thread.join()
 
     assert metric.value() == 20_000
+
+
+@pytest.mark.parametrize("mode", ["all", "liveall", "MAX", "latest"])
+def test_an_unknown_mode_is_refused_with_those_that_there_are(registry, mode):
+    with pytest.raises(CoreError) as error:
+        registry.family("level", "Level", "gauge", mode)
+
+    assert error.value.kind is Kind.INVALID
+    assert error.value.message == (
+        f"metric family 'level': multiprocess_mode is '{mode}', expected one of sum, max, min, mostrecent"
+    )
+
+
+@pytest.mark.parametrize("kind", ["counter", "histogram"])
+def test_only_gauges_have_a_mode(registry, kind):
+    with pytest.raises(CoreError, match=f"only a gauge can have; the values of a {kind} are added"):
+        registry.family("level", "Level", kind, "max")
+
+
+def test_a_family_has_one_mode(registry):
+    registry.family("level", "Level", "gauge", "max")
+
+    registry.family("level", "Level", "gauge", "max")
+    with pytest.raises(CoreError, match="there already, with multiprocess_mode 'max', found ''"):
+        registry.family("level", "Level", "gauge")

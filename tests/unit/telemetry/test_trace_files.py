@@ -123,7 +123,7 @@ async def test_what_comes_after_the_end_changes_no_file(sampler, tmp_path):
     assert ids(tmp_path / "trace") == [1]
 
 
-async def test_a_file_that_cannot_be_written_is_said_once(tmp_path, caplog):
+async def test_a_file_that_cannot_be_written_is_said_at_first_and_at_the_end(tmp_path, caplog):
     files = TraceFiles()
 
     with caplog.at_level(logging.ERROR, "core"):
@@ -131,7 +131,9 @@ async def test_a_file_that_cannot_be_written_is_said_once(tmp_path, caplog):
             files.append(str(tmp_path / "absent" / "trace"), [trace(id)])
         await files.close()
 
-    assert caplog.text.count("failed to write the trace file") == 1
+    said = [each.message for each in caplog.records]
+    assert [text.rpartition("; ")[2] for text in said] == ["1 traces are lost", "2 traces are lost"]
+    assert "failed to write the trace file" in said[0]
 
 
 def test_a_trace_names_its_request_and_its_parent():

@@ -107,7 +107,7 @@ def test_a_package_that_is_not_installed_is_named_with_those_that_are():
 
     assert "no package 'nothing_of_this_name'" in str(caught.value)
     assert "http" in str(caught.value)
-    assert "pip install backend-nothing-of-this-name" in str(caught.value)
+    assert "pip install" not in str(caught.value)
 
 
 def test_a_package_without_examples_is_told_where_they_would_be(package, monkeypatch):

@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from backend_python.adapters.settings import Settings
 
 
+# The runtimes that MLServer's own project publishes. Any other name could be anybody's.
+_OF_MLSERVER = frozenset(
+    f"mlserver_{name}"
+    for name in (
+        *("alibi_detect", "alibi_explain", "catboost", "huggingface", "lightgbm"),
+        *("mlflow", "sklearn", "xgboost"),
+    )
+)
 _DATATYPES = (  # by number
     "", "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64",
     "FP16", "FP32", "FP64", "BYTES", "BF16",
@@ -105,7 +113,7 @@ class RuntimeModel:
             raise TritonModelException(
                 f"the runtime '{implementation}' of '{file}' needs the module '{error.name}', which is "
                 f"neither in '{os.path.dirname(file)}' nor installed where the model runs"
-                + (hint if package.startswith("mlserver_") else "")
+                + (hint if package in _OF_MLSERVER else "")
             ) from error
         except ImportError as error:
             raise TritonModelException(

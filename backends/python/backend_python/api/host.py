@@ -63,6 +63,9 @@ class Host(Protocol):
     def is_cancelled(self, key: Key) -> bool:
         """Whether nobody waits for that request any more."""
 
+    def abandon(self, key: Key) -> None:
+        """A response sender is gone that owed that request its last answer. Must not block, nor raise."""
+
     def call(self, operation: str, arguments: dict[str, Any]) -> Any:
         """Ask the server and wait for its answer. TritonModelException with its text if it refuses."""
 
@@ -81,6 +84,32 @@ _process: Host | None = None  # of a child: the only one
 _answering: ContextVar[bool] = ContextVar("answering", default=False)
 running_host: ContextVar[Host] = ContextVar("host")
 """In the server's process: of the model that runs in this thread, or task. See `running`."""
+
+
+class Outer:
+    """The batch that calls of other models in a coroutine belong to: `with Outer(batch)` where it starts.
+
+    batch   as in Key; None when it is over
+    """
+
+    __slots__ = ("_token", "batch")
+
+    def __init__(self, batch: Any):
+        self.batch = batch
+
+    def __enter__(self) -> Outer:
+        self._token = running_outer.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        running_outer.reset(self._token)
+
+    def end(self) -> None:
+        """The execution is over. Tasks that live on have no part in it."""
+        self.batch = None
+
+
+running_outer: ContextVar[Outer | None] = ContextVar("outer")
 
 
 hosts_of_modules: dict[str, Host] = {}

@@ -20,14 +20,23 @@ class MetricKind(enum.IntEnum):
 class MetricFamily:
     """A named metric with its kind. Its metrics must not outlive it. Any thread.
 
-    TritonModelException if the name is there with another kind.
+    multiprocess_mode   of a gauge: what a server with several workers (--workers) shows of those of all
+                        workers: "sum", "max", "min" or "mostrecent". None: the value that was set last, or
+                        the sum if it was only incremented. Triton has one process, and no such argument
+    TritonModelException if the name is there with another kind, description or mode.
     """
 
     COUNTER: ClassVar = MetricKind.COUNTER
     GAUGE: ClassVar = MetricKind.GAUGE
     HISTOGRAM: ClassVar = MetricKind.HISTOGRAM
 
-    def __init__(self, name: str, description: str, kind: MetricKind):
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        kind: MetricKind,
+        multiprocess_mode: str | None = None,
+    ):
         self._host: Host | None = None  # none yet: nothing to give back in __del__
         if not isinstance(kind, MetricKind):
             raise TypeError(
@@ -39,6 +48,7 @@ class MetricFamily:
             "name": public_text("MetricFamily: name", name),
             "description": public_text("MetricFamily: description", description),
             "kind": kind.name.lower(),
+            "mode": public_text("MetricFamily: multiprocess_mode", multiprocess_mode or ""),
         }
         host = current()
         self._number: int = _ask(

@@ -258,7 +258,6 @@ def received(
     request._inputs = inputs
     request._outputs = outputs
     request._decoupled = decoupled
-    request._sender = None
     request._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
     request._request_id = ""
     request._correlation_id = 0
@@ -266,6 +265,9 @@ def received(
     request._timeout = 0
     request._parameters = ""
     request._trace = None
+    request._sender = None
+    if decoupled:
+        request._sender = InferenceResponseSender(host, (batch, index), outputs, True)
     return request
 
 

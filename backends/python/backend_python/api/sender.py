@@ -7,24 +7,43 @@ import threading
 from backend_python.api.errors import TritonModelException
 from backend_python.api.host import Host, Key
 from backend_python.api.response import InferenceResponse
+from backend_python.api.unanswered import unanswered
 
 TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1
 
 
 class InferenceResponseSender:
-    """From `request.get_response_sender()`. Any thread; it may outlive the execute call."""
+    """From `request.get_response_sender()`. Any thread; it may outlive the execute call.
 
-    __slots__ = ("_closed", "_decoupled", "_host", "_key", "_lock", "_pace", "_sent", "_wanted")
+    If the sender is collected before the last answer, nothing can answer the request any more: the
+    host fails it. A request of a decoupled model has its sender from the beginning, so that this holds
+    also if the model never asks for the sender.
+    """
+
+    __slots__ = (
+        "_closed",
+        "_decoupled",
+        "_host",
+        "_key",
+        "_lock",
+        "_owes",
+        "_pace",
+        "_sent",
+        "wanted",
+    )
 
     def __init__(self, host: Host, key: Key, wanted: frozenset[str], decoupled: bool):
+        self._owes = False  # the request waits for an answer, and only this sender can give it
         self._host = host
         self._key = key
         self._pace = host.pace(key)
-        self._wanted = wanted
+        self.wanted = wanted
         self._decoupled = decoupled
         self._lock = threading.Lock()  # the answers of one request keep their order
         self._sent = False
         self._closed = False
+        self._owes = True
+        unanswered.add(id(self))
 
     def send(self, response: InferenceResponse | None = None, flags: int = 0) -> None:
         """Send an answer; with TRITONSERVER_RESPONSE_COMPLETE_FINAL, or with that alone, the last.
@@ -40,7 +59,21 @@ class InferenceResponseSender:
             self._check(response, flags)
             self._sent = self._sent or response is not None
             self._closed = bool(flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL)
-            self._host.send(self._key, self._wanted, response, flags, self._pace)
+            self._host.send(self._key, self.wanted, response, flags, self._pace)
+            if self._closed or not self._decoupled:
+                self.settle()
+            elif self._owes:
+                unanswered.gave(id(self))
+
+    def settle(self) -> None:
+        """The request has its last answer, or comes again in a later execute."""
+        self._owes = False
+        unanswered.remove(id(self))
+
+    def __del__(self) -> None:
+        if self._owes:
+            unanswered.remove(id(self))
+            self._host.abandon(self._key)
 
     def is_cancelled(self) -> bool:
         """Whether nobody waits for the answers any more."""

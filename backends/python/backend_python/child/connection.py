@@ -250,6 +250,7 @@ class Connection(Outgoing):
             if frame.released:
                 with self._sending:
                     self._out.free(frame.released)
+                self._tell_what_came_meanwhile()
             self._dispatch(frame)
         if len(self._in.released) >= _RELEASES:
             self.send(protocol.RELEASED)

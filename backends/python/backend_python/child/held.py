@@ -74,4 +74,5 @@ class Held:
     def _stays_watched(self) -> bool:
         with self._sending:
             self._watched = bool(self.messages)
-            return self._watched
+        self._flush()  # a destructor may have found the lock taken
+        return self._watched

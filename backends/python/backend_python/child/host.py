@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from backend_python import protocol
 from backend_python.api.errors import TritonModelException
-from backend_python.api.host import Key, may_call, no_inference
+from backend_python.api.host import Key, may_call, no_inference, running_outer
 from backend_python.api.logger import LogLevel
 from backend_python.api.request import InferenceRequest, MemoryType
 from backend_python.api.response import InferenceResponse
@@ -36,6 +37,7 @@ class ChildHost:
         self.serving = False
         self.calls_models = False  # there is a server whose models can be called
         self._connection = connection
+        self._has_senders = False  # the model has had a response sender
         self.encoder = messages.AnswerEncoder()
         self._dropped: deque[tuple[str, int]] = deque()  # objects that no longer exist here
 
@@ -64,10 +66,17 @@ class ChildHost:
         self._connection.send_tensors(protocol.RESPOND, batch, fixed, parts)
 
     def pace(self, key: Key) -> ChildPace:
+        self._has_senders = True
         return ChildPace(self._connection, key)
 
     def is_cancelled(self, key: Key) -> bool:
         return self._connection.is_cancelled(key)
+
+    def abandon(self, key: Key) -> None:
+        lending = self.encoder.lending
+        if lending is not None:
+            lending.staying.pop(key, None)
+        self._connection.abandon(key)
 
     def call(self, operation: str, arguments: dict[str, Any]) -> Any:
         dropped = []
@@ -91,7 +100,7 @@ class ChildHost:
         lending = self.encoder.lending
         if lending is not None:
             return self._infer_there(lending, request, decoupled)
-        parts, fields = messages.call(request, decoupled)
+        parts, fields = messages.call(request, decoupled, self._outer())
         return ChildAnswers(self._connection, self._connection.infer(parts, fields))
 
     def _infer_there(
@@ -107,12 +116,27 @@ class ChildHost:
         )
         gpus = lending.gpus() if prefers else None
         try:
-            parts, fields = messages.call(request, decoupled, lends, gpus)
+            parts, fields = messages.call(request, decoupled, self._outer(), lends, gpus)
             return ChildAnswers(self._connection, self._connection.infer(parts, fields))
         except BaseException:
             if lends is not None:
                 lends.undo()
             raise
+
+    def _outer(self) -> int | None:
+        """The batch that a call belongs to which says nothing of it; None if that is not clear.
+
+        A thread that is not execute's own belongs to the batch that is executed, unless the model has
+        response senders: then it may as well answer another.
+        """
+        outer = running_outer.get(None)
+        if outer is not None:
+            batch: int | None = outer.batch
+            return batch
+        connection = self._connection
+        if self._has_senders and threading.get_ident() != connection.thread:
+            return None
+        return connection.executing
 
     def _takes_gpu(self, request: InferenceRequest) -> bool:
         """Whether a model takes inputs on a GPU; False for one that is not there, as the call will tell."""

@@ -92,6 +92,8 @@ class Child:
         self._host.model_directory = what["directory"]
         self._host.backend_settings = what["settings"]
         self.module = what["module"]
+        if what["checks_outputs"]:
+            self._host.encoder.declared = frozenset(what["outputs"])
         lending = self._lending(what["gpus"]) if what.get("gpus") else None
         self._decoder = messages.RequestDecoder(
             self._host, self._in, what["outputs"], self._decoupled, lending
@@ -184,7 +186,8 @@ class Child:
 
         for request in requests:
             request.get_response_sender()
-        self._runner.start(coroutine, ended)
+        with api_host.Outer(batch):
+            self._runner.start(coroutine, ended)
         return None
 
     def _failed(self, batch: int, start: int, error: BaseException) -> None:

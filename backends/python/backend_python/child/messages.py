@@ -177,11 +177,14 @@ def _each(places: list[list[layout.Place]], region: Any) -> list[list[Tensor]]:
 class AnswerEncoder:
     """InferenceResponses → a layout and the tensors of its region. Any thread.
 
-    lending   of tensors on GPUs; None where there are none
+    lending    of tensors on GPUs; None where there are none
+    declared   names of the model's outputs and states, where the server checks outputs: others are sent, so
+               that it refuses them. None: others are dropped
     """
 
     def __init__(self) -> None:
         self.lending: Lending | None = None
+        self.declared: frozenset[str] | None = None
         self._items = Items(lambda entries: (entries, None, ""))
 
     def batch(
@@ -272,6 +275,8 @@ class AnswerEncoder:
             told = (int(error._code), speakable(error._message))
             return protocol.to_json(((), told, "")), end
         outputs = [tensor for tensor in response._outputs if tensor._name in wanted]
+        if len(outputs) < len(response._outputs) and self.declared is not None:
+            outputs += [each for each in response._outputs if each._name not in self.declared]
         entries, end = _entries(outputs, tensors, end, lends)
         if response._parameters:
             return protocol.to_json((entries, None, response._parameters)), end
@@ -281,17 +286,20 @@ class AnswerEncoder:
 def call(
     request: InferenceRequest,
     decoupled: bool,
+    batch: int | None,
     lends: Lends | None = None,
     gpus: list[str] | None = None,
 ) -> tuple[Parts, bytes]:
     """A call of another model: what INFER tells, and its fields.
 
+    batch   that it belongs to, if its trace names no request; None for none
     lends   where its inputs on GPUs go to; None if they are copied
     gpus    UUIDs of those on which its outputs may stay, if any
     TypeError or ValueError for a field that is not what InferenceRequest says.
     """
     tensors: list[Any] = []
     entries, end = _entries(request._inputs, tensors, 0, lends)
+    trace = request.trace()._key
     fields: list[Any] = [
         speakable(request.model_name),
         int(request.model_version),
@@ -302,7 +310,8 @@ def call(
         int(request._timeout),
         request._parameters,
         sorted(map(speakable, request._outputs)),
-        request.trace()._key,
+        trace,
+        trace or (None if batch is None else (batch, None)),
     ]
     if gpus:
         fields.append(gpus)

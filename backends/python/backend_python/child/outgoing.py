@@ -28,6 +28,8 @@ class Outgoing:
     to: a region is allocated, filled and announced in one go.
 
     answering   EXECUTED is the next message, and takes along what is released
+    executing   the batch that has been begun last, or None
+    thread      that executes
     """
 
     def __init__(self, sock: socket.socket, inputs: arena.Receiver, outputs: arena.Sender):
@@ -35,15 +37,20 @@ class Outgoing:
         self._in = inputs
         self._out = outputs
         self.answering = False
+        self.executing: int | None = None
+        self.thread = threading.get_ident()
         # Reentrant: a collected object of the model may log from its __del__ while we send.
         self._sending = threading.RLock()
         self._within = False  # a send is under way, on the thread that holds _sending
         self._held = Held(self._sending, self.flush)
         self._dropped: deque[int] = deque()  # calls whose answers nobody wants, not told yet
+        # Requests that nothing can answer any more, not told yet: batch, index.
+        self._abandoned: deque[tuple[int, int]] = deque()
         self._owes = False  # the model holds less of what is lent, which is not told yet
 
     def begin(self, batch: int) -> None:
         """From now on that batch is executed: should the process end, it is not executed again."""
+        self.executing = batch
         self._out.mark(batch)
 
     def send(self, kind: int, number: int = 0, content: bytes = b"") -> None:
@@ -99,7 +106,7 @@ class Outgoing:
 
     def _tell_what_came_meanwhile(self) -> None:
         """From other threads and destructors, while a message was being sent."""
-        if self._dropped:
+        if self._dropped or self._abandoned:
             self._tell_dropped()
         if self._owes:
             self._tell_released()
@@ -113,7 +120,7 @@ class Outgoing:
     def _send_all(self, message: bytes) -> None:
         if self._held.messages:
             message = self._held.take() + message
-        if self._dropped:
+        if self._dropped or self._abandoned:
             message += self._stops()
         if not message:
             return
@@ -123,13 +130,22 @@ class Outgoing:
             raise Closed from None
 
     def _stops(self) -> bytes:
-        """A STOP for each call that was dropped before its end."""
+        """A STOP for each call that was dropped before its end, and an ABANDONED for each request."""
         stops = b""
+        while self._abandoned:
+            batch, index = self._abandoned.popleft()
+            stops += protocol.frame(protocol.ABANDONED, batch, protocol.INDEX.pack(index))
         while self._dropped:
             number = self._dropped.popleft()
             if self._forgets(number):
                 stops += protocol.frame(protocol.STOP, number, protocol.INDEX.pack(1))
         return stops
+
+    def abandon(self, key: tuple[int, int]) -> None:
+        """Nothing can answer that request any more: tell it now, or, if somebody is sending, right behind
+        that. For destructors too, so it waits for no lock."""
+        self._abandoned.append(key)
+        self._tell_dropped()
 
     def let_go(self) -> None:
         """The model holds less of what the server has lent: tell it now, or, if somebody is sending, right

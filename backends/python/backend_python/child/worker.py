@@ -124,6 +124,7 @@ def _let_threads_belong_to_who_starts_them() -> None:
 
     def start_in_context(thread: threading.Thread) -> None:
         context, run = copy_context(), thread.run
+        context.run(api_host.running_outer.set, None)  # a pool's thread has many batches
 
         def run_in_context() -> None:
             del thread.run  # no circle is left of it

@@ -7,6 +7,7 @@ keeper.py      its child: started, replaced when it died, and ended · backoff.p
                watch.py  if it hangs · health.py  what metrics tell of it
 template.py    the process that children are forked from
 shared.py      a worker that several instances share, in the place of the template
+settings.py    --backend-config=python,NAME=VALUE
 process.py     one child, from a thread that may block: start, initialize, finalize, kill
 printed.py     what its model prints
 connection.py  the same child from the loop, once it runs: batches out, answers in

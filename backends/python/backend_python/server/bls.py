@@ -5,11 +5,13 @@ model ─► api.Host.infer ─► [begin] ─► Server.infer_step ─► Reply
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from typing import Any
 
-from core.errors import CoreError, invalid, unsupported
+from core.errors import CoreError, DeadlineExceeded, cancelled, invalid, unsupported
 from core.request import InferenceRequest, RequestedOutput
-from core.response import Reply
+from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
 
 
@@ -49,12 +51,24 @@ def request_of(
     )
 
 
-def begin(server: Any, request: InferenceRequest, decoupled: bool) -> Reply:
+def begin(
+    server: Any,
+    request: InferenceRequest,
+    decoupled: bool,
+    outer: Sequence[InferenceRequest] = (),
+) -> Reply:
     """Hand the request of a model to another model, whose answers come through the Reply.
 
+    outer   the requests that the calling model executes, if they are known. When the last of them is
+            cancelled, the call is cancelled too, and its Reply ends with an error at once
     CoreError, in Triton's words, if the model cannot serve, is a decoupled one and `decoupled` is
-    False, or refuses the request.
+    False, or refuses the request; also if all of `outer` are cancelled.
     """
+    waiting = [each for each in outer if not each.over]
+    if outer and not waiting and any(each.cancelled for each in outer):
+        raise _nobody_waits(outer)
+    if waiting and all(each.deadline_ns for each in waiting):
+        request.deadline_ns = max(each.deadline_ns for each in waiting)
     name = request.model_name
     try:
         # Not whether its instances are ready: they may be back soon, and the call waits as others do.
@@ -69,4 +83,47 @@ def begin(server: Any, request: InferenceRequest, decoupled: bool) -> Reply:
             "the 'exec' or 'async_exec' calls for decoupled models.'"
         )
     reply: Reply = server.infer_step(request)  # it is traced if the request it belongs to is
-    return reply
+    return _Bound(reply, waiting).reply if waiting else reply
+
+
+class _Bound:
+    """Between the reply of a call and the model that called: ends it with the requests of that model.
+
+    Invariant: `reply` gets one final item: that of the called model, or the error when nobody waits any more.
+    """
+
+    def __init__(self, inner: Reply, outer: list[InferenceRequest]):
+        self.reply = Reply(inner.request)
+        self._inner = inner
+        self._outer = outer
+        for each in outer:
+            each.on_cancel(self._cancelled)
+        inner.listen(self._arrived)
+
+    def _arrived(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
+        if not self._outer:  # it was broken off: this is what the called model has answered to that
+            return
+        if final:
+            self._part()
+        self.reply.send(item, final)
+
+    def _cancelled(self) -> None:
+        if all(each.over for each in self._outer):
+            error = _nobody_waits(self._outer)
+            self._part()
+            self._inner.cancel()
+            self.reply.fail(error)
+
+    def _part(self) -> None:
+        """Forget the outer requests: one that lives long may have any number of calls."""
+        outer, self._outer = self._outer, []
+        for each in outer:
+            each.off_cancel(self._cancelled)
+
+
+def _nobody_waits(outer: Sequence[InferenceRequest]) -> CoreError:
+    """Why a call is broken off."""
+    last_ns = max(each.deadline_ns for each in outer)
+    if last_ns and last_ns <= time.monotonic_ns():
+        return DeadlineExceeded()
+    return cancelled("the request that this call belongs to was cancelled")

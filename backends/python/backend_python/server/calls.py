@@ -58,10 +58,10 @@ class Calls:
                 family.remove(metric)
         registry.remove(family)
 
-    def _metric_family(self, name: str, description: str, kind: Any) -> int:
+    def _metric_family(self, name: str, description: str, kind: Any, mode: str) -> int:
         if name.startswith(_OURS):
             raise invalid(f"'{name}' cannot be the name of a metric family of a model")
-        return self._keep(self._families, registry.family(name, description, kind))
+        return self._keep(self._families, registry.family(name, description, kind, mode))
 
     def _metric(self, family: int, labels: dict[str, str], buckets: list[float]) -> int:
         return self._keep(self._metrics, (family, self._families[family].metric(labels, buckets)))

@@ -19,7 +19,8 @@ from backend_python.server.model import (
     open_environment,
     settings_apart,
 )
-from backend_python.server.process import Died, Settings
+from backend_python.server.process import Died
+from backend_python.server.settings import Settings
 from backend_python.server.template import SharedTemplate, template
 from core import config as configuration
 from core.backend import Backend

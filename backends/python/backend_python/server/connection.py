@@ -78,7 +78,7 @@ class Connection:
         self.readiness = Readiness(process.name, self._send, self._executes)
         self.ended: Future[None] = Future()  # of a child that has been ended, not of a detached one
         self._nested = NestedCalls(
-            server, process, loop, self._send, self._send_tensors, self.executions.trace_of
+            server, process, loop, self._send, self._send_tensors, self.executions
         )
         process.sock.setblocking(False)
         self._outbox = Outbox(process.sock, loop)
@@ -256,6 +256,8 @@ class Connection:
             self._release()
         elif kind == protocol.STOP:
             self._nested.stop(frame)
+        elif kind == protocol.ABANDONED:
+            self.executions.abandoned(frame)
         elif kind == protocol.TOLD:
             self.readiness.told(frame)
         elif kind == protocol.RELEASED:

@@ -1,7 +1,8 @@
-"""Errors of Python models that clients see, in Triton's words."""
+"""Errors of Python models that clients see; those that Triton has are in its words."""
 
 from __future__ import annotations
 
+from core.config import Signature
 from core.errors import CoreError, internal
 
 
@@ -13,3 +14,15 @@ def unhealthy(instance: str) -> CoreError:
 def failed(instance: str, text: str) -> CoreError:
     """execute has raised, or returned what is no answer."""
     return internal(f"Failed to process the request(s) for model '{instance}', message: {text}")
+
+
+def abandoned(signature: Signature) -> CoreError:
+    """The model has let go of what could give a request its last answer."""
+    if signature.decoupled:
+        missing, call = "the final flag", "response_sender.send("
+    else:
+        missing, call = "a response", "response_sender.send(response, "
+    return internal(
+        f"model '{signature.name}' dropped the response sender of a request without {missing}; "
+        f"call {call}flags=TRITONSERVER_RESPONSE_COMPLETE_FINAL)"
+    )

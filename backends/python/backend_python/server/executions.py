@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,10 +15,11 @@ from backend_python import layout, protocol
 from backend_python.protocol import Frame, ProtocolError
 from backend_python.server.active import Active, Done, Took, behind_the_first
 from backend_python.server.answers import Remembered, Told, give
-from backend_python.server.errors import failed
+from backend_python.server.errors import abandoned, failed
 from backend_python.server.process import Process
 from core.batch import Batch
 from core.errors import CoreError
+from core.request import InferenceRequest
 from core.tensor import Tensor
 
 Tell = Callable[[int, int], None]
@@ -83,6 +84,13 @@ class Executions:
         active = self._active.get(number)
         return active.batch.requests[i].trace if active is not None and i in active.open else None
 
+    def outer_of(self, number: int, i: int | None) -> Sequence[InferenceRequest]:
+        """The request that a call belongs to, or without `i` those of its batch; none once that is over."""
+        active = self._active.get(number)
+        if active is None:
+            return ()
+        return active.batch.requests if i is None else [active.batch.requests[i]]
+
     def tell_finished(self) -> None:
         """Executions are over. Not while a frame is handled: the pipeline may begin the next."""
         while self._finished:
@@ -146,6 +154,16 @@ class Executions:
             active.batch.finish(i)
         if final:
             active.open.discard(i)
+        self._forget_if_over(frame.number, active)
+
+    def abandoned(self, frame: Frame) -> None:
+        """Nothing in the child can answer a request any more."""
+        (i,) = protocol.INDEX.unpack(frame.content)
+        active = self._active.get(frame.number)
+        if active is None or i not in active.open:
+            return  # it has had its last answer, as a failure of its batch
+        active.open.discard(i)
+        active.batch.fail(i, abandoned(active.batch.signature), failure=True)
         self._forget_if_over(frame.number, active)
 
     def _borrow(self, told: Told, tensors: list[list[Any]]) -> None:

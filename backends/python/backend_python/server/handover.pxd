@@ -13,7 +13,9 @@ cdef class Handover:
     cdef object _host
     cdef list _states
     cdef frozenset _outputs
+    cdef frozenset _declared
     cdef bint _decoupled
+    cdef public object executing
 
     cpdef list requests(self, batch)
     @cython.locals(i=cython.Py_ssize_t, requests=list, tensors=list)
@@ -30,4 +32,4 @@ cdef class Handover:
 
 
 @cython.locals(tensor=Tensor, found=list)
-cdef list _outputs(list tensors, frozenset wanted)
+cdef list _outputs(list tensors, frozenset wanted, frozenset declared)

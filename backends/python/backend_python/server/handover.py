@@ -24,12 +24,14 @@ from core.request import InferenceRequest as CoreRequest
 
 
 class Handover:
-    """For the batches of one instance. Holds nothing of them.
+    """For the batches of one instance.
 
+    executing   the batch whose execute has been called and has not returned; None for none
     host        of the model's calls
     outputs     of the model, and `states`, which clients do not name
     decoupled   whether its requests may have several answers
     on_gpu      whether the model takes inputs on a GPU as they are
+    checks      whether core checks outputs: those that the model must not give are handed on, to be refused
     """
 
     def __init__(
@@ -39,12 +41,15 @@ class Handover:
         states: list[str],
         decoupled: bool,
         on_gpu: bool = False,
+        checks: bool = False,
     ):
         self._on_gpu = on_gpu
         self._host = host
         self._states = states
         self._outputs = frozenset(outputs + states)
+        self._declared = self._outputs if checks else None
         self._decoupled = decoupled
+        self.executing: Batch | None = None
 
     def requests(self, batch: Batch) -> list[InferenceRequest]:
         """What the model's execute gets."""
@@ -78,6 +83,8 @@ class Handover:
             theirs._timeout = request.timeout_us
             if request.outputs:
                 theirs._outputs = frozenset([o.name for o in request.outputs] + self._states)
+                if theirs._sender is not None:
+                    theirs._sender.wanted = theirs._outputs
             if request.trace is not None:
                 theirs._trace = request.trace.carrier()
             if request.has_parameters:
@@ -95,6 +102,7 @@ class Handover:
         """
         requests = self.requests(batch)
         token = running_host.set(self._host)
+        self.executing = batch
         try:
             returned = execute(requests)
             if isinstance(returned, CoroutineType):
@@ -104,6 +112,7 @@ class Handover:
             failed(batch, error)
             return None
         finally:
+            self.executing = None
             running_host.reset(token)
         self.answer(batch, requests, responses)
         return None
@@ -122,7 +131,7 @@ class Handover:
             ):
                 self._answer_each(batch, requests, responses)
                 return
-            answers.append(_outputs(response._outputs, request._outputs))
+            answers.append(_outputs(response._outputs, request._outputs, self._declared))
         batch.respond_all(answers)
 
     def _answer_each(
@@ -130,18 +139,20 @@ class Handover:
     ) -> None:
         for i, (request, response) in enumerate(zip(requests, responses, strict=True)):
             if response is not None:
-                answer(batch, i, response, request._outputs, True)
+                answer(batch, i, response, request._outputs, self._declared, True)
             elif request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
                 batch.reschedule(i)
             elif request._sender is not None:
                 batch.defer(i)
 
 
-def _outputs(tensors: list[Tensor], wanted: frozenset[str]) -> list[Any]:
+def _outputs(
+    tensors: list[Tensor], wanted: frozenset[str], declared: frozenset[str] | None
+) -> list[Any]:
     """One answer, as Batch.respond_all takes it."""
     found: list[Any] = []
     for tensor in tensors:
-        if tensor._name in wanted:
+        if tensor._name in wanted or (declared is not None and tensor._name not in declared):
             if tensor._array is None or tensor._number == BYTES:
                 found.append(core_tensor_of(tensor))
             else:

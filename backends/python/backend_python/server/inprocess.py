@@ -69,10 +69,17 @@ class InProcess:
             model.models,
             instance.loop,
             model.control(instance.loop),
+            frozenset(model.outputs + model.states) if model.checks_outputs else None,
         )
         self._handover = Handover(
-            self._host, model.outputs, model.states, model.decoupled, model.takes_gpu
+            self._host,
+            model.outputs,
+            model.states,
+            model.decoupled,
+            model.takes_gpu,
+            model.checks_outputs,
         )
+        self._host.handover = self._handover
         if model.mode == "thread":
             self._thread = ThreadPoolExecutor(1, thread_name_prefix=instance.name)
         else:
@@ -123,12 +130,20 @@ class InProcess:
             done(None)
             return
         self._executing += 1
-        with api_host.running(self._host):  # the task takes the host along
-            task = self._instance.loop.create_task(self._await(batch, *waits, done))
+        with (
+            api_host.running(self._host),
+            api_host.Outer(batch) as outer,
+        ):  # the task takes both along
+            task = self._instance.loop.create_task(self._await(batch, outer, *waits, done))
         self._tasks.add(task)  # the loop holds tasks weakly
 
     async def _await(
-        self, batch: Batch, requests: list[InferenceRequest], coroutine: Any, done: Done
+        self,
+        batch: Batch,
+        outer: api_host.Outer,
+        requests: list[InferenceRequest],
+        coroutine: Any,
+        done: Done,
     ) -> None:
         """The rest of an execution that is a coroutine."""
         assert self._runner is not None
@@ -142,6 +157,7 @@ class InProcess:
                 self._handover.answer(batch, requests, responses)
         except Exception as error:
             problem = error
+        outer.end()
         self._executing -= 1
         task = asyncio.current_task()
         assert task is not None
@@ -161,6 +177,7 @@ class InProcess:
     def _stop(self) -> None:
         api_host.hosts_of_modules.pop(self._module_name, None)
         self._host.close()
+        self._host.handover = None
         if self._thread is not None:
             self._thread.shutdown()
 
@@ -220,16 +237,23 @@ class InProcess:
     def _coroutine(self, batch: Batch, requests: list[InferenceRequest], coroutine: Any) -> Any:
         """Run an async execute: to its end, or of a decoupled model beside the batches to come."""
         assert self._runner is not None
+        outer = api_host.Outer(batch)
         if not self._instance.model.decoupled:
-            return self._runner.run(coroutine)
+            try:
+                with outer:
+                    return self._runner.run(coroutine)
+            finally:
+                outer.end()
 
         def ended(error: BaseException | None) -> None:  # the loop's thread
+            outer.end()
             if error is not None:
                 self._fail(batch, error)
 
         for request in requests:
             request.get_response_sender()
-        self._runner.start(coroutine, ended)
+        with outer:
+            self._runner.start(coroutine, ended)
         return None
 
     def _fail(self, batch: Batch, error: BaseException) -> None:

@@ -106,6 +106,7 @@ class Keeper:
             "module": self._module_name(child),
             "directory": str(model.path),
             "outputs": model.outputs + model.states,
+            "checks_outputs": model.checks_outputs,
             "decoupled": model.decoupled,
             "calls_models": model.models is not None,
             "arguments": instance.arguments(),

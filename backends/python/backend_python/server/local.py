@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from backend_python.api.errors import ErrorCode, TritonError, TritonModelException
-from backend_python.api.host import Key, may_call, no_inference
+from backend_python.api.host import Key, may_call, no_inference, running_host, running_outer
 from backend_python.api.request import InferenceRequest, MemoryType
 from backend_python.api.response import InferenceResponse
 from backend_python.api.sender import TRITONSERVER_RESPONSE_COMPLETE_FINAL
 from backend_python.server import bls
 from backend_python.server.calls import Calls, replied
 from backend_python.server.control import OPERATIONS, ModelControl
+from backend_python.server.errors import abandoned
 from backend_python.server.process import write_log
 from backend_python.server.tensors import core_tensor_of, model_tensor_there
 from core import request as core_request
@@ -26,6 +29,9 @@ from core.batch import Batch
 from core.errors import CoreError, Kind
 from core.response import Reply
 
+if TYPE_CHECKING:
+    from backend_python.server.handover import Handover
+
 Item = core_response.InferenceResponse | CoreError | None
 
 
@@ -34,6 +40,7 @@ class LocalHost:
 
     server    whose models it may call; None if it runs without one
     control   what answers its questions about other models; None if it runs without a server
+    declared  names of the model's outputs and states, where core checks outputs; None where it does not
     """
 
     def __init__(
@@ -43,9 +50,13 @@ class LocalHost:
         server: Any,
         loop: asyncio.AbstractEventLoop,
         control: ModelControl | None,
+        declared: frozenset[str] | None = None,
     ):
         self.model_directory = model_directory
         self.serving = False
+        self.declared = declared
+        self.handover: Handover | None = None  # of the instance, once there is one
+        self._has_senders = False  # the model has had a response sender
         self._decoupled = decoupled
         self._server = server
         self._loop = loop
@@ -70,19 +81,27 @@ class LocalHost:
         if response is None:
             batch.finish(index)
         else:
-            answer(batch, index, response, wanted, final)
+            answer(batch, index, response, wanted, self.declared, final)
             if not final:
                 tensors = response.output_tensors()
                 pace.gave(sum(t._size if t._array is None else t._array.nbytes for t in tensors))
 
     def pace(self, key: Key) -> Pace:
         batch, index = key
+        self._has_senders = True
         return Pace(batch.requests[index], self._loop)
 
     def is_cancelled(self, key: Key) -> bool:
         batch, index = key
         cancelled: bool = batch.requests[index].cancelled
         return cancelled
+
+    def abandon(self, key: Key) -> None:
+        batch, index = key
+        error = abandoned(batch.signature)
+        # On the loop, behind the answers before it: a destructor must not take the locks of a delivery.
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+            self._loop.call_soon_threadsafe(partial(batch.fail, index, error, failure=True))
 
     def call(self, operation: str, arguments: dict[str, Any]) -> Any:
         if self._control is not None and operation in OPERATIONS:
@@ -121,11 +140,30 @@ class LocalHost:
         except CoreError as error:
             answers.refuse(error)
             return answers
+        outer = self._outer(request)
         if on(self._loop):
-            answers.begin(self._server, asked, decoupled)
+            answers.begin(self._server, asked, decoupled, outer)
         else:
-            self._loop.call_soon_threadsafe(answers.begin, self._server, asked, decoupled)
+            self._loop.call_soon_threadsafe(answers.begin, self._server, asked, decoupled, outer)
         return answers
+
+    def _outer(self, request: InferenceRequest) -> Sequence[core_request.InferenceRequest]:
+        """The requests that a call belongs to: the one of its trace, else those that are executed; none if
+        that is not clear, as for a thread of a model that has response senders (see ChildHost)."""
+        key = request.trace()._key
+        if key is not None:
+            batch, index = key
+            return [batch.requests[index]]
+        outer = running_outer.get(None)
+        if outer is not None:
+            batch = outer.batch
+        elif self.handover is None or (
+            self._has_senders and running_host.get(None) is not self  # a thread of the model
+        ):
+            batch = None
+        else:
+            batch = self.handover.executing
+        return batch.requests if batch is not None else ()
 
     def drop(self, what: str, number: int) -> None:
         self._dropped.append((what, number))  # goes with the next call: destructors do not wait
@@ -148,7 +186,13 @@ class LocalAnswers:
         self._inbox = Inbox()
         self._over = False  # the last one has been taken
 
-    def begin(self, server: Any, request: core_request.InferenceRequest, decoupled: bool) -> None:
+    def begin(
+        self,
+        server: Any,
+        request: core_request.InferenceRequest,
+        decoupled: bool,
+        outer: Sequence[core_request.InferenceRequest],
+    ) -> None:
         """Hand the request to the model that it names. Loop thread."""
         inbox = self._inbox  # and not self: an iterator that nobody holds must end
         if self._on_gpu:
@@ -156,7 +200,7 @@ class LocalAnswers:
 
             devices.keep_outputs(server, request)
         try:
-            reply = bls.begin(server, request, decoupled)
+            reply = bls.begin(server, request, decoupled, outer)
         except CoreError as error:
             inbox.arrive(error, True)
             return
@@ -298,13 +342,26 @@ def _response(item: core_response.InferenceResponse | CoreError) -> InferenceRes
 
 
 def answer(
-    batch: Batch, i: int, response: InferenceResponse, wanted: frozenset[str], final: bool
+    batch: Batch,
+    i: int,
+    response: InferenceResponse,
+    wanted: frozenset[str],
+    declared: frozenset[str] | None,
+    final: bool,
 ) -> None:
-    """Hand a model's response to the batch."""
+    """Hand a model's response to the batch.
+
+    declared   names of the model's outputs and states, where core checks outputs: others are handed on, so
+               that it refuses them. None: others are dropped
+    """
     error = response.error()
     if error is not None:
         batch.fail(i, CoreError(Kind(int(error.code())), error.message()), final=final)
         return
-    tensors = [core_tensor_of(t) for t in response.output_tensors() if t.name() in wanted]
+    tensors = [
+        core_tensor_of(tensor)
+        for tensor in response.output_tensors()
+        if tensor.name() in wanted or (declared is not None and tensor.name() not in declared)
+    ]
     parameters = json.loads(response.parameters()) or None
     batch.respond(i, tensors, parameters, final=final)

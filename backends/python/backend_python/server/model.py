@@ -13,7 +13,8 @@ from backend_python import apart
 from backend_python.environments.environment import Environment, environments
 from backend_python.server.control import ModelControl
 from backend_python.server.found import model_file
-from backend_python.server.process import Origin, Settings, positive
+from backend_python.server.process import Origin
+from backend_python.server.settings import Settings, positive, switch
 from backend_python.server.shared import worker
 from backend_python.server.template import SharedTemplate, template
 from core.backend import Backend
@@ -23,6 +24,7 @@ from core.errors import invalid
 logger = logging.getLogger("core")
 
 EXECUTE_TIMEOUT = "EXECUTE_TIMEOUT_SECONDS"
+CHECK_OUTPUTS = "CHECK_OUTPUTS"
 WORKER = "SHARED_WORKER"
 FORCE_CPU = "FORCE_CPU_ONLY_INPUT_TENSORS"
 DEFAULT_WORKER = "shared"
@@ -112,6 +114,16 @@ class PythonModel(core.Model):
             return self.settings.execute_timeout_s
         return positive(text, f"model '{self.name}': parameter {EXECUTE_TIMEOUT} is '{text}'")
 
+    @property
+    def _checks_outputs(self) -> bool:
+        """Whether outputs are compared with the configuration. Other backends check theirs themselves."""
+        if self.backend.apart is not None:
+            return False
+        text = self.parameter(CHECK_OUTPUTS)
+        if not text:
+            return self.settings.check_outputs
+        return switch(text, f"model '{self.name}': parameter {CHECK_OUTPUTS} is '{text}'")
+
     def load(self) -> None:
         """Raises CoreError(INVALID) for a missing file, an unknown EXECUTION_MODE, or an environment that
         models cannot run in. Takes minutes if that has to be unpacked or installed."""
@@ -134,6 +146,11 @@ class PythonModel(core.Model):
                 f"model '{self.name}': parameter {FORCE_CPU} is '{places}', expected yes or no"
             )
         _ = self.settings, self.execute_timeout_s  # say now what is wrong with them
+        self.checks_outputs = self._checks_outputs
+        self.output_hint = (
+            f"; --backend-config={self.backend.name},check-outputs=false turns this check off for all "
+            f"models, the parameter {CHECK_OUTPUTS} in config.pbtxt, set to false, for one"
+        )
         environment = open_environment(self.config, self.path, self.backend)
         if environment is not None and mode not in ("process", "shared"):
             environments.release(environment)

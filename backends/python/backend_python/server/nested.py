@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from backend_python import layout, protocol
 from backend_python.protocol import Frame, ProtocolError
 from backend_python.server import bls
+from backend_python.server.executions import Executions
 from backend_python.server.process import Process
 from backend_python.server.requests import COPIED_ON_THE_LOOP, Encoder, Parts, write
 from core import dtypes
@@ -48,7 +49,7 @@ class NestedCalls:
     server     whose models are called; None where a model runs without one
     send       sends a message: kind, number, content
     answer     sends one about tensors: kind, number, fixed part, parts, offset of the region or None
-    trace_of   the trace of a request that the child executes: batch, index
+    executions  of the child: what its calls belong to
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class NestedCalls:
         loop: asyncio.AbstractEventLoop,
         send: Callable[[int, int, bytes], None],
         answer: Callable[[int, int, bytes, Parts, int | None], None],
-        trace_of: Callable[[int, int], Any],
+        executions: Executions,
     ):
         self._server = server
         self._process = process
@@ -66,13 +67,13 @@ class NestedCalls:
         self._send = send
         self._answer = answer
         self._encoder = Encoder(lending=process.lending)
-        self._trace_of = trace_of
+        self._executions = executions
         self._calls: dict[int, Call] = {}
 
     def begin(self, frame: Frame) -> None:
         """An INFER: hand its request to the model that it names."""
         try:
-            request, decoupled, takes = self._request(frame)
+            request, decoupled, takes, outer = self._request(frame)
         except CoreError as error:
             self._calls[frame.number] = refused = Call(frame.number, frozenset())
             self._arrived(refused, error, True)
@@ -85,7 +86,7 @@ class NestedCalls:
                 from backend_python.server import devices
 
                 devices.keep_outputs(self._server, request)
-            call.reply = bls.begin(self._server, request, decoupled)
+            call.reply = bls.begin(self._server, request, decoupled, outer)
         except CoreError as error:
             self._arrived(call, error, True)
         else:
@@ -110,8 +111,11 @@ class NestedCalls:
             if call.reply is not None:
                 call.reply.cancel()
 
-    def _request(self, frame: Frame) -> tuple[InferenceRequest, bool, frozenset[bytes]]:
-        """What is asked, whether it may have many answers, and the GPUs on which these may stay.
+    def _request(
+        self, frame: Frame
+    ) -> tuple[InferenceRequest, bool, frozenset[bytes], Sequence[InferenceRequest]]:
+        """What is asked, whether it may have many answers, the GPUs on which these may stay, and the
+        requests that it belongs to.
 
         CoreError for what cannot be asked.
         """
@@ -132,6 +136,7 @@ class NestedCalls:
             parameters,
             outputs,
             trace,
+            outer,
             *gpus,
         ) = json.loads(content[end:stop])
         tensors = [self._tensor(place, region) for place in places]
@@ -145,10 +150,13 @@ class NestedCalls:
             timeout_us=timeout,
             parameters=json.loads(parameters) if parameters else {},
             outputs=outputs,
-            trace=None if trace is None else self._trace_of(*trace),
+            trace=None if trace is None else self._executions.trace_of(*trace),
         )
         takes = frozenset(map(bytes.fromhex, gpus[0])) if gpus else frozenset()
-        return request, decoupled, takes if self._process.lending is not None else frozenset()
+        if self._process.lending is None:
+            takes = frozenset()
+        found = () if outer is None else self._executions.outer_of(*outer)
+        return request, decoupled, takes, found
 
     def _tensor(self, place: layout.Place, region: memoryview) -> Tensor:
         told = region[place.start : place.start + place.size]

@@ -27,9 +27,10 @@ from backend_python.server.calls import Calls, replied
 from backend_python.server.control import OPERATIONS, ModelControl
 from backend_python.server.errors import unhealthy
 from backend_python.server.printed import Printed
+from backend_python.server.settings import Settings
 from backend_python.server.shared import SharedWorker
 from backend_python.server.template import Ended, SharedTemplate, template
-from core.errors import CoreError, Kind, invalid, unavailable
+from core.errors import CoreError, Kind, unavailable
 
 if TYPE_CHECKING:
     from backend_python.server.lending import Lending
@@ -42,27 +43,10 @@ Origin = SharedTemplate | SharedWorker
 _SOON_S = 0.2
 EXIT_S = 5.0  # from the end of finalize, or from SIGKILL, to the end of the process
 _SEND_BUFFER = 1 << 18
-SETTINGS = (
-    "shm-default-byte-size",
-    "shm-growth-byte-size",
-    "stub-timeout-seconds",
-    "execute-timeout-seconds",
-)
 
 
 class Died(Exception):
     """The child has ended, or closed its end of the channel."""
-
-
-class Settings:
-    """What --backend-config=python,… says."""
-
-    def __init__(self, given: dict[str, str]):
-        first, growth, timeout, execute_timeout = SETTINGS
-        self.arena_bytes = _number(given, first, 1 << 20)
-        self.growth_bytes = _number(given, growth, 1 << 20)
-        self.timeout_s = _number(given, timeout, 30)
-        self.execute_timeout_s = _number(given, execute_timeout, 0)  # 0: none
 
 
 class Process:
@@ -338,21 +322,3 @@ def write_log(level: int, file: str, line: int, text: str, traceback: str = "") 
 
 def _pages(size: int) -> int:
     return max(1 << 16, size + -size % (1 << 12))
-
-
-def _number(given: dict[str, str], name: str, default: int) -> int:
-    text = given.get(name, "")
-    if not text:
-        return default
-    return positive(text, f"--backend-config=python,{name}={text}")
-
-
-def positive(text: str, where: str) -> int:
-    """A number above 0. CoreError(INVALID), which begins with `where`."""
-    try:
-        value = int(text)
-        if value <= 0:
-            raise ValueError
-    except ValueError:
-        raise invalid(f"{where}: expected a positive number") from None
-    return value

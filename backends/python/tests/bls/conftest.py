@@ -42,11 +42,11 @@ class TritonPythonModel:
 """
 
 
-def write(repository, name, body, *, decoupled=False, mode="", count=1, datatype="FP32"):
+def write(repository, name, body, *, decoupled=False, mode="", count=1, datatype="FP32", more=""):
     tensor = f"data_type: TYPE_{datatype} dims: [ -1 ]"
     config = (
         f'backend: "python" input [ {{ name: "x" {tensor} }} ] output [ {{ name: "y" {tensor} }} ]'
-        f" instance_group [ {{ kind: KIND_CPU count: {count} }} ]"
+        f" instance_group [ {{ kind: KIND_CPU count: {count} }} ] {more}"
     )
     if decoupled:
         config += " model_transaction_policy { decoupled: true }"

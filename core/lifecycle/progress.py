@@ -1,0 +1,64 @@
+"""Progress: what a version that is being loaded does, for clients that ask for it and for the log.
+
+ModelVersion ─► [Progress] ─► ManagedModel.progress ─► the error of a request, the repository index.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+logger = logging.getLogger("core")
+
+TOLD_EVERY_S = 10.0
+"""Pause between two log lines about one load."""
+
+WAITS = "waits for its turn"
+FETCHES = "fetches its files"
+OPENS_BACKEND = "opens its backend"
+COMPLETES = "completes its configuration"
+LOADS = "loads its files"
+OPENS_INSTANCES = "opens its instances"
+LOADED = "is loaded"
+
+
+class Progress:
+    """The steps of one load. Loop thread only.
+
+    step    what is done now: one of the words above
+    """
+
+    def __init__(self) -> None:
+        self.step = WAITS
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the version is loaded, and waits for the other versions of its model."""
+        return self.step == LOADED
+
+    @contextmanager
+    def logged(self, what: str, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+        """Write a line every TOLD_EVERY_S seconds while the load goes on.
+
+        what   the model and its version, as other lines about the load name them
+        """
+        start = time.monotonic()
+
+        def tell() -> None:
+            nonlocal timer
+            timer = loop.call_later(TOLD_EVERY_S, tell)
+            logger.info("still loading: %s, %s: it %s", what, seconds(start), self.step)
+
+        timer = loop.call_later(TOLD_EVERY_S, tell)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+def seconds(start: float) -> str:
+    """The time since `start` of time.monotonic(), as text: "12 s"."""
+    return f"{time.monotonic() - start:.0f} s"

@@ -1,0 +1,97 @@
+"""LogFile: the file of --log-file.
+
+A line is one call of the system, so lines of several processes do not mix. When the file is moved away, as
+programs that rotate logs do, the next line begins a new one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+from core.telemetry.losses import Losses
+
+
+class LogFile(logging.Handler):
+    """Appends records to a file. What cannot be written is lost, and said on stderr once in a while.
+
+    Any thread; the lock of logging.Handler covers `emit`.
+    """
+
+    def __init__(self, path: str):
+        """Raises OSError for a file that cannot be opened."""
+        super().__init__()
+        self._path = os.path.abspath(path)
+        self._losses = Losses(self._say, "lines of the log are")
+        self._is_torn = False  # the file ends in the middle of a line
+        self._file = self._open()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = self.format(record)
+        except Exception:  # the arguments of the record are wrong, which is a mistake of the code
+            self.handleError(record)
+            return
+        try:
+            self._follow()
+            if self._losses.total:
+                self._write(self._gap())
+                self._losses.end()
+            self._write(text)
+        except OSError as error:
+            reason = f"the log file '{self._path}' cannot be written: {error.strerror or error}"
+            self._losses.add(reason, 1)
+
+    def close(self) -> None:
+        self.acquire()
+        try:
+            if self._file >= 0:
+                self._losses.flush()
+                os.close(self._file)
+                self._file = -1
+        finally:
+            self.release()
+        super().close()
+
+    def _follow(self) -> None:
+        """Open the path anew if another file, or none, is there now. Raises OSError."""
+        mine = os.fstat(self._file)
+        try:
+            there = os.stat(self._path)
+        except FileNotFoundError:
+            there = None
+        if there is None or (mine.st_dev, mine.st_ino) != (there.st_dev, there.st_ino):
+            before, self._file = self._file, self._open()
+            os.close(before)
+            self._is_torn = False
+
+    def _write(self, text: str) -> None:
+        """Append a text as lines of its own. Raises OSError."""
+        rest = f"{text}\n".encode(errors="backslashreplace")
+        if self._is_torn:
+            rest = b"\n" + rest
+        while rest:
+            written = os.write(self._file, rest)
+            rest = rest[written:]
+            self._is_torn = bool(rest)
+
+    def _open(self) -> int:
+        return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+
+    def _gap(self) -> str:
+        """Return the line that stands where others are missing."""
+        text = "%d lines of the log were lost before this one: the file could not be written"
+        return self.format(
+            logging.LogRecord(
+                "core", logging.WARNING, __file__, 0, text, (self._losses.total,), None
+            )
+        )
+
+    @staticmethod
+    def _say(text: str) -> None:
+        """Write a line on stderr, if anybody reads it."""
+        try:
+            print(text, file=sys.stderr, flush=True)
+        except (OSError, ValueError):  # the same disk, or closed
+            pass

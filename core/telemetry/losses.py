@@ -1,0 +1,56 @@
+"""Losses: what could not be written, said once in a while and not for every record.
+
+A disk that is full stays full for hours: a line for each record would fill the next one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+SAYS_EACH_S = 60.0
+
+
+class Losses:
+    """Counts records that are lost. Not thread-safe.
+
+    say     gets "<reason>; <count> <what> lost", at most once in SAYS_EACH_S seconds
+    what    the records, such as "lines are"
+    total   records that have been lost since the last call of `end`
+    """
+
+    def __init__(
+        self, say: Callable[[str], None], what: str, clock_s: Callable[[], float] = time.monotonic
+    ):
+        self.total = 0
+        self._say = say
+        self._what = what
+        self._clock_s = clock_s
+        self._unsaid = 0
+        self._is_said = True
+        self._reason = ""
+        self._said_s = float("-inf")
+
+    def add(self, reason: str, count: int) -> None:
+        """Count records that are lost for a reason; 0 if they can still be written later."""
+        self.total += count
+        self._unsaid += count
+        self._reason = reason
+        self._is_said = False
+        if self._clock_s() - self._said_s >= SAYS_EACH_S:
+            self._said_s = self._clock_s()
+            self.flush()
+
+    def flush(self) -> None:
+        """Say what has not been said, if there is any."""
+        if not self._is_said:
+            lost = f"; {self._unsaid} {self._what} lost" if self._unsaid else ""
+            self._say(self._reason + lost)
+            self._unsaid = 0
+            self._is_said = True
+
+    def end(self) -> int:
+        """Writing works again: return how many were lost, and count from 0."""
+        total, self.total, self._unsaid = self.total, 0, 0
+        self._is_said = True
+        return total

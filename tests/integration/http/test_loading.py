@@ -1,0 +1,61 @@
+"""What each path says of a model that is still being loaded."""
+
+import asyncio
+import threading
+
+import core
+
+
+class Gate:
+    """Loads wait until it is open."""
+
+    def __init__(self):
+        self.reached = asyncio.Event()
+        self.open = threading.Event()
+
+
+def model_behind(gate, loop):
+    class Waits(core.Model):
+        def load(self):
+            loop.call_soon_threadsafe(gate.reached.set)
+            assert gate.open.wait(20)
+
+    return Waits
+
+
+async def test_a_model_that_loads_is_503_and_says_how_far_it_is(open_with, document):
+    async with open_with(model_control_mode="explicit") as site:
+        gate = Gate()
+        site.backend.model = model_behind(gate, asyncio.get_running_loop())
+        load = asyncio.create_task(site.server.load("echo"))
+        try:
+            await asyncio.wait_for(gate.reached.wait(), 10)
+            asked = [
+                ("POST", "/v2/models/echo/infer", document(1)),
+                ("POST", "/v2/models/echo/versions/1/infer", document(1)),
+                ("POST", "/v2/models/echo/generate", {"x": 1}),
+                ("GET", "/v2/models/echo", None),
+                ("GET", "/v2/models/echo/config", None),
+                ("GET", "/v2/models/echo/stats", None),
+                ("GET", "/v2/models/echo/ready", None),
+            ]
+            for method, path, body in asked:
+                reply = await site.ask(method, path, body)
+                assert reply.status == 503, path
+                assert reply.json["error"].startswith("model 'echo' is loading for "), path
+                assert reply.json["error"].endswith(
+                    " s, 0 of 1 versions loaded: version 1 loads its files; ask again later"
+                )
+            index = (await site.ask("POST", "/v2/repository/index")).json
+            assert {
+                "name": "echo",
+                "version": "1",
+                "state": "LOADING",
+                "reason": "it loads its files",
+            } in index
+        finally:
+            gate.open.set()
+            await load
+
+        assert (await site.ask("GET", "/v2/models/echo/ready")).status == 200
+        assert (await site.infer("echo", document(1))).status == 200
