@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "frontends/http/native/infer_request.hpp"
+#include "frontends/http/native/json_count.hpp"
 #include "frontends/http/native/json_tape.hpp"
 
 using namespace http_json;

@@ -112,6 +112,19 @@ def test_a_large_tensor_that_is_wrong_is_refused_without_being_built(server, lon
     assert longest[0] < LONGEST_S
 
 
+@pytest.mark.parametrize("member", ["id", "own"])
+def test_text_beside_tensors_has_a_bound(server, longest, member):
+    text = "\u00e4" * (3 * MB)
+    more = {"id": text} if member == "id" else {"parameters": {"own": text}}
+    body = zeros(1).replace(b"{", json.dumps(more, ensure_ascii=False).encode()[:-1] + b",", 1)
+    longest[0] = 0.0
+
+    answer = server.infer(body)
+
+    assert answer.status == 400 and "4194304 bytes of text" in answer.text
+    assert longest[0] < LONGEST_S
+
+
 def test_a_large_tensor_is_read_and_written_beside_the_event_loop(server, longest):
     body = zeros(2 * MB)
     longest[0] = 0.0
