@@ -27,6 +27,10 @@ _threads = ThreadPoolExecutor(2 * MOST_READ, thread_name_prefix="http")
 _turns: WeakKeyDictionary[Any, asyncio.Semaphore] = WeakKeyDictionary()
 
 
+class TakesLong(Exception):
+    """Something takes more than a few milliseconds: it is for another thread."""
+
+
 def begin(work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[Result]:
     """work(*args, **kwargs) on another thread; cancelling the future does not end it. Event loop thread."""
     loop = asyncio.get_running_loop()

@@ -14,12 +14,12 @@ DEFLATE = "deflate"
 IDENTITY = "identity"
 OFFERED = "gzip, deflate"
 
-# Up to this many bytes are packed and unpacked at once; more takes milliseconds, and is for another thread: zlib
-# lets go of the GIL.
+# Up to this many bytes are packed and unpacked at once. More takes milliseconds, and is for another thread:
+# zlib lets go of the GIL.
 AT_ONCE_BYTES = 64 * 1024
 
-# What a body pays for with its size: tensors and JSON shrink to a tenth or so of their size. What it unpacks to
-# beyond that is borrowed from the account of the server.
+# What a body pays for with its size: tensors and JSON shrink to a tenth or so of their size. What it unpacks
+# to beyond that is borrowed from the account of the server.
 FREE_RATIO = 16
 FREE_BYTES = 4 * 1024 * 1024
 

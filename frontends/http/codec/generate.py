@@ -84,7 +84,7 @@ def _read_members(
 
 
 def text_of(name: str, value: Any) -> Any:
-    """The str that a long string is, other values as they are. Raises CoreError(INVALID) for a too long one."""
+    """Return a long string as str, other values as they are. Raises CoreError(INVALID) for a too long one."""
     if type(value) is not Elements or value.is_array:
         return value
     if value.text_bytes > MOST_TEXT_BYTES:

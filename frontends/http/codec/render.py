@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from core.response import InferenceResponse
 from core.tensor import Buffer
+from frontends.http.aside import TakesLong
 from frontends.http.codec.limits import JSON_SIZE
 from frontends.http.message import JSON_HEADERS, Answer
 from frontends.http.native.infer_request import OutputForm
@@ -16,14 +17,19 @@ from frontends.http.native.infer_response import write_at_once
 
 
 def render(response: InferenceResponse, form: OutputForm) -> Answer:
-    """The answer 200 with the outputs, each in the form that the request wants. Any thread; raises as `write`."""
+    """Make the answer 200 with the outputs, each in the form that the request wants.
+
+    Any thread. Raises what `write` raises.
+    """
     return _answer(*write(response, form))
 
 
 def render_at_once(response: InferenceResponse, form: OutputForm) -> Answer | None:
     """The same, or None if that takes more than a few milliseconds."""
-    written = write_at_once(response, form)
-    return None if written is None else _answer(*written)
+    try:
+        return _answer(*write_at_once(response, form))
+    except TakesLong:
+        return None
 
 
 def _answer(json_size: int, parts: list[Buffer]) -> Answer:

@@ -34,6 +34,7 @@ cdef class Flight(Listener):
 
     cdef fail(self, error)
     cdef _respond(self)
+    cdef _respond_aside(self)
     cdef _refuse(self, refusal)
     cdef leave(self)
     cdef _end(self, answer)

@@ -24,7 +24,7 @@ from core.errors import CoreError
 from core.response import not_single
 from frontends.http.codec.limits import JSON_SIZE
 from core.telemetry.log import failed
-from frontends.http.aside import begin
+from frontends.http.aside import TakesLong, begin
 from frontends.http.errors import error_answer, unexpected
 
 cdef extern from "answer.hpp" namespace "answer" nogil:
@@ -75,29 +75,26 @@ cdef class Flight(Listener):
             return
         try:
             self._respond()
+        except TakesLong:
+            self._respond_aside()
         except CoreError as error:
             self.fail(error)
         except Exception:
             self.fail(None)
 
     cdef _respond(self):
-        """End with the response, as bytes. Raises CoreError for one that cannot be written."""
+        """End with the response, as bytes. Raises CoreError for one that cannot be written, TakesLong for
+        one that is not for this thread."""
         cdef Told told = self.told
         cdef bint shared = self.reply is None or self.reply.request.shared
         cdef bytes again
-        cdef tuple written
         if told.answer is not None:
             again = told.answer.again(self.response, self.form, date())
             if again is not None:
                 told.answers_tried = 1
                 self._end(again)
                 return
-        written = write_at_once(self.response, self.form)
-        if written is None:
-            begin(_write, self.response, self.form, shared).add_done_callback(self._is_written)
-            self.reply = None
-            return
-        json_size, parts = written
+        json_size, parts = write_at_once(self.response, self.form)
         answer = _complete(json_size, parts, shared)
         if type(answer) is bytes and not shared and told.keeps_answers():
             if json_size:
@@ -105,6 +102,12 @@ cdef class Flight(Listener):
             else:
                 told.answer = json_answer(self.response, self.form, _JSON)
         self._end(answer)
+
+    cdef _respond_aside(self):
+        """End with the response when another thread has written it."""
+        shared = self.reply is None or self.reply.request.shared
+        begin(_write, self.response, self.form, shared).add_done_callback(self._is_written)
+        self.reply = None  # it has no more to say, and holds the body
 
     def _is_written(self, future):
         """Another thread has written the answer."""

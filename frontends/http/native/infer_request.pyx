@@ -109,6 +109,7 @@ cdef extern from "infer_request.hpp" namespace "http_json" nogil:
 
 cdef enum:
     LARGE = 65536  # bytes of JSON that take longer than handing the GIL over and back
+    MOST_TEXT = 4 * 1024 * 1024  # bytes of ids, names and parameters, as json_value.pyx has it
     NAMES = 256  # a power of two
     LONGEST_NAME = 64  # that is remembered
 
@@ -187,7 +188,7 @@ cdef tuple _read(
             understood = RequestReader(json, json_size, most_bytes, memory, found[0]).read()
     else:
         understood = RequestReader(json, json_size, most_bytes, memory, found[0]).read()
-    if not understood:
+    if not understood or json_size > MOST_TEXT and _text_bytes(found) > MOST_TEXT:
         return None
     cdef InferenceRequest request = InferenceRequest.__new__(InferenceRequest)
     request.model_name = model
@@ -212,6 +213,18 @@ cdef tuple _read(
     except CoreError:  # of shared memory; another member may be wrong before it
         return None
     return request, form
+
+
+cdef size_t _text_bytes(Request* found) noexcept:
+    """Bytes of all that becomes str."""
+    cdef size_t i, size = found.id.size + found.sequence_name.size
+    for i in range(found.parameters.size()):
+        size += found.parameters[i].key.size + found.parameters[i].text.size
+    for i in range(found.inputs.size()):
+        size += found.inputs[i].name.size + found.inputs[i].place.region.size
+    for i in range(found.outputs.size()):
+        size += found.outputs[i].name.size + found.outputs[i].place.region.size
+    return size
 
 
 cdef list places_of_numbers(bytes body, uint64_t most_bytes):

@@ -11,8 +11,8 @@ def write(response: InferenceResponse, form: OutputForm) -> tuple[int, list[Buff
     tensor whose bytes are not those of its shape.
     """
 
-def write_at_once(response: InferenceResponse, form: OutputForm) -> tuple[int, list[Buffer]] | None:
-    """`write`, or None if that takes more than a few milliseconds: then it is for another thread."""
+def write_at_once(response: InferenceResponse, form: OutputForm) -> tuple[int, list[Buffer]]:
+    """Write an answer as `write` does. Raises what `write` raises, and TakesLong of frontends.http.aside."""
 
 def write_data(tensor: Tensor) -> bytes:
     """The elements as a flat JSON array in row-major order.

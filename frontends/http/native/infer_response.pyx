@@ -19,6 +19,7 @@ import orjson
 from core.dtypes import BYTES
 from core.errors import invalid
 from core.native.strings import encode
+from frontends.http.aside import TakesLong
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
@@ -60,21 +61,14 @@ cdef enum:
     MANY = 16 * 1024  # strings that are encoded at a time: with the GIL
 
 
-class _TakesLong(Exception):
-    """The answer is not for the event loop's thread."""
-
-
 cpdef tuple write(InferenceResponse response, OutputForm form):
     """The body of an answer as parts; see infer_response.pyi."""
     return _write_answer(response, form, False)
 
 
 cpdef tuple write_at_once(InferenceResponse response, OutputForm form):
-    """The same, or None if it takes long; see infer_response.pyi."""
-    try:
-        return _write_answer(response, form, True)
-    except _TakesLong:
-        return None
+    """The same, if that does not take long; see infer_response.pyi."""
+    return _write_answer(response, form, True)
 
 
 cdef tuple _write_answer(InferenceResponse response, OutputForm form, bint at_once):
@@ -107,7 +101,7 @@ cdef Py_ssize_t _put_answer(
     """The whole answer; bytes that `parts` got, to which large arrays go, and binary tensors to `tail`.
 
     places   if not None, gets the ends of the text before each array, which is left out then
-    at_once  raise _TakesLong rather than write a large array
+    at_once  raise TakesLong rather than write a large array
     """
     cdef Py_ssize_t given = 0
     cdef const char* comma = "["
@@ -220,7 +214,7 @@ cdef object _made(Tensor tensor, bint at_once):
     if tensor.dtype is not BYTES or tensor._array is None or tensor._array.size <= MANY:
         return tensor.raw
     if at_once:
-        raise _TakesLong
+        raise TakesLong
     elements = tensor._array.reshape(-1)
     tensor._raw = b"".join([encode(elements[at : at + MANY]) for at in range(0, len(elements), MANY)])
     return tensor._raw
@@ -259,7 +253,7 @@ cdef Py_ssize_t _put_data(Growth* text, Tensor tensor, list parts, bint at_once)
     try:
         if view.len > LARGE:
             if at_once and (view.len > AT_ONCE or parts):
-                raise _TakesLong
+                raise TakesLong
             data = _large(tensor, type, &view, count)
             size = <Py_ssize_t>text.size()
             parts.append(PyBytes_FromStringAndSize(text.data(), size))

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,52 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "json_cursor.hpp"
+#include "json_items.hpp"
 
 namespace http_json {
-
-constexpr int kMostNesting = 1024;      // levels of lists and objects
-constexpr size_t kSmallArray = 256;     // values of an array that becomes a list wherever it is
-constexpr size_t kSmallText = 1 << 16;  // bytes of a string that becomes a str wherever it is
-
-// Which values are kept as text when they are large.
-//   kNone      none
-//   kInference "data" of each element of "inputs"
-//   kMembers   the members of the document, and those of its member "parameters"
-enum class Plan : int { kNone, kInference, kMembers };
-
-enum class ItemKind : int {
-  kNull, kTrue, kFalse, kInteger, kUnsigned, kReal, kString, kArray, kObject, kElements, kLongText,
-};
-
-// What an array that stays text has in it. `kinds` has a bit for each of the following.
-enum : unsigned { kHasNull = 1, kHasTruth = 2, kHasInteger = 4, kHasReal = 8, kHasText = 16, kHasObject = 32 };
-
-// leaves       values that are no arrays, however deep they are; an object is one
-// length       elements of the outermost array
-// depth        levels of arrays
-// text_bytes   of all strings, without escapes
-struct Summary {
-  size_t leaves = 0;
-  size_t length = 0;
-  int depth = 0;
-  unsigned kinds = 0;
-  size_t text_bytes = 0;
-};
-
-// text    of a string without escapes, or of what stays text as it came
-// count   elements of an array, members of an object: these follow, each member as its key and its value;
-//         of kElements and kLongText the index of its Summary
-struct Item {
-  ItemKind kind = ItemKind::kNull;
-  Text text;
-  size_t count = 0;
-  int64_t integer = 0;
-  uint64_t natural = 0;
-  double real = 0;
-};
-
-enum class Outcome : int { kRead, kMalformed, kTooDeep, kTooMany, kTooMuchText };
 
 class Tape {
  public:
@@ -409,39 +365,5 @@ class Tape {
   size_t values_ = 0;   // in it
   size_t length_ = 0;   // elements of the array that has ended last
 };
-
-// How many values and keys a text has, as far as its punctuation tells; exact for what is JSON.
-inline size_t count_values(const char* at, const char* end) {
-  constexpr auto counted = [] {
-    std::array<unsigned char, 256> table{};
-    for (const char c : {',', ':', '[', '{'}) table[static_cast<unsigned char>(c)] = 1;
-    for (const char c : {']', '}'}) table[static_cast<unsigned char>(c)] = 2;
-    return table;
-  };
-  static constexpr std::array<unsigned char, 256> kCounted = counted();
-  size_t count = 1;
-  bool opened = false;  // the last byte that is no space began a list or object
-  while (at < end) {
-    const char c = *at++;
-    if (c == '"') {
-      opened = false;
-      const char* quote;
-      for (;;) {
-        quote = static_cast<const char*>(std::memchr(at, '"', static_cast<size_t>(end - at)));
-        if (quote == nullptr) return count;
-        const char* before = quote;
-        while (before > at && before[-1] == '\\') --before;
-        at = quote + 1;
-        if ((quote - before) % 2 == 0) break;
-      }
-      continue;
-    }
-    const unsigned char kind = kCounted[static_cast<unsigned char>(c)];
-    if (kind == 1) ++count;
-    if (kind == 2 && opened) --count;  // nothing was in it
-    if (!is_space(c)) opened = c == '[' || c == '{';
-  }
-  return count;
-}
 
 }  // namespace http_json

@@ -22,7 +22,7 @@ cdef extern from "Python.h":
     int PyGC_Disable()
     int PyGC_Enable()
 
-cdef extern from "json_tape.hpp" namespace "http_json" nogil:
+cdef extern from "json_items.hpp" namespace "http_json" nogil:
     ctypedef int Plan
     ctypedef int ItemKind
     ctypedef int Outcome
@@ -62,6 +62,7 @@ cdef extern from "json_tape.hpp" namespace "http_json" nogil:
         uint64_t natural
         double real
 
+cdef extern from "json_tape.hpp" namespace "http_json" nogil:
     cdef cppclass Tape:
         Tape()
         Outcome read(const char*, size_t, Plan, size_t, size_t) except +
@@ -70,6 +71,7 @@ cdef extern from "json_tape.hpp" namespace "http_json" nogil:
         const vector[Item]& items()
         const vector[Summary]& summaries()
 
+cdef extern from "json_count.hpp" namespace "http_json" nogil:
     size_t values_in "http_json::count_values"(const char*, const char*)
 
 cdef extern from "tensor_data.hpp" namespace "http_json" nogil:

@@ -51,10 +51,7 @@ cdef class Lane(Crew):
     cdef Py_ssize_t _receive(self, bytes data, Py_ssize_t at) except -1
     cdef _receive_elsewhere(self)
     cdef bytes _leave_reception(self)
-    cdef Flight _board(self, body)
-    cdef _admit_any(self, body)
     cdef _admit(self, body)
-    cdef _refuse(self, Flight flight, error, body)
     cdef _admit_alone(self, body)
     cdef _invite_guest(self)
     cdef _go_on(self)

@@ -18,12 +18,13 @@ from frontends.http.native.flight cimport Crew, Flight, Row, write_all
 from frontends.http.native.guest cimport Guest
 from frontends.http.native.now cimport now_s
 from frontends.http.native.port cimport Head, Infer, More, Port, read
-from frontends.http.native.reading cimport read_aside, takes_long
+from frontends.http.native.reading cimport read_aside
 from frontends.http.native.recorder cimport Recorder, recorder_of
 from frontends.http.native.told cimport Told, parsed, told_by
 
 from core.errors import CoreError
 from frontends.http.access_log import client_of
+from frontends.http.aside import TakesLong
 from frontends.http.native.reception import Landing, Reception
 from frontends.http.patience import TOO_SLOW, Unfinished
 from frontends.http.services.infer import refuse_decoupled
@@ -176,9 +177,10 @@ cdef class Lane(Crew):
         cdef Py_ssize_t size = self._told.head.body_size, there = PyBytes_GET_SIZE(data) - begin
         if size <= there:
             if size <= SMALL:
-                self._admit(PyBytes_FromStringAndSize(PyBytes_AS_STRING(data) + begin, size))
+                body = PyBytes_FromStringAndSize(PyBytes_AS_STRING(data) + begin, size)
             else:
-                self._admit_any(memoryview(data)[begin : begin + size])
+                body = memoryview(data)[begin : begin + size]
+            self._admit(body)
             return begin + size
         self._body_size = size
         self._received = 0
@@ -196,7 +198,7 @@ cdef class Lane(Crew):
         self._received = end
         if end == self._body_size:
             body, self._body = self._body, None
-            self._admit_any(body)
+            self._admit(body)
         return at + more
 
     cdef _receive_elsewhere(self):
@@ -261,73 +263,47 @@ cdef class Lane(Crew):
     cdef _admit_alone(self, body):
         self._working = True
         try:
-            self._admit_any(body)
+            self._admit(body)
         finally:
             self._working = False
         self._go_on()
 
-    cdef Flight _board(self, body):
-        """The flight of a complete request: the one whose head was told last."""
-        cdef Flight flight = Flight.__new__(Flight)
-        cdef Port port = self._port
-        cdef Told told = self._told
-        flight.crew = self
-        if port.access_log is not None:
-            flight.crew = recorder_of(self, port.access_log, self._client, told, body)
-        flight.told = told
-        if told.visit is not None:
-            flight.visit, told.visit = told.visit, None
-        self._row.add(flight)
-        return flight
-
-    cdef _admit_any(self, body):
-        """Hand a complete request to its model, now or when its JSON has been read."""
-        cdef Flight flight
-        cdef Door door
-        if not takes_long(self._told):
-            self._admit(body)
-            return
-        flight = self._board(body)
-        try:
-            door = self._port.doors.find(self._told.model, self._told.head.version)
-            if door.signature.decoupled:
-                refuse_decoupled()
-            read_aside(self._port, flight, door.signature, body)
-        except CoreError as error:
-            self._refuse(flight, error, body)
-        except Exception:
-            flight.fail(None)
-
     cdef _admit(self, body):
-        """Hand a complete request to its model."""
-        cdef Flight flight = self._board(body)
+        """Hand a complete request to its model: the one whose head was told last."""
+        cdef Flight flight = Flight.__new__(Flight)
         cdef Reply reply
         cdef Port port = self._port
         cdef Door door
         cdef InferenceRequest request
         cdef Told told = self._told
+        cdef Recorder recorder = None
+        flight.crew = self
+        if port.access_log is not None:
+            flight.crew = recorder = recorder_of(self, port.access_log, self._client, told, body)
+        flight.told = told
+        if told.visit is not None:
+            flight.visit, told.visit = told.visit, None
+        self._row.add(flight)
         try:
             door = port.doors.find(told.model, told.head.version)
             if door.signature.decoupled:
                 refuse_decoupled()
             request = parsed(port, told, door, body)
             flight.form = told.form
-            if port.access_log is not None:
-                (<Recorder>flight.crew).asked(request)
+            if recorder is not None:
+                recorder.asked(request)
             reply = door.ask(request)
             flight.reply = reply
             # The flight lets it go when it has the answer, which may be within this call.
             reply.listen(flight)
+        except TakesLong:
+            read_aside(port, flight, door.signature, body)
         except CoreError as error:
-            self._refuse(flight, error, body)
+            if recorder is not None:
+                recorder.refused(body)
+            flight.fail(error)
         except Exception:
             flight.fail(None)
-
-    cdef _refuse(self, Flight flight, error, body):
-        """Fail a request that was not handed to a model."""
-        if self._port.access_log is not None:
-            (<Recorder>flight.crew).refused(body)
-        flight.fail(error)
 
     # the other lane ------------------------------------------------------------------
 

@@ -12,22 +12,13 @@ from core.response cimport Reply
 from frontends.http.native.flight cimport Flight
 from frontends.http.native.port cimport Port
 from frontends.http.native.recorder cimport Recorder
-from frontends.http.native.told cimport NO_JSON_SIZE, ODD_JSON_SIZE, Told
+from frontends.http.native.told cimport Told
 
 import asyncio
 
 from core.errors import CoreError
-from frontends.http.aside import LARGE_BYTES, begin, turn
+from frontends.http.aside import begin, turn
 from frontends.http.codec.parse import parse
-
-cdef Py_ssize_t _LARGE = LARGE_BYTES
-
-
-cdef bint takes_long(Told told) noexcept:
-    if told.json_size == NO_JSON_SIZE or told.json_size == ODD_JSON_SIZE:
-        return told.head.body_size >= _LARGE
-    return told.json_size >= _LARGE
-
 
 @cython.final
 cdef class Reading:

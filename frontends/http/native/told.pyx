@@ -19,11 +19,16 @@ from frontends.http.native.port cimport Head, Port, Span, read
 from frontends.http.native.repeated_binary cimport binary_request
 from frontends.http.native.repeated_json cimport MOST_JSON, json_request
 
+from frontends.http.aside import LARGE_BYTES, TakesLong
 from frontends.http.codec.limits import JSON_SIZE
 from frontends.http.codec.parse import parse
 
 cdef enum:
+    NO_JSON_SIZE = -1  # all of the body is JSON
+    ODD_JSON_SIZE = -2  # not one to nine digits: `parse` knows what it means
     MOST_TRIED = 8  # of a client whose requests, or answers, are never as they were: nothing is kept then
+
+cdef Py_ssize_t _LARGE = LARGE_BYTES
 
 
 cdef Py_ssize_t _json_size(const Head* head) noexcept:
@@ -131,7 +136,10 @@ cdef Span _data(object body):
 
 
 cdef InferenceRequest parsed(Port port, Told told, Door door, body):
-    """The request in a body; the form of its answer is told.form. Raises CoreError."""
+    """Read the request in a body; the form of its answer is told.form.
+
+    Raises CoreError, and TakesLong for JSON that is for another thread.
+    """
     cdef Span data = _data(body)
     cdef Py_ssize_t whole = <Py_ssize_t>data.size
     cdef Py_ssize_t size = whole if told.json_size == NO_JSON_SIZE else told.json_size
@@ -139,6 +147,8 @@ cdef InferenceRequest parsed(Port port, Told told, Door door, body):
     cdef InferenceRequest request = told.again(body, data)
     if request is not None:
         return request
+    if whole >= _LARGE and not 0 <= size < _LARGE:
+        raise TakesLong
     if 0 < size <= whole and size <= port.most:
         found = read_body(told.model, told.head.version, body, size, port.most, port.regions)
     if found is None:  # not in the common form: the other way knows all forms, and all refusals

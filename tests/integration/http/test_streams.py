@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from core import dtypes
+from core.account import MemoryAccount
 from core.config import InputSpec, Signature
 from core.errors import invalid
 from core.memory import SharedMemoryRegions
@@ -31,6 +32,7 @@ class ScriptedServer:
         self.doors = None  # only streams are asked for here
         self.tracing = Tracer(self.options)
         self.access = None  # anybody may do anything
+        self.account = MemoryAccount.of(self.options)
         self.access_log = None
         self.files = WatchedFiles(0)
         self.replies = asyncio.Queue()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from core import dtypes
+from core.account import MemoryAccount
 from core.config import InputSpec, Signature
 from core.errors import invalid, not_found
 from core.memory import SharedMemoryRegions
@@ -36,6 +37,7 @@ class ScriptedServer:
             **options,
         )
         self.access = None  # anybody may do anything
+        self.account = MemoryAccount.of(self.options)
         self.access_log = None
         self.files = WatchedFiles(0)
         self.shared_memory = SharedMemoryRegions(False)

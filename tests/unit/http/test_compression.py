@@ -1,6 +1,7 @@
 """gzip and deflate, against Python's own."""
 
 import gzip
+import random
 import tracemalloc
 import zlib
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import CoreError
+from core.errors import CoreError, MemoryExhausted
 from frontends.http.codec import compression
 
 PACK = {"gzip": gzip.compress, "deflate": zlib.compress}
@@ -116,3 +117,61 @@ def test_other_encodings_are_not_known(encoding):
 )
 def test_the_highest_weight_decides_the_encoding(header, expected):
     assert compression.accepted(header) == expected
+
+
+# What is borrowed -----------------------------------------------------------------------
+
+
+async def borrowed(data, most=2**30):
+    """The plain form, and what was borrowed for it."""
+    taken = []
+    unpacking = compression.Unpacking(data, "gzip", most)
+    if unpacking.at_once():
+        return unpacking.plain, taken
+    return await unpacking.rest(taken.append), taken
+
+
+async def test_a_body_pays_for_a_multiple_of_its_size_and_some_megabytes():
+    for size in (64 * 1024, 64 * 1024 + 1, compression.FREE_BYTES):
+        plain, taken = await borrowed(gzip.compress(bytes(size)))
+        assert (len(plain), taken) == (size, [])
+
+    noise = random.Random(1).randbytes(600_000)
+    packed = gzip.compress(b"".join(noise[i : i + 1] * 12 for i in range(len(noise))), 1)
+    plain, taken = await borrowed(packed)
+    assert len(plain) == 12 * len(noise) and taken == []
+
+
+async def test_what_it_does_not_pay_for_is_borrowed_before_it_is_made():
+    data = bytes(20 * 2**20)
+    packed = gzip.compress(data)
+    free = compression.FREE_RATIO * len(packed) + compression.FREE_BYTES
+
+    plain, taken = await borrowed(packed)
+
+    assert plain == data
+    assert len(data) <= free + sum(taken) < 1.2 * len(data)
+    *steps, last = (await borrowed(packed, len(data)))[1]
+    assert steps == taken[:-1] and free + sum(steps) + last == len(data)
+
+
+async def test_what_cannot_be_borrowed_is_not_made():
+    packed = gzip.compress(bytes(200 * 2**20))
+    unpacking = compression.Unpacking(packed, "gzip", 2**30)
+
+    def refuse(size):
+        raise MemoryExhausted("no room")
+
+    with pytest.raises(MemoryExhausted):
+        await unpacking.rest(refuse)
+
+    free = compression.FREE_RATIO * len(packed) + compression.FREE_BYTES
+    assert len(unpacking.plain) <= free
+
+
+async def test_the_limit_is_exact_where_much_is_unpacked():
+    packed = gzip.compress(bytes(10 * 2**20))
+
+    assert len((await borrowed(packed, 10 * 2**20))[0]) == 10 * 2**20
+    with pytest.raises(CoreError, match=f"maximum allowed value of {10 * 2**20 - 1} bytes"):
+        await borrowed(packed, 10 * 2**20 - 1)

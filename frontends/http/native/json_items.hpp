@@ -1,0 +1,54 @@
+// What a text of JSON is as a flat list: see json_tape.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "json_cursor.hpp"
+
+namespace http_json {
+
+constexpr int kMostNesting = 1024;      // levels of lists and objects
+constexpr size_t kSmallArray = 256;     // values of an array that becomes a list wherever it is
+constexpr size_t kSmallText = 1 << 16;  // bytes of a string that becomes a str wherever it is
+
+// Which values are kept as text when they are large.
+//   kNone      none
+//   kInference "data" of each element of "inputs"
+//   kMembers   the members of the document, and those of its member "parameters"
+enum class Plan : int { kNone, kInference, kMembers };
+
+enum class ItemKind : int {
+  kNull, kTrue, kFalse, kInteger, kUnsigned, kReal, kString, kArray, kObject, kElements, kLongText,
+};
+
+// What an array that stays text has in it. `kinds` has a bit for each of the following.
+enum : unsigned { kHasNull = 1, kHasTruth = 2, kHasInteger = 4, kHasReal = 8, kHasText = 16, kHasObject = 32 };
+
+// leaves       values that are no arrays, however deep they are; an object is one
+// length       elements of the outermost array
+// depth        levels of arrays
+// text_bytes   of all strings, without escapes
+struct Summary {
+  size_t leaves = 0;
+  size_t length = 0;
+  int depth = 0;
+  unsigned kinds = 0;
+  size_t text_bytes = 0;
+};
+
+// text    of a string without escapes, or of what stays text as it came
+// count   elements of an array, members of an object: these follow, each member as its key and its value;
+//         of kElements and kLongText the index of its Summary
+struct Item {
+  ItemKind kind = ItemKind::kNull;
+  Text text;
+  size_t count = 0;
+  int64_t integer = 0;
+  uint64_t natural = 0;
+  double real = 0;
+};
+
+enum class Outcome : int { kRead, kMalformed, kTooDeep, kTooMany, kTooMuchText };
+
+}  // namespace http_json
