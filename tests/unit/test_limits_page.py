@@ -9,6 +9,7 @@ from core.options import FLAGS
 from core.repository.names import LONGEST_NAME
 from core.telemetry import access_log, log
 from frontends.grpc import status
+from frontends.grpc.protocol import decode as grpc_decode
 from frontends.grpc.protocol import parse as grpc_parse
 from frontends.grpc.services import stream
 from frontends.http import connections, errors, patience, sockets
@@ -58,7 +59,7 @@ def test_every_flag_that_bounds_clients_is_on_the_page():
         ("chunks of a body", 1, limits.MOST_CHUNKS),
         ("depth of `data`", 1, json_tensor._MOST_DEPTH),
         ("inputs, outputs, parameters", 1, limits.MOST_ENTRIES),
-        ("inputs, outputs, parameters", 2, grpc_parse.MOST_ENTRIES),
+        ("inputs, outputs, parameters", 2, grpc_decode.MOST_ENTRIES),
         ("dimensions of a shape", 1, limits.MOST_DIMENSIONS),
         ("dimensions of a shape", 2, grpc_parse.MOST_DIMENSIONS),
         ("name of a model to load", 1, LONGEST_NAME),
