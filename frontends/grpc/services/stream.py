@@ -16,13 +16,14 @@ from core.response import InferenceResponse, Reply
 from core.server import Server
 from core.telemetry.access_log import Entry
 from core.telemetry.log import failed
-from frontends.grpc.access_log import code_of, entry_for
+from frontends.grpc.access_log import code_of_end, entry_for
 from frontends.grpc.call import Call
 from frontends.grpc.intake import Intake
 from frontends.grpc.protocol import render
 from frontends.grpc.protocol.parse import wants_empty_final
 from frontends.grpc.services.inbound import Asked, Inbound
 from frontends.grpc.services.traced import Sending, bring_context, received
+from frontends.grpc.status import code_of
 
 logger = logging.getLogger("core")
 
@@ -99,6 +100,7 @@ class InferStream:
                 if isinstance(item, CoreError):
                     raise item
                 self._unsent_bytes -= len(item)
+                self._call.release(len(item))
                 yield item
                 if counted:
                     self._backlog.take(len(item))
@@ -144,6 +146,11 @@ class InferStream:
         try:
             service.intake.enter()
             try:
+                self._call.hold(len(data), "a message")
+            except CoreError:
+                service.intake.leave()
+                raise
+            try:
                 door = service.inbound.door(asked)
                 decoupled = door.signature.decoupled
                 request = service.inbound.request(asked, door.signature, self._call)
@@ -157,6 +164,7 @@ class InferStream:
                         received(request, start_ns, read_ns)
             except BaseException:
                 service.intake.leave()
+                self._call.release(len(data))
                 raise
         except CoreError as error:
             if self._log is not None and line is not None:
@@ -169,7 +177,7 @@ class InferStream:
             self._lines[reply] = line
         if decoupled:
             self._backlog.enter(request)
-        self._listen(reply, asked, None if decoupled else self._next_turn())
+        self._listen(reply, asked, None if decoupled else self._next_turn(), len(data))
 
     def _refusal(self, error: CoreError, id: str) -> Item:
         failed(id, error)
@@ -177,7 +185,8 @@ class InferStream:
 
     # responses -----------------------------------------------------------------
 
-    def _listen(self, reply: Reply, asked: Asked, turn: Turn | None) -> None:
+    def _listen(self, reply: Reply, asked: Asked, turn: Turn | None, size: int) -> None:
+        """Pass on the answers to a request whose message has `size` bytes."""
         named, tell_end = _named(asked), wants_empty_final(asked)
 
         def arrive(answer: InferenceResponse | CoreError | None, final: bool) -> None:
@@ -187,6 +196,7 @@ class InferStream:
                 self._open.remove(reply)
                 self._backlog.leave(reply.request)
                 self._service.intake.leave()
+                self._call.release(size)
             item: Item | None = None
             if answer is not None:
                 item = self._rendered(answer, reply.request, named, final)
@@ -212,7 +222,7 @@ class InferStream:
         if isinstance(item, bytes):
             line.bytes_out += len(item)
         if isinstance(answer, CoreError):
-            line.status = code_of(answer)
+            line.status = code_of_end(self._call, answer)
         if final:
             line.come_from(self._call.caller)
             self._log.write(self._lines.pop(reply), line.status, line.bytes_out)
@@ -267,6 +277,12 @@ class InferStream:
             self._turns.popleft()
 
     def _put(self, item: Item, counted: bool = False) -> None:
+        if isinstance(item, bytes):
+            try:
+                self._call.hold(len(item), "an answer")
+            except CoreError as error:
+                self._give_up(error)
+                return
         counted = counted and isinstance(item, bytes)
         self._outbox.append((item, counted))
         self._stirred.set()
@@ -280,6 +296,7 @@ class InferStream:
         self._reader.cancel()
         self._abandon()
         self._outbox.clear()
+        self._call.release(self._unsent_bytes)
         self._unsent_bytes = 0
         self._put(error)
 
