@@ -234,7 +234,7 @@ def test_a_stream_gives_back_what_it_held(serve, infer_request, until):
 
 
 def test_a_request_of_a_stream_without_room_is_refused(serve, infer_request, until):
-    """On nghttp2 the stream ends, for its message is not whole; with grpcio only that request has an error."""
+    """On nghttp2 the stream ends, for its message is not whole; with grpcio that request has an error."""
     served = serve(request_memory_byte_size=4 * MB)
     requests = [infer_request(), infer_request(values=[0.0] * 600_000)]
 
