@@ -45,7 +45,9 @@ def test_every_flag_that_is_named_is_there():
 
 def test_every_flag_that_bounds_clients_is_on_the_page():
     bounds = {
-        name for name in DEFAULTS if re.match(r"(http|grpc)-max-|(http|grpc)-\w+-timeout-secs|(request|unpaid)-memory-", name)
+        name
+        for name in DEFAULTS
+        if re.match(r"(http|grpc)-max-|(http|grpc)-\w+-timeout-secs|(request|unpaid)-memory-", name)
     }
 
     # Triton's pool of responses is no bound of a client, and pings are of the transport's options.
