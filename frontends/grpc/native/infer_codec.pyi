@@ -1,6 +1,7 @@
 from core.request import InferenceRequest
 from core.response import InferenceResponse
 from core.tensor import Buffer
+from frontends.grpc.call import Call
 
 COPIED_BYTES: int  # tensors of a response that are, together, no more than this are copied into it
 
@@ -9,7 +10,13 @@ class RequestReader:
 
     It remembers some names of models, inputs, outputs and parameters, so that a name that comes
     again is not decoded again.
+
+    ledger   counts tensors that are made of typed contents, with `hold`; None for nobody
+    held     bytes that it has counted for the reader, for the caller to set
     """
+
+    ledger: Call | None
+    held: int
 
     def read(self, data: bytes) -> InferenceRequest | None:
         """The request in `data`; None if it must be read the long way, which tells what is wrong.

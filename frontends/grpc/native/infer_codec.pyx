@@ -235,6 +235,9 @@ cdef class RequestReader(MessageReader):
 
     cdef bytes _typed(self, Input* entry):
         cdef Py_ssize_t size = <Py_ssize_t>entry.contents.size_as(entry.type)
+        if size > LARGEST_COPIED_INPUT and self.ledger is not None:
+            self.ledger.hold(size, "a tensor")
+            self.held += size
         cdef bytes raw = PyBytes_FromStringAndSize(NULL, size)
         ContentsWriter(PyBytes_AS_STRING(raw), entry.type).write(
             entry.contents, self._message.runs

@@ -13,7 +13,8 @@ cdef class Inbound:
     cdef object _forwarded
     cdef MessageReader _reader
 
-    cpdef read(self, bytes data)
+    @cython.locals(reader=MessageReader)
+    cpdef read(self, bytes data, Call call)
     @cython.locals(request=InferenceRequest)
     cpdef ModelDoor door(self, asked)
     cpdef request(self, asked, signature, Call call)

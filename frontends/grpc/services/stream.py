@@ -142,15 +142,13 @@ class InferStream:
         line = None if self._log is None else entry_for(self._call, PATH, data)
         tracing = service.server.tracing
         start_ns = time.monotonic_ns() if tracing.on else 0
-        asked = service.inbound.read(data)
+        asked = service.inbound.read(data, self._call)
+        held = service.inbound.made_bytes()
         try:
             service.intake.enter()
             try:
                 self._call.hold(len(data), "a message")
-            except CoreError:
-                service.intake.leave()
-                raise
-            try:
+                held += len(data)
                 door = service.inbound.door(asked)
                 decoupled = door.signature.decoupled
                 request = service.inbound.request(asked, door.signature, self._call)
@@ -164,9 +162,9 @@ class InferStream:
                         received(request, start_ns, read_ns)
             except BaseException:
                 service.intake.leave()
-                self._call.release(len(data))
                 raise
         except CoreError as error:
+            self._call.release(held)
             if self._log is not None and line is not None:
                 self._log.write(line, code_of(error), 0)
             turn = None if decoupled else self._next_turn()
@@ -177,7 +175,7 @@ class InferStream:
             self._lines[reply] = line
         if decoupled:
             self._backlog.enter(request)
-        self._listen(reply, asked, None if decoupled else self._next_turn(), len(data))
+        self._listen(reply, asked, None if decoupled else self._next_turn(), held)
 
     def _refusal(self, error: CoreError, id: str) -> Item:
         failed(id, error)
@@ -186,7 +184,7 @@ class InferStream:
     # responses -----------------------------------------------------------------
 
     def _listen(self, reply: Reply, asked: Asked, turn: Turn | None, size: int) -> None:
-        """Pass on the answers to a request whose message has `size` bytes."""
+        """Pass on the answers to a request that holds `size` bytes."""
         named, tell_end = _named(asked), wants_empty_final(asked)
 
         def arrive(answer: InferenceResponse | CoreError | None, final: bool) -> None:

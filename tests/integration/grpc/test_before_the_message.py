@@ -251,3 +251,24 @@ def test_a_request_of_a_stream_without_room_is_refused(serve, infer_request, unt
 
     assert "--request-memory-byte-size" in texts[-1]
     until(lambda: served.server.account.held == 0)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_tensors_of_typed_contents_are_counted(serve, until, streamed):
+    """A number of one byte in the message is one of eight in the tensor."""
+    served = serve(request_memory_byte_size=8 * MB)
+    message = pb.ModelInferRequest(model_name="echo")
+    entry = message.inputs.add(name="x", datatype="INT64", shape=[MB])
+    entry.contents.int64_contents.extend([1] * MB)
+
+    with grpc.insecure_channel(served.address) as channel:
+        stub = pb_grpc.GRPCInferenceServiceStub(channel)
+        with pytest.raises(grpc.RpcError) as error:
+            if streamed:
+                list(stub.ModelStreamInfer(iter([message]), timeout=20))
+            else:
+                stub.ModelInfer(message, timeout=20)
+
+    assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "a tensor" in error.value.details() or "messages" in error.value.details()
+    until(lambda: served.server.account.held == 0)
