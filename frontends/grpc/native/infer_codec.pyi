@@ -11,15 +11,15 @@ class RequestReader:
     It remembers some names of models, inputs, outputs and parameters, so that a name that comes
     again is not decoded again.
 
-    ledger   counts tensors that are made of typed contents, with `hold`; None for nobody
-    held     bytes that it has counted for the reader, for the caller to set
+    held   bytes that the ledger of the last message has counted
     """
 
-    ledger: Call | None
     held: int
 
-    def read(self, data: bytes) -> InferenceRequest | None:
+    def read(self, data: bytes, ledger: Call | None = None) -> InferenceRequest | None:
         """The request in `data`; None if it must be read the long way, which tells what is wrong.
+
+        ledger   counts tensors that are made of typed contents, with `hold`, which may raise
 
         Tensors of more than some hundred bytes are views of `data` and keep it alive. None is for
         bytes that are no message, refusals of any kind, shared memory, and parameters whose names

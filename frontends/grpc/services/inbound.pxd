@@ -13,7 +13,6 @@ cdef class Inbound:
     cdef object _forwarded
     cdef MessageReader _reader
 
-    @cython.locals(reader=MessageReader)
     cpdef read(self, bytes data, Call call)
     @cython.locals(request=InferenceRequest)
     cpdef ModelDoor door(self, asked)

@@ -45,12 +45,7 @@ class Inbound:
 
         Raises CoreError(INVALID) for bytes that are no message, MemoryExhausted.
         """
-        reader = self._reader
-        reader.ledger, reader.held = call, 0
-        try:
-            request = reader.read(data)
-        finally:
-            reader.ledger = None
+        request = self._reader.read(data, call)
         return request if request is not None else read(data)
 
     def made_bytes(self) -> int:
