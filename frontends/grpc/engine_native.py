@@ -11,13 +11,15 @@ import socket
 from collections.abc import Mapping
 
 from core import unix_sockets
+from core.account import MemoryAccount
 from core.errors import unavailable
 from core.options import Options
 from core.watched import WatchedFiles
 from frontends.crowd import BACKLOG, most_connections
 from frontends.grpc import transport
 from frontends.grpc.method import Method
-from frontends.grpc.native.connection import Connection, Port
+from frontends.grpc.native.connection import Connection
+from frontends.grpc.native.port import Port
 from frontends.tls import listening
 
 _GOODBYE_S = 1.0  # for the last bytes of connections that are cut off
@@ -38,8 +40,15 @@ class _Refused(asyncio.Protocol):
 class NativeEngine:
     """A server for a table of methods. Loop thread only."""
 
-    def __init__(self, methods: Mapping[str, Method], options: Options, files: WatchedFiles):
+    def __init__(
+        self,
+        methods: Mapping[str, Method],
+        options: Options,
+        files: WatchedFiles,
+        account: MemoryAccount,
+    ):
         self._options = options
+        self._account = account
         self._files = files
         self._methods = methods
         self._port: Port | None = None
@@ -61,6 +70,7 @@ class NativeEngine:
             loop,
             transport.compression_level(options),
             transport.MOST_MESSAGE_BYTES,
+            self._account,
         )
         address = transport.address(options)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import logging
 
-from core.errors import CoreError, Kind, internal
+from core.errors import CoreError, DeadlineExceeded, Kind, internal
 
 logger = logging.getLogger("core")
 
@@ -42,6 +42,12 @@ CODES = {
     Kind.EXHAUSTED: Code.RESOURCE_EXHAUSTED,
     Kind.DEADLINE_EXCEEDED: Code.DEADLINE_EXCEEDED,
 }
+
+
+def code_of(error: CoreError) -> Code:
+    """The code of the status that an error becomes."""
+    return Code.DEADLINE_EXCEEDED if isinstance(error, DeadlineExceeded) else CODES[error.kind]
+
 
 # The text of a status travels in a header. Clients take 8 KiB of headers by default and answer
 # RESOURCE_EXHAUSTED in place of the status to more, so a long text is worse than a cut one.

@@ -28,10 +28,17 @@ class Inbound:
         self._forwarded = re.compile(pattern) if pattern else None
         self._reader = RequestReader()
 
-    def read(self, data: bytes) -> Asked:
-        """What the bytes ask. Raises CoreError(INVALID) for bytes that are no message."""
-        request = self._reader.read(data)
+    def read(self, data: bytes, call: Call) -> Asked:
+        """What the bytes ask. `call` holds the tensors that are made of typed contents.
+
+        Raises CoreError(INVALID) for bytes that are no message, MemoryExhausted.
+        """
+        request = self._reader.read(data, call)
         return request if request is not None else read(data)
+
+    def made_bytes(self) -> int:
+        """How many bytes the call holds for the tensors of the last message."""
+        return self._reader.held
 
     def door(self, asked: Asked) -> Door:
         """Of the model that it is for.

@@ -69,7 +69,7 @@ class InferService:
     def _ask(self, data: bytes, call: Call, done: Done) -> Answer:
         """Hand the request to its model; who waits for the answer. Raises CoreError for refusals."""
         start_ns = time.monotonic_ns() if self._tracing.on else 0
-        asked = self._inbound.read(data)
+        asked = self._inbound.read(data, call)
         door = self._inbound.door(asked)
         signature = door.signature
         if signature.decoupled:
