@@ -1,4 +1,4 @@
-"""Requests that were costly for their size once: the server holds no more than it may, and others do not wait."""
+"""Requests that were costly for their size once: the server holds little, and others do not wait."""
 
 import pytest
 from fuzz.costly.__main__ import MODELS
@@ -6,8 +6,8 @@ from fuzz.costly.measure import Meter
 from fuzz.costly.search import KNOWN, MOST_MEMORY
 from fuzz.hostile.__main__ import PAIRS
 
-# Each of them took seconds. A loaded machine lets others wait for tenths of a second without any reason of the
-# server's; the fuzzer's own bound is for a quiet one.
+# Each of them took seconds. A loaded machine lets others wait for tenths of a second without any fault of
+# the server; the bound of the fuzzer is for a quiet machine.
 MOST_STALL_S = 0.5
 
 
