@@ -26,7 +26,7 @@ DIES = """
             os.kill(os.getpid(), signal.SIGKILL) if x[0] == -1 else os._exit(3)
         self.inputs += 1
         return [pb_utils.InferenceResponse([pb_utils.Tensor(
-            "y", np.array([self.inputs], np.float32))]) for _ in requests]
+            "y", np.array([[self.inputs]], np.float32))]) for _ in requests]
 """
 
 

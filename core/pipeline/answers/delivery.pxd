@@ -6,7 +6,8 @@ from core.native.clock cimport Clock
 from core.native.distribution cimport Histogram
 from core.pipeline.intake cimport Intake
 from core.pipeline.batching.queue cimport Waiting
-from core.pipeline.answers.split cimport check_tensors, split, wanted_tensors, whole_tensors, without_states
+from core.pipeline.answers.split cimport (
+    plain, split, tensors_fit, wanted_tensors, whole_tensors, without_states)
 from core.request cimport InferenceRequest
 from core.response cimport InferenceResponse, made_response
 from core.telemetry.statistics cimport Statistics
@@ -19,6 +20,8 @@ cdef class Terms:
     cdef public object version
     cdef public bint decoupled
     cdef public bint stateful
+    cdef public tuple specs
+    cdef public bint reshapes
     cdef public bint checks_outputs
     cdef public str output_hint
     cdef public Statistics statistics
@@ -64,10 +67,9 @@ cdef class BatchDelivery:
     @cython.locals(response=InferenceResponse)
     cdef _answer(self, Py_ssize_t i, list tensors)
     cdef _put(self, Py_ssize_t i, item, bint final, bint failure)
-    @cython.locals(i=cython.Py_ssize_t, checks=cython.bint)
+    @cython.locals(i=cython.Py_ssize_t, terms=Terms, tensors=list)
     cpdef respond_all(self, list answers)
-    @cython.locals(terms=Terms)
-    cdef bint _checked(self, Py_ssize_t i, list tensors, bint final) except -1
+    cdef _refuse(self, Py_ssize_t i, list tensors, bint final)
     @cython.locals(i=cython.Py_ssize_t)
     cdef _fail_forgotten(self)
     @cython.locals(i=cython.Py_ssize_t)

@@ -21,9 +21,11 @@ from core.errors import CoreError, Kind, internal
 from core.native.clock import Clock
 from core.native.distribution import Histogram
 from core.pipeline.answers.split import (
-    check_tensors,
+    misfit,
     named_tensors,
+    plain,
     split,
+    tensors_fit,
     wanted_tensors,
     whole_tensors,
     without_states,
@@ -41,7 +43,8 @@ _making = threading.Lock()  # of the queue of a delivery: rarely taken
 class Terms:
     """What all deliveries of one model version share. Loop thread, but for what says otherwise.
 
-    signature   of the version; any thread
+    signature   of the version, with `specs` of its outputs; any thread
+    reshapes    whether a client sees any of them in another shape than the model
     statistics  of the version
     first_response  counts the times to first answers; None where nobody asks, or the last answer is the first
     loop        the server's; any thread
@@ -65,6 +68,8 @@ class Terms:
         self.version = signature.version
         self.decoupled = signature.decoupled
         self.stateful = bool(signature.states)
+        self.specs = tuple(signature.outputs.values())
+        self.reshapes = any(spec.reshape is not None for spec in self.specs)
         self.checks_outputs = False
         self.output_hint = ""
         self.statistics = statistics
@@ -153,7 +158,10 @@ class BatchDelivery:
             return
         try:
             tensors = named_tensors(outputs)
-            if self.terms.checks_outputs and not self._checked(i, tensors, final):
+            if self.terms.checks_outputs and not tensors_fit(
+                tensors, self._request(i), self.terms.signature, self.terms.specs
+            ):
+                self._refuse(i, tensors, final)
                 return
             response = self._response(i, tensors, parameters)
         except CoreError as error:
@@ -162,21 +170,20 @@ class BatchDelivery:
             self._put(i, response, final, False)
 
     def respond_all(self, answers: list[list[Tensor]]) -> None:
-        checks = self.terms.checks_outputs
-        for i in range(len(answers)):
-            if self._outcomes[i] is None and (not checks or self._checked(i, answers[i], True)):
-                self._answer(i, answers[i])
-
-    def _checked(self, i: int, tensors: list[Tensor], final: bool) -> bool:
-        """Whether tensors are what the model's configuration says; if not, request `i` has its error."""
         terms = self.terms
-        try:
-            check_tensors(tensors, self._request(i), terms.signature)
-        except CoreError as error:
-            hinted = CoreError(error.kind, error.message + terms.output_hint)
-            self._put(i, hinted, final, final)
-            return False
-        return True
+        for i in range(len(answers)):
+            if self._outcomes[i] is not None:
+                continue
+            tensors = answers[i]
+            if terms.checks_outputs and not tensors_fit(tensors, self._request(i), terms.signature):
+                self._refuse(i, tensors, True)
+            else:
+                self._answer(i, tensors)
+
+    def _refuse(self, i: int, tensors: list[Tensor], final: bool) -> None:
+        """Tensors that the model's configuration does not have: the answer is an error."""
+        error = misfit(tensors, self._request(i), self.terms.signature)
+        self._put(i, CoreError(error.kind, error.message + self.terms.output_hint), final, final)
 
     def fail(self, i: int, error: CoreError, final: bool, failure: bool) -> None:
         self._put(i, error, final, failure)
@@ -202,6 +209,8 @@ class BatchDelivery:
         request = self._request(i)
         if terms.stateful:
             outputs = self._stateless(i, tensors)
+        elif terms.checks_outputs and not terms.reshapes and not request.outputs and plain(tensors):
+            outputs = tensors  # they have been checked: the client sees them as they are
         else:
             outputs = wanted_tensors(tensors, request, terms.signature)
         return made_response(terms.name, terms.version, outputs, request.id, parameters)

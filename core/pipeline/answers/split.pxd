@@ -25,7 +25,8 @@ cdef OutputSpec _spec(Signature signature, name)
 cpdef list without_states(list tensors, Signature signature)
 @cython.locals(tensor=Tensor, spec=OutputSpec)
 cdef bint _plain(list tensors, Signature signature) except -1
-@cython.locals(tensor=Tensor, spec=OutputSpec, batches=cython.bint, shape=tuple, dims=tuple)
-cpdef check_tensors(list tensors, InferenceRequest request, Signature signature)
-@cython.locals(i=cython.Py_ssize_t, dim=cython.longlong, found=cython.longlong)
-cdef bint _fits(tuple shape, tuple dims, int first) except -1
+@cython.locals(tensor=Tensor, spec=OutputSpec, shape=tuple, dims=tuple, first=cython.int, rows=cython.longlong,
+               size=cython.longlong, dim=cython.longlong, i=cython.Py_ssize_t, place=cython.Py_ssize_t)
+cpdef bint tensors_fit(list tensors, InferenceRequest request, Signature signature, tuple specs=*) except -1
+@cython.locals(tensor=Tensor)
+cpdef bint plain(list tensors) except -1

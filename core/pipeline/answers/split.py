@@ -84,40 +84,78 @@ def _whole(name: str, value: Any, signature: Signature) -> Tensor:
     return whole
 
 
-def check_tensors(tensors: list[Tensor], request: InferenceRequest, signature: Signature) -> None:
-    """Check the tensors that a model gave for one request against its configuration.
+def tensors_fit(
+    tensors: list[Tensor],
+    request: InferenceRequest,
+    signature: Signature,
+    specs: tuple[OutputSpec, ...] = (),
+) -> bool:
+    """Whether the tensors that a model gave for one request are what its configuration says.
+
+    specs   of the signature's outputs, in their order; without them it takes longer
 
     An output may be missing: a request for it gets an answer without it. Of a decoupled model the first
-    dimension may have any size: one request may have an answer for each of its rows.
-    Raises CoreError(INTERNAL) for a name, a datatype, a number of rows or a shape that the configuration
-    does not have.
+    dimension may have any size: one request may have an answer for each of its rows. What renews a state of a
+    sequence is looked at where the sequence keeps it.
     """
-    batches = signature.max_batch_size > 0
+    first = 1 if signature.max_batch_size else 0
+    rows = -1 if signature.decoupled else request.rows
+    place = 0
     for tensor in tensors:
-        spec = signature.outputs.get(tensor.name)
-        if spec is None:
-            if tensor.name in signature.states:
-                continue  # checked where the sequence keeps it
-            raise _unexpected(signature, tensor.name)
+        # Models mostly give their outputs in the order of the configuration, and its names are interned.
+        spec = specs[place] if place < len(specs) else None
+        place += 1
+        if spec is None or spec.name is not tensor.name:
+            spec = signature.outputs.get(tensor.name)
+            if spec is None:
+                if tensor.name in signature.states:
+                    continue
+                return False
         if tensor.dtype is not spec.dtype:
-            raise _wrong_dtype(tensor, spec.dtype, signature)
+            return False
         shape = tensor.shape
-        if batches and not signature.decoupled and (not shape or shape[0] != request.rows):
-            raise _wrong_rows(tensor, request.rows, signature)
         dims = spec.dims if spec.reshape is None else spec.reshape
-        if not _fits(shape, dims, batches):
-            raise _wrong_shape(tensor, dims, signature)
+        if len(shape) != len(dims) + first:
+            return False
+        if first and rows != -1:
+            size = shape[0]
+            if size != rows:
+                return False
+        for i in range(len(dims)):
+            # Small integers are the same objects: most dimensions need no comparison of numbers.
+            if dims[i] is not shape[first + i]:
+                dim = dims[i]
+                size = shape[first + i]
+                if dim != -1 and dim != size:
+                    return False
+    return True
 
 
-def _fits(shape: tuple[int, ...], dims: tuple[int, ...], first: int) -> bool:
-    """Whether a shape is `dims` behind its first `first` dimensions."""
-    if len(shape) != len(dims) + first:
-        return False
-    for i in range(len(dims)):
-        dim = dims[i]
-        if dim != -1 and dim != shape[first + i]:
+def plain(tensors: list[Tensor]) -> bool:
+    """Whether all tensors are in host memory."""
+    for tensor in tensors:  # noqa: SIM110  a generator is slow here
+        if type(tensor) is not Tensor:
             return False
     return True
+
+
+def misfit(tensors: list[Tensor], request: InferenceRequest, signature: Signature) -> CoreError:
+    """What is wrong with tensors that do not fit: CoreError(INTERNAL) for the first that does not."""
+    for tensor in tensors:
+        if tensors_fit([tensor], request, signature):
+            continue
+        spec = signature.outputs.get(tensor.name)
+        if spec is None:
+            return _unexpected(signature, tensor.name)
+        if tensor.dtype is not spec.dtype:
+            return _wrong_dtype(tensor, spec.dtype, signature)
+        shape = tensor.shape
+        batches = signature.max_batch_size > 0 and not signature.decoupled
+        if batches and (not shape or shape[0] != request.rows):
+            return _wrong_rows(tensor, request.rows, signature)
+        dims = spec.dims if spec.reshape is None else spec.reshape
+        return _wrong_shape(tensor, dims, signature)
+    raise ValueError("every tensor fits")
 
 
 def _wrong_dtype(found: Tensor, expected: DataType, signature: Signature) -> CoreError:

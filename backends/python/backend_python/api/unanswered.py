@@ -12,7 +12,7 @@ import time
 
 PERIOD_S = 1.0  # between two looks
 _FULL = 10  # looks without an answer before all objects are looked at; doubles each time
-_IDLE = 30  # looks without a sender, and the thread ends
+_IDLE = 5  # looks without a sender, and the thread ends
 
 
 class Unanswered:
