@@ -54,7 +54,9 @@ class Unpacking:
         self._at = 0
         self._rest: Buffer = b""
         self._piece: bytes = b""  # unpacked, but more than was allowed
-        self._pieces: list[bytes] = []  # one that grows would be copied, and leave holes in the heap
+        self._pieces: list[
+            bytes
+        ] = []  # one that grows would be copied, and leave holes in the heap
         self.size = 0
         self.plain = b""
 
