@@ -13,6 +13,8 @@ queue length thresholds", IEEE/ACM Transactions on Networking 6(2), 1998.)
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from core.errors import MemoryExhausted
 from core.options import Options
 from core.system_memory import available_bytes
@@ -28,6 +30,8 @@ class MemoryAccount:
     unpaid_limit   bytes that all shares may hold of decompressed data that their senders did not pay for
     held, unpaid   bytes of both kinds that are held now
     refusals       how often a share asked for more than it may hold
+    on_give        called with the number of bytes when some are given back; the server gives freed memory
+                   back to the system with it
     """
 
     def __init__(self, limit: int, unpaid_limit: int):
@@ -36,6 +40,7 @@ class MemoryAccount:
         self.held = 0
         self.unpaid = 0
         self.refusals = 0
+        self.on_give: Callable[[int], None] | None = None
 
     @classmethod
     def of(cls, options: Options) -> MemoryAccount:
@@ -86,8 +91,11 @@ class Share:
 
     def give(self, size: int) -> None:
         """Give back `size` bytes that were taken."""
+        account = self._account
         self.held -= size
-        self._account.held -= size
+        account.held -= size
+        if account.on_give is not None:
+            account.on_give(size)
 
     def take_unpaid(self, size: int, what: str) -> None:
         """Take `size` bytes of `what` that decompression made and the sender did not pay for. Raises

@@ -71,7 +71,7 @@ class ModelAlone:
                 found = next(each for each in seats if (each.name, each.device) == seat)
                 self.instance = found.instance(model)
                 self.instance.loop = loop
-                open_instance(self.instance)
+                self.execute = open_instance(self.instance)
             except BaseException:
                 model.unload()
                 raise

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,6 +203,15 @@ class ModelInstance:
             f"{type(self).__name__} has neither execute, nor stream, nor `native`"
         )
 
+    def stream(self, request: InferenceRequest) -> Iterator[Mapping[str, Any]]:
+        """Yield the answers to one request, in place of execute; for decoupled models.
+
+        Each is {output name: array of one answer}. The generator is asked for the next one when the client
+        has room for it, and not again once the request is cancelled. Thread of execute. Requests of a batch
+        are answered one after the other. An exception fails the requests that have no last answer yet.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no stream")
+
     def gather(self, name: str, arrays: list[Any]) -> Any:
         """Put input `name` of several requests together; with memory "device", where at least one of them
         is on a device.
@@ -245,6 +254,11 @@ class ModelInstance:
 
     def close(self) -> None:
         """Give back what open took. On a worker thread, after the last execute."""
+
+
+def implements(found: object, base: type, method: str) -> bool:
+    """Return whether an author's object has a method of its own where `base` has one that does nothing."""
+    return getattr(getattr(found, method), "__func__", None) is not getattr(base, method)
 
 
 _WORDS = {"placement": ("thread", "inline", "auto", "callback"), "memory": ("host", "device")}

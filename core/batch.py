@@ -19,6 +19,7 @@ from core.config.signature import Signature
 from core.errors import CoreError, Kind
 from core.native.gather import gather
 from core.request import InferenceRequest, Parameter
+from core.settle import Settle
 from core.tensor import Tensor, array_tensor
 
 
@@ -236,7 +237,7 @@ class Batch:
         loop = asyncio.get_running_loop()
         free = loop.create_future()
         # Through the loop, behind the answers that are on their way to who counts them.
-        loop.call_soon(self.requests[i].when_free, _Settling(free))
+        loop.call_soon(self.requests[i].when_free, Settle(free))
         await free
 
     def finish(self, i: int) -> None:
@@ -257,17 +258,6 @@ class Batch:
         Before execute returns, instance's thread. It may have had answers before (final=False).
         """
         self.delivery.reschedule(i)
-
-
-class _Settling:
-    """Tells a future. Not a closure, which a compiled coroutine would hold until a garbage collection."""
-
-    def __init__(self, future: asyncio.Future[None]):
-        self._future = future
-
-    def __call__(self) -> None:
-        if not self._future.done():
-            self._future.set_result(None)
 
 
 def made_batch(requests: list[InferenceRequest], signature: Signature, delivery: Delivery) -> Batch:

@@ -25,6 +25,7 @@ class Kind(enum.Enum):
     UNAUTHENTICATED = 8
     FORBIDDEN = 9
     EXHAUSTED = 10
+    DEADLINE_EXCEEDED = 11
 
     @property
     def title(self) -> str:
@@ -62,10 +63,10 @@ class Fatal(CoreError):
 
 
 class DeadlineExceeded(CoreError):
-    """The time has passed until which the client waits. A kind of cancellation, with a status of its own."""
+    """The time has passed until which the client waits, or it would pass before an answer is there."""
 
-    def __init__(self) -> None:
-        super().__init__(Kind.CANCELLED, "Deadline Exceeded")
+    def __init__(self, message: str = "Deadline Exceeded") -> None:
+        super().__init__(Kind.DEADLINE_EXCEEDED, message)
 
 
 class Unauthenticated(CoreError):

@@ -24,6 +24,7 @@ from core.errors import Loading, invalid, unavailable, unsupported
 from core.fleet.everywhere import Everywhere
 from core.fleet.management import Management
 from core.fleet.member import Member
+from core.heap import Trimmer
 from core.lifecycle import ModelManager, ModelVersion
 from core.lifecycle.places import asked_in_a_load
 from core.lifecycle.report import named_entry
@@ -107,6 +108,7 @@ class Server:
             else None
         )
         self.account = MemoryAccount.of(options)
+        self.account.on_give = Trimmer().freed
         self.shared_memory = SharedMemoryRegions(options.allow_client_shm)
         self.cuda_shared_memory = CudaRegions(self.shared_memory, gpus())
         self.files = WatchedFiles(options.reload_secs)

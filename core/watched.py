@@ -27,9 +27,9 @@ class _Watched:
 
 
 class WatchedFiles:
-    """Loop thread only.
+    """Files that are read again when they change. Loop thread only.
 
-    interval_s   seconds between two looks; 0 for none but those that somebody asks for
+    interval_s   polling interval in seconds; 0 disables polling, an explicit `look` still works
     """
 
     def __init__(self, interval_s: float):

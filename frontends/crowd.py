@@ -9,6 +9,7 @@ try:
 except ImportError:  # Windows: nothing says how many files may be open
     resource = None  # type: ignore[assignment]
 
+BACKLOG = 1024  # connections of one port that the system keeps until they are accepted
 _SPARE_FILES = 256  # of those that the process may open: for models, logs and the other ports
 
 

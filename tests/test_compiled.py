@@ -37,4 +37,7 @@ def test_a_compiled_module_is_not_older_than_its_source(source):
 
 
 # Built only where their libraries are.
-OPTIONAL = {"frontends.grpc.native.connection": "libnghttp2-dev is not installed"}
+OPTIONAL = {
+    f"frontends.grpc.native.{name}": "libnghttp2-dev is not installed"
+    for name in ("connection", "port")
+}

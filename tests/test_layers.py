@@ -4,6 +4,7 @@ The rules are those of ARCHITECTURE.md; an import for type checkers only is no i
 """
 
 import ast
+import re
 import subprocess
 from pathlib import Path
 
@@ -22,6 +23,7 @@ ROOMS = (
         "core.heap",
         "core.hookspecs",
         "core.service_manager",
+        "core.settle",
         "core.system_memory",
     ),
     ("core.host_policy", "core.unix_sockets", "core.watched"),
@@ -64,6 +66,9 @@ TOOLS = {
     "core.telemetry.tracing.otlp": {"opentelemetry"},
     "core.testing": {"pytest"},
 }
+# What all frontends share: how aiohttp is imported, how any of them listens over TLS, how callers are known,
+# how many clients there may be, how long they may not read, what the protocol bounds, and what the end tells.
+SHARED = ("access", "aiohttp_web", "crowd", "ending", "protocol", "tls", "unread")
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc"}
 
 
@@ -174,17 +179,14 @@ def test_a_frontend_imports_no_other_frontend():
         (module, name)
         for module in set(SOURCES) - set(CORE)
         for name in GRAPH[module]
-        if name.startswith("frontends.")
-        # how aiohttp is imported, how any frontend listens over TLS, how callers are known, how many
-        # clients there may be, and how long they may not read
-        and owner(name) not in (owner(module), "access", "aiohttp_web", "crowd", "tls", "unread")
+        if name.startswith("frontends.") and owner(name) not in (owner(module), *SHARED)
     }
 
-    # The port of metrics is one of HTTP, with the bounds of the other; Vertex AI leads to metrics too.
+    # The port of metrics is one of HTTP; Vertex AI leads to metrics too.
     assert across == {
-        ("frontends.metrics.frontend", "frontends.http.connections"),
-        ("frontends.http.platforms.vertex_ai", "frontends.metrics.text"),
-    }
+        ("frontends.metrics.frontend", f"frontends.http.{name}")
+        for name in ("endpoint", "message", "restricted", "router")
+    } | {("frontends.http.platforms.vertex_ai", "frontends.metrics.text")}
 
 
 def test_a_backend_imports_neither_frontends_nor_the_rooms_of_core():
@@ -248,6 +250,31 @@ def test_no_file_is_too_long_to_read():
     }
 
     assert {path: lines for path, lines in lengths.items() if lines > LONGEST} == {}
+
+
+def test_the_paths_in_the_architecture_page_exist():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    # A path begins with a folder of the checkout; what is named beside one, such as `auto.py`, is left out.
+    tops = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    named = {
+        each for each in re.findall(r"`([\w./-]+/[\w./-]+)`", text) if each.split("/")[0] in tops
+    }
+
+    assert len(named) > 100
+    assert sorted(each for each in named if not (ROOT / each).exists()) == []
+
+
+def test_the_architecture_page_names_every_module_that_leaves_the_interpreter_lock():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    row = next(line for line in text.splitlines() if line.startswith("| what runs without the GIL"))
+
+    leave = [
+        str(path.relative_to(ROOT))
+        for path in tracked("core/**/*.pyx", "frontends/**/*.pyx", "backends/**/*.pyx")
+        if "with nogil" in path.read_text() and "backends/testing" not in str(path)
+    ]
+
+    assert [path for path in leave if f"`{path}`" not in row] == []
 
 
 def test_backends_have_no_package_above_their_own():

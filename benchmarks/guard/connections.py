@@ -19,7 +19,7 @@ from core.server import Server
 from frontends.grpc import transport as grpc_options
 from frontends.grpc.engine_native import _Protocol
 from frontends.grpc.intake import Intake
-from frontends.grpc.native.connection import Port as GrpcPort
+from frontends.grpc.native.port import Port as GrpcPort
 from frontends.grpc.table import methods
 from frontends.http.native.lane import Lane
 from frontends.http.native.port import Port as HttpPort
@@ -118,6 +118,7 @@ class GrpcClients:
             asyncio.get_running_loop(),
             grpc_options.compression_level(options),
             grpc_options.MOST_MESSAGE_BYTES,
+            server.account,
         )
         self.transports = [Written() for _ in range(connections)]
         self._protocols = [_Protocol(port) for _ in range(connections)]

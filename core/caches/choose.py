@@ -22,14 +22,15 @@ _BUILT_IN: dict[str, Callable[[Mapping[str, str]], Cache]] = {"local": local_cac
 def open_cache(config: Mapping[str, Mapping[str, str]]) -> Cache | None:
     """The cache of `config`, name → setting → value; None without a name. Loop thread.
 
+    What a plugin brings goes first, then what is built in, as for repositories and agents.
     Raises CoreError(INVALID) for a cache or a setting that there is not, and what a plugin raises.
     """
     if not config:
         return None
     (name, settings), *_ = config.items()
-    if name in _BUILT_IN:
-        return _BUILT_IN[name](settings)
     found = plugins.ask("core_open_cache", name=name, settings=dict(settings))
+    if found is None and name in _BUILT_IN:
+        found = _BUILT_IN[name](settings)
     if found is None:
         raise invalid(
             f"no cache named '{name}' (installed: {', '.join(_BUILT_IN)}; a plugin may bring others); "

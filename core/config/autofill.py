@@ -43,6 +43,8 @@ class Format:
         return file == self.file or (platform != "" and platform in (self.platform, *self.words))
 
 
+PYTHON = Format("python", "model.py")
+
 # In the order in which a version directory is searched.
 FORMATS = (
     Format(
@@ -58,7 +60,7 @@ FORMATS = (
     Format("openvino", "model.xml"),
     Format("pytorch", "model.pt", "pytorch_libtorch", ("libtorch",)),
     Format("pytorch", "model.pt2", "torch_aoti"),
-    Format("python", "model.py"),
+    PYTHON,
 )
 
 SETTINGS = "model-settings.json"
@@ -104,7 +106,7 @@ def fill(config: ModelConfig, model_name: str, version_entries: Collection[str] 
         _write(config, found)
     elif not (config.backend or config.platform or config.default_model_filename):
         if "." not in model_name and any(file in version_entries for file in PYTHON_FILES):
-            _write(config, FORMATS[-1])  # which of them it is, the backend looks for
+            _write(config, PYTHON)  # which of them it is, the backend looks for
         else:
             _fill_from_name(config, model_name)
 

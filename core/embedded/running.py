@@ -30,7 +30,7 @@ _LONGEST_END_S = 5.0  # for what should be quick when every model is gone
 
 
 class Running:
-    """Loop thread only.
+    """A server inside a program, on the loop that runs it. Loop thread only.
 
     server   what frontends and methods of core.embedded.Server speak to; there from `start` on
     """

@@ -32,7 +32,7 @@ _TRACE_SETTINGS = ("trace_level", "trace_rate", "trace_count", "log_frequency")
 
 
 class Everywhere(Management):
-    """Loop thread only."""
+    """Control operations of a server of several workers, which are done by all of them. Loop thread only."""
 
     def __init__(self, server: Server, member: Member):
         super().__init__(server)

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class Management:
-    """Loop thread only. Methods raise what those of Server do that have the same names."""
+    """Control operations of a server of one process, which answers for itself. Loop thread only.
+
+    Methods raise what the methods of Server with the same names raise.
+    """
 
     def __init__(self, server: Server):
         self._server = server

@@ -36,7 +36,7 @@ _LAST_SECONDS_S = 2.0  # more than the workers have themselves
 
 
 class Supervisor:
-    """Loop thread only.
+    """Starts the workers, starts them again when they die, and relays their messages. Loop thread only.
 
     arguments   of the command line, without the program
     """

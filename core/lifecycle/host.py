@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from core import plugins
-from core.backend import Backend
+from core.backend import Backend, implements
 from core.config import ModelConfig
 from core.errors import internal
 from core.host_policy import HostPolicies
@@ -88,7 +88,7 @@ class Host:
     async def let_go(self, directory: ModelDirectory) -> None:
         """One user of a model's directory less; after the last, one of core's own is removed."""
         if directory.let_go():
-            if overrides(directory, ModelDirectory, "remove"):
+            if implements(directory, ModelDirectory, "remove"):
                 await self.run(directory.remove)
             if directory.origin is not None:
                 await self.let_go(directory.origin)
@@ -96,15 +96,6 @@ class Host:
     def close(self) -> None:
         """End the worker threads; they must be idle, since this waits for them."""
         self._threads.shutdown()
-
-
-def overrides(found: object, base: type, method: str) -> bool:
-    """Whether `found` does something of its own in a method that does nothing in `base`.
-
-    What does nothing needs no worker thread; with hundreds of models, handing it over is what loading
-    costs.
-    """
-    return getattr(getattr(found, method), "__func__", None) is not getattr(base, method)
 
 
 def _contained(function: Callable[..., T], args: tuple[Any, ...]) -> T:

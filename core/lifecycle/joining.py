@@ -23,7 +23,7 @@ Unload = Callable[[Sequence[str], bool], Awaitable[None]]
 
 
 class Joining:
-    """Loop thread only.
+    """Adds models that are in folders outside the repositories, and removes them. Loop thread only.
 
     load     loads a model by its name
     unload   unloads models by their keys, with what they are composed of if the second argument says so

@@ -13,10 +13,11 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
+from core.backend import implements
 from core.errors import CoreError, internal, invalid
 from core.lifecycle import policy
 from core.lifecycle.adjustment import Adjustment, adjustment_of
-from core.lifecycle.host import Host, overrides
+from core.lifecycle.host import Host
 from core.lifecycle.progress import seconds
 from core.lifecycle.treatment import treated
 from core.lifecycle.version import UNLOADED, ModelVersion
@@ -275,7 +276,7 @@ class ManagedModel:
     async def _leave(self, version: ModelVersion) -> None:
         directory = version.source.directory
         try:
-            if overrides(directory, ModelDirectory, "unload") and not self._serves_from(directory):
+            if implements(directory, ModelDirectory, "unload") and not self._serves_from(directory):
                 await self._host.run(directory.unload)
             self._count("unloads", await version.unload())
             await self._host.let_go(directory)

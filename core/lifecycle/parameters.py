@@ -94,12 +94,19 @@ def slip(found: str, known: Iterable[str]) -> str:
     known   names, and patterns with * for names that are passed on: of those it is said only if they are
             nearly one of the names
     """
-    names = {name.lower(): name for name in known if "*" not in name}
-    if found in names.values():
+    known = tuple(known)
+    if found in known:
         return ""
+    names: dict[
+        str, list[str]
+    ] = {}  # those that differ in case only are two: EXECUTION_MODE is core's
+    for name in known:
+        if "*" not in name:
+            names.setdefault(name.lower(), []).append(name)
     passed_on = any(fnmatchcase(found, pattern) for pattern in known if "*" in pattern)
     cutoff = _NEARLY if passed_on else _NEAR
     near = difflib.get_close_matches(found.lower(), names, 1, cutoff)
+    meant = " or ".join(f"'{name}'" for name in names[near[0]]) if near else ""
     if passed_on:
-        return f" of its own; is '{names[near[0]]}' meant?" if near else ""
-    return "; it has no effect" + (f"; is '{names[near[0]]}' meant?" if near else "")
+        return f" of its own; is {meant} meant?" if meant else ""
+    return "; it has no effect" + (f"; is {meant} meant?" if meant else "")

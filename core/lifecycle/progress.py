@@ -46,17 +46,20 @@ class Progress:
         what   the model and its version, as other lines about the load name them
         """
         start = time.monotonic()
+        timers: list[asyncio.TimerHandle] = []  # the next one
+
+        def wait() -> None:
+            timers[:] = [loop.call_later(TOLD_EVERY_S, tell)]
 
         def tell() -> None:
-            nonlocal timer
-            timer = loop.call_later(TOLD_EVERY_S, tell)
             logger.info("still loading: %s, %s: it %s", what, seconds(start), self.step)
+            wait()
 
-        timer = loop.call_later(TOLD_EVERY_S, tell)
+        wait()
         try:
             yield
         finally:
-            timer.cancel()
+            timers[0].cancel()
 
 
 def seconds(start: float) -> str:

@@ -16,12 +16,12 @@ from typing import Any
 
 from core import config as configuration
 from core import plugins
-from core.backend import Backend, Model, ModelInstance
+from core.backend import Backend, Model, ModelInstance, implements
 from core.config import ModelConfig, Signature
 from core.errors import CoreError, internal
 from core.lifecycle import policy
 from core.lifecycle.ensemble import open_ensemble
-from core.lifecycle.host import Host, overrides
+from core.lifecycle.host import Host
 from core.lifecycle.parameters import refuse_scattered_sequences, wants_process, warn_of_slips
 from core.lifecycle.places import Place
 from core.lifecycle.policy import State
@@ -192,7 +192,7 @@ class ModelVersion:
 
     async def _open(self, host: Host, place: Place) -> None:
         configuration.validate_source(self.source.config)
-        if overrides(self.source.directory, ModelDirectory, "fetch"):
+        if implements(self.source.directory, ModelDirectory, "fetch"):
             self.progress.step = FETCHES
             await host.run(self.source.directory.fetch, [self.version])
         async with AsyncExitStack() as undo:
@@ -213,9 +213,9 @@ class ModelVersion:
                 self.progress.step = LOADS
                 # Before anything is read there: what changes meanwhile makes another version of the next.
                 beside = await host.run(stamp_of, backend.folder) if backend.folder else ""
-                if overrides(model, Model, "load"):
+                if implements(model, Model, "load"):
                     await host.run(model.load)
-                if overrides(model, Model, "unload"):
+                if implements(model, Model, "unload"):
                     undo.push_async_callback(host.run, model.unload)
                 self.progress.step = OPENS_INSTANCES
                 self.chain = await open_chain(
@@ -227,6 +227,7 @@ class ModelVersion:
                     content=self._digest(beside),
                     policies=host.policies,
                     statistics=host.statistics_of(self.config),
+                    early=host.options.early_refusal,
                 )
                 self.model = model
             undo.push_async_callback(self.chain.close)

@@ -86,9 +86,8 @@ class _Array:
         return self._place._region.device
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None) -> Any:
-        place = (
-            self._place
-        )  # the client has written before it asked: there is no stream to wait for
+        # The client has written before it asked: there is no stream to wait for.
+        place = self._place
         return dlpack.lend(place._address, self._dtype, self.shape, place._region.device, self)
 
     def get(self) -> np.ndarray:

@@ -30,10 +30,8 @@ _SEMAPHORE = "sem."  # how sem_open begins the names of its files, in the same f
 _NO_FILE = -1
 _FOLDER = "/dev/shm/"  # where shm_open keeps its objects on Linux
 _LONGEST_KEY = 255  # bytes, of a file name
-_GET_SEALS, _SEAL_SHRINK = (
-    1034,
-    2,
-)  # F_GET_SEALS, F_SEAL_SHRINK; fcntl of Python 3.10 has no names for them
+# F_GET_SEALS and F_SEAL_SHRINK; fcntl of Python 3.10 has no names for them.
+_GET_SEALS, _SEAL_SHRINK = 1034, 2
 
 
 class RegionStatus(NamedTuple):

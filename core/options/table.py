@@ -93,6 +93,9 @@ class Options:
     id: str = _server(STRING, "triton", "Name of the server in its metadata.")
     exit_timeout_secs: int = _server(integer(), 30,
         "Longest time in seconds that the end waits for what is in flight.")
+    early_refusal: bool = _server(BOOL, True,
+        "Refuse a request with a deadline at once when it would wait clearly longer for an instance; "
+        "docs/deadlines.md says when.")
     workers: int = _server(integer(1, 1024), 1,
         "Processes that share the ports and answer as one server, each with its own event loop and "
         "its own copy of all models; docs/workers.md says when.")
@@ -205,6 +208,9 @@ class Options:
         "Response objects that are kept for reuse.", idle="memory of responses is not pooled")
     grpc_max_message_size: int = _grpc(integer(1, 2**31 - 1), 2**31 - 1,
         "Largest message of a client, in bytes, also after decompression.")
+    grpc_message_timeout_secs: int = _grpc(integer(), 60,
+        "Longest time in seconds for a message to come, and one second more for each 64 KiB of it that "
+        "came; 0 for any. --grpc-engine=grpcio has no such bound.")
     grpc_max_concurrent_streams: int = _grpc(integer(1, 2**31 - 1), 4096,
         "Calls of one connection at a time; clients wait with more.")
     grpc_max_connections: int = _grpc(integer(), 0,

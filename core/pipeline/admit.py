@@ -74,7 +74,7 @@ class Admission:
                     return False
                 rows = first
         if self._batches:
-            if rows > self.signature.max_batch_size:
+            if rows > self.signature.max_batch_size or rows == 0:
                 return False
             request.rows = rows
         else:
@@ -189,13 +189,28 @@ def _rows(request: InferenceRequest, signature: Signature) -> int:
             raise invalid(
                 f"input '{name}' batch size does not match other inputs for '{signature.name}'"
             )
-    rows = max(rows, 0) if request.inputs else 1
+    if rows == -1:  # of shape tensors alone, or of no inputs
+        return 1
+    if rows == 0:
+        raise _no_rows(request, signature)
     if rows > signature.max_batch_size:
         raise invalid(
             f"inference request batch-size must be <= {signature.max_batch_size} for "
             f"'{signature.name}'"
         )
     return rows
+
+
+def _no_rows(request: InferenceRequest, signature: Signature) -> CoreError:
+    name, tensor = next(
+        (name, tensor)
+        for name, tensor in request.inputs.items()
+        if name not in signature.inputs or not signature.inputs[name].shape_tensor
+    )
+    return invalid(
+        f"inference request batch-size must be >= 1 for '{signature.name}': input '{name}' has shape "
+        f"{_shape_text(tensor.shape)}"
+    )
 
 
 def _check(tensor: Tensor, spec: InputSpec, signature: Signature) -> None:

@@ -65,6 +65,7 @@ class Chain:
         batch_done: Callable[[Batch, BaseException | None], None] | None = None,
         statistics: Statistics | None = None,
         rules: Callable[[], BatchRule] | None = None,
+        early: bool = True,
     ):
         self.signature = signature
         self.statistics = statistics or Statistics()
@@ -78,7 +79,7 @@ class Chain:
         self._layers = layers
         self._pool = Pool(terms, limiter)
         self._policies = policies or HostPolicies({})
-        self._scheduler = self._make_scheduler(config, rules)
+        self._scheduler = self._make_scheduler(config, rules, early)
         self._pool.on_idle = self._scheduler.pump
         terms.put_back = self._scheduler.put_back
         self._terms = terms
@@ -108,7 +109,7 @@ class Chain:
         return Door(self._intake, admit, scheduled)
 
     def _make_scheduler(
-        self, config: ModelConfig, rules: Callable[[], BatchRule] | None
+        self, config: ModelConfig, rules: Callable[[], BatchRule] | None, early: bool
     ) -> Scheduler:
         key = group_key(self.signature) if self.signature.max_batch_size else None
         if config.HasField("sequence_batching"):
@@ -132,6 +133,7 @@ class Chain:
             key=key,
             rules=rules,
             clock_ns=self._clock_ns,
+            early=early,
         )
 
     @property
@@ -261,6 +263,7 @@ async def open_chain(
     content: str = "",
     policies: HostPolicies | None = None,
     statistics: Statistics | None = None,
+    early: bool = True,
 ) -> Chain:
     """Open the instances of a loaded model and the chain before them.
 
@@ -269,6 +272,7 @@ async def open_chain(
     content   a digest of what the version was loaded from: other files, other answers in the cache
     policies  that --host-policy describes, None for none
     statistics  to count in, None for new ones
+    early     whether a request is refused at once whose deadline cannot be met
     The exception of an instance's open() is raised as it is, after the other instances have closed; that of
     a plugin's core_layers before any has opened.
     """
@@ -285,6 +289,7 @@ async def open_chain(
         batch_teller(model),
         statistics,
         rules_of(model),
+        early,
     )
     (await chain.prepare(model)).commit()
     return chain

@@ -12,7 +12,7 @@ from core.request import NEWEST
 
 
 class Doors:
-    """Loop thread only.
+    """The table of all versions that serve: model and number → Door. Loop thread only.
 
     missing   called with model and version for what is not there: raises CoreError that says why
     """

@@ -11,7 +11,8 @@ from typing import Any
 from core.native.clock import wall_ms
 from core.native.distribution import Histogram
 
-REASONS = ("REJECTED", "CANCELED", "BACKEND", "OTHER")  # labels of nv_inference_request_failure
+# Labels of nv_inference_request_failure; DEADLINE is not one of Triton's.
+REASONS = ("REJECTED", "CANCELED", "BACKEND", "OTHER", "DEADLINE")
 
 
 class Duration:

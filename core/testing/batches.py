@@ -57,12 +57,6 @@ class Batches(Kit):
 
         _together(served, [rows[i % len(rows)] for i in range(count)])
 
-    def test_a_request_of_no_rows_gets_no_rows(self, served: Served, example: Example) -> None:
-        self.needs("batching", "empty_batch")
-        nothing = example.rows_of(slice(0, 0))
-
-        nothing.check(served.answer(nothing.inputs))
-
     def test_requests_of_several_shapes_arrive_together(
         self, serve: Serve, request: pytest.FixtureRequest
     ) -> None:

@@ -20,7 +20,6 @@ CAPABILITIES = {
     "batching": "several rows are answered by one execution",
     "cpu": "the model runs without an accelerator",
     "dynamic_shape": "inputs of several shapes; needs the fixture other_shapes",
-    "empty_batch": "a request of no rows is answered with no rows",
     "gpu": "the model runs on GPUs; tests have the mark gpu, and are skipped where there is none",
     "native": "execute is a C function that the instance hands over, not a method of Python",
     "state": "implicit state of sequences; needs the fixture state_example",

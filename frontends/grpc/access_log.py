@@ -11,20 +11,22 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
 from dataclasses import replace
 
-from core.errors import CoreError
+from core.access import Visit
+from core.errors import CoreError, Kind, cancelled
 from core.telemetry.access_log import AccessLog, Entry
 from core.tensor import Buffer
 from frontends.grpc.call import Call
 from frontends.grpc.method import (
     BeginFunction,
     Done,
+    EnterFunction,
     Message,
     Method,
     StreamFunction,
     Unary,
     UnaryFunction,
 )
-from frontends.grpc.status import CODES, Code
+from frontends.grpc.status import Code, code_of
 
 # Of each method the numbers of the fields with model, version and id; 0 for none (grpc_service.proto).
 _FIELDS = {
@@ -43,6 +45,8 @@ _FAMILY = re.compile("^(?:ipv[46]:|unix:.*)")  # before an address, as gRPC writ
 
 def recorded(method: Method, access: AccessLog) -> Method:
     """`method`, each call of which has a line."""
+    if method.enter is not None:
+        method = replace(method, enter=_enter(method.enter, method.path, access))
     if isinstance(method, Unary):
         begin = None if method.begin is None else _begin(method.begin, method.path, access)
         return replace(method, function=_unary(method.function, method.path, access), begin=begin)
@@ -57,9 +61,11 @@ def entry_of(call: Call, path: str) -> Entry:
     return entry
 
 
-def code_of(error: CoreError) -> int:
-    """The code of the status that an error becomes."""
-    return int(CODES[error.kind])
+def code_of_end(call: Call, error: CoreError) -> int:
+    """The code of the status of a call that has ended: what the client has seen if its deadline has come."""
+    if error.kind is Kind.CANCELLED and call.expired:
+        return Code.DEADLINE_EXCEEDED
+    return code_of(error)
 
 
 def size_of(message: Message) -> int:
@@ -82,10 +88,25 @@ class _Told:
         self._entry.come_from(self._call.caller)
         if isinstance(outcome, CoreError):
             self._entry.come_from(outcome.caller)
-            self._access.write(self._entry, code_of(outcome), 0)
+            self._access.write(self._entry, code_of_end(self._call, outcome), 0)
         else:
             self._access.write(self._entry, 0, size_of(outcome))
         self._done(outcome)
+
+
+def _enter(enter: EnterFunction, path: str, access: AccessLog) -> EnterFunction:
+    """`enter`; a call that it refuses has a line, which knows nothing of its message."""
+
+    def entered(call: Call) -> Visit:
+        try:
+            return enter(call)
+        except CoreError as error:
+            entry = entry_of(call, path)
+            entry.come_from(call.caller)
+            access.write(entry, code_of(error), 0)
+            raise
+
+    return entered
 
 
 def _begin(begin: BeginFunction, path: str, access: AccessLog) -> BeginFunction:
@@ -103,10 +124,10 @@ def _unary(function: UnaryFunction, path: str, access: AccessLog) -> UnaryFuncti
             response = await _noted(function(request, call), call, entry)
         except CoreError as error:
             entry.come_from(error.caller)
-            access.write(entry, code_of(error), 0)
+            access.write(entry, code_of_end(call, error), 0)
             raise
         except asyncio.CancelledError:
-            access.write(entry, Code.CANCELLED, 0)
+            access.write(entry, code_of_end(call, cancelled()), 0)
             raise
         except Exception:
             access.write(entry, Code.INTERNAL, 0)
@@ -142,10 +163,11 @@ def _stream(function: StreamFunction, path: str, access: AccessLog) -> StreamFun
                 yield response
             status = Code.OK
         except CoreError as error:
-            status = code_of(error)
+            status = code_of_end(call, error)
             entry.come_from(error.caller)
             raise
         except (asyncio.CancelledError, GeneratorExit):
+            status = code_of_end(call, cancelled())
             raise
         except Exception:
             status = Code.INTERNAL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -9,12 +10,17 @@ import cython
 
 Metadata = Sequence[tuple[str, str | bytes]]
 
+# A client counts its deadline from the moment at which it sends, the server from that at which it reads.
+_CLIENTS_LEAD_NS = 10_000_000
+
 
 class Source(Protocol):
     """Where the metadata of a call is until somebody asks for it."""
 
     def metadata(self) -> Metadata: ...
     def peer(self) -> str: ...
+    def hold(self, size: int, what: str) -> None: ...
+    def release(self, size: int) -> None: ...
 
 
 @cython.freelist(32)
@@ -22,18 +28,20 @@ class Source(Protocol):
 class Call:
     """One call. Made by the engine; loop thread only.
 
-    metadata      pairs as the client sent them; keys in lower case, those that end in -bin have bytes
+    metadata      pairs as the client sent them; keys in lower case, those that end in -bin have bytes; None
+                  to ask the source for them
     deadline_ns   time.monotonic_ns() after which the client waits no more; 0 for none
     cancelled     whether the client is gone, or its deadline has passed
     source        the engine's own object for the call, which knows where it comes from; None for nobody
     """
 
-    def __init__(self, metadata: Metadata = (), deadline_ns: int = 0, source: Any = None):
-        self._metadata: Metadata | None = metadata
+    def __init__(self, metadata: Metadata | None = (), deadline_ns: int = 0, source: Any = None):
+        self._metadata = metadata
         self._source = source
         self.deadline_ns = deadline_ns
         self.cancelled = False
         self.caller: Any = None  # a Pass, where calls are let in by a gate
+        self.visit: Any = None  # a Visit, until the engine lets it leave; see Method.enter
         self._listeners: list[Callable[[], None]] | None = None
 
     @property
@@ -53,6 +61,26 @@ class Call:
             if name == key:
                 return value
         return None
+
+    def hold(self, size: int, what: str) -> None:
+        """Count `size` bytes of `what` in the server's account until the call is over, or `release`.
+
+        Raises MemoryExhausted.
+        """
+        if self._source is not None:
+            self._source.hold(size, what)
+
+    def release(self, size: int) -> None:
+        """Count `size` bytes less, of those that `hold` counted."""
+        if self._source is not None:
+            self._source.release(size)
+
+    @property
+    def expired(self) -> bool:
+        """Whether the client's deadline has come. Its clock began a little before the server's."""
+        if not self.deadline_ns:
+            return False
+        return time.monotonic_ns() >= self.deadline_ns - _CLIENTS_LEAD_NS
 
     def on_cancel(self, listener: Callable[[], None]) -> None:
         """Call `listener` when the call is cancelled; at once if it already is."""
@@ -80,5 +108,7 @@ def made_call(source: Source, deadline_ns: int) -> Call:
     call._metadata = None
     call.deadline_ns = deadline_ns
     call.cancelled = False
+    call.caller = None
+    call.visit = None
     call._listeners = None
     return call

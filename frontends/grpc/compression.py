@@ -1,6 +1,8 @@
 """Compressed messages: gzip and deflate, of requests and of responses.
 
-A small message is packed and unpacked at once; a large one on a thread, so that nobody waits for it.
+A small message is packed and unpacked at once; a large one on a thread, so that nobody waits for it. What a
+message may unpack to grows with its size. Beyond that its bytes are unpaid: their sender sent too few for
+them, and all connections together have a small limit for those (core.account).
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from core.tensor import Buffer
 from frontends.grpc.method import Message
@@ -17,6 +19,10 @@ from frontends.grpc.status import Code
 # zlib's word for the form, by the number of the encoding: 1 for gzip, 2 for deflate with its header.
 _WINDOW_BITS = {1: 31, 2: 15}
 _AT_ONCE_BYTES = 256 * 1024
+
+PAID_RATIO = 16  # bytes that each compressed byte pays for; tensors seldom compress better
+PAID_BYTES = _AT_ONCE_BYTES  # that are paid for with any message
+_STEP_BYTES = 4 * 2**20  # of unpaid bytes that are asked for at a time
 
 Result = TypeVar("Result")
 
@@ -32,31 +38,93 @@ class Unreadable(Exception):
         self.code = code
 
 
-async def unpack(data: bytes, encoding: int, most_bytes: int) -> bytes:
-    """The message in `data`. Raises Unreadable for one that is broken or larger than `most_bytes`."""
-    found = _unpacked(data, encoding, min(_AT_ONCE_BYTES, most_bytes))
-    if found is None:
-        found = await _elsewhere(lambda: _unpacked(data, encoding, most_bytes))
-    if found is None:
-        raise Unreadable(
-            Code.RESOURCE_EXHAUSTED,
-            f"Received message larger than max (decompressed, more than {most_bytes})",
-        )
-    return found
+class Ledger(Protocol):
+    """Counts what a call holds. `hold` and `hold_unpaid` raise MemoryExhausted."""
+
+    def hold(self, size: int, what: str) -> None: ...
+    def release(self, size: int) -> None: ...
+    def hold_unpaid(self, size: int, what: str) -> None: ...
+    def release_unpaid(self, size: int) -> None: ...
 
 
-def _unpacked(data: bytes, encoding: int, most_bytes: int) -> bytes | None:
-    """None if the message is larger than `most_bytes`; no more than that is ever made."""
-    unpacker = zlib.decompressobj(_WINDOW_BITS[encoding])
-    try:
-        found = unpacker.decompress(data, most_bytes + 1)
-    except zlib.error as error:
-        raise Unreadable(Code.INTERNAL, f"a compressed message is broken: {error}") from None
-    if len(found) > most_bytes:
-        return None
-    if not unpacker.eof or unpacker.unused_data:
-        raise Unreadable(Code.INTERNAL, "a compressed message does not end where it should")
-    return found
+async def unpack(data: bytes, encoding: int, most_bytes: int, ledger: Ledger) -> bytes:
+    """The message in `data`; `ledger` holds its bytes, and those of them that are unpaid.
+
+    Raises Unreadable for one that is broken or larger than `most_bytes`, MemoryExhausted if there is no
+    room for what it unpacks to. No more than the ledger allows is ever made.
+    """
+    unpacking = _Unpacking(data, encoding, most_bytes)
+    paid = PAID_BYTES + PAID_RATIO * len(data)
+    bound = min(_AT_ONCE_BYTES, most_bytes)
+    held = unpaid = 0
+    over = unpacking.reach(bound)
+    while not over:
+        # Twice as much, but first all that is paid for and then in steps.
+        bound = min(bound * 2, paid) if bound < paid else bound + _STEP_BYTES
+        bound = min(bound, most_bytes)
+        ledger.hold(bound - held, "a decompressed message")
+        held = bound
+        if bound > paid + unpaid:
+            ledger.hold_unpaid(bound - paid - unpaid, "a compressed message")
+            unpaid = bound - paid
+        over = await _elsewhere(lambda: unpacking.reach(bound))  # noqa: B023 (it is awaited)
+    if held < unpacking.size:
+        ledger.hold(unpacking.size - held, "a decompressed message")
+    elif held > unpacking.size:
+        ledger.release(held - unpacking.size)
+    if unpaid:
+        ledger.release_unpaid(unpaid - max(0, unpacking.size - paid))
+    return unpacking.result()
+
+
+def unpaid_bytes(data: bytes, unpacked: bytes) -> int:
+    """How many bytes of `unpacked` its compressed form `data` did not pay for."""
+    return max(0, len(unpacked) - PAID_BYTES - PAID_RATIO * len(data))
+
+
+class _Unpacking:
+    """A message that is unpacked piece by piece. One thread at a time.
+
+    size   bytes that were made
+    """
+
+    def __init__(self, data: bytes, encoding: int, most_bytes: int):
+        self._unpacker = zlib.decompressobj(_WINDOW_BITS[encoding])
+        self._rest = data
+        self._most = most_bytes
+        self._pieces: list[bytes] = []
+        self.size = 0
+
+    def reach(self, bound: int) -> bool:
+        """Unpack until there are `bound` bytes; return whether that was all. Raises Unreadable."""
+        unpacker = self._unpacker
+        while not unpacker.eof and self.size <= bound:
+            # One byte more than the bound shows whether there is more.
+            wanted = bound + 1 - self.size
+            try:
+                piece = unpacker.decompress(self._rest, wanted)
+            except zlib.error as error:
+                raise Unreadable(
+                    Code.INTERNAL, f"a compressed message is broken: {error}"
+                ) from None
+            self._rest = unpacker.unconsumed_tail
+            self._pieces.append(piece)
+            self.size += len(piece)
+            if len(piece) < wanted:
+                break
+        if self.size > self._most:
+            raise Unreadable(
+                Code.RESOURCE_EXHAUSTED,
+                f"Received message larger than max (decompressed, more than {self._most})",
+            )
+        if self.size > bound:
+            return False
+        if not unpacker.eof or unpacker.unused_data:
+            raise Unreadable(Code.INTERNAL, "a compressed message does not end where it should")
+        return True
+
+    def result(self) -> bytes:
+        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
 
 
 async def pack(message: Message, encoding: int, level: int) -> tuple[Message, bool]:

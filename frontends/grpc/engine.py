@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Protocol
 
+from core.account import MemoryAccount
 from core.errors import unavailable
 from core.options import Options
 from core.watched import WatchedFiles
@@ -26,10 +27,13 @@ class Engine(Protocol):
         """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
 
 
-def engine(methods: Mapping[str, Method], options: Options, files: WatchedFiles) -> Engine:
+def engine(
+    methods: Mapping[str, Method], options: Options, files: WatchedFiles, account: MemoryAccount
+) -> Engine:
     """The engine that the options ask for, not started; the other one is not imported.
 
-    files   watches certificates
+    files     watches certificates
+    account   of the bytes that calls hold
 
     Raises CoreError(UNAVAILABLE) for one that is asked for by name and is not there.
     """
@@ -37,7 +41,7 @@ def engine(methods: Mapping[str, Method], options: Options, files: WatchedFiles)
     if wanted != "grpcio":
         try:
             found: Engine = import_module("frontends.grpc.engine_native").NativeEngine(
-                methods, options, files
+                methods, options, files, account
             )
             return found
         except ImportError as error:
@@ -47,5 +51,5 @@ def engine(methods: Mapping[str, Method], options: Options, files: WatchedFiles)
                     "libnghttp2-dev 1.50 or newer and build core again, or use --grpc-engine=grpcio"
                 ) from None
     grpcio = import_module("frontends.grpc.engine_grpcio")
-    fallback: Engine = grpcio.GrpcioEngine(methods, options, files)
+    fallback: Engine = grpcio.GrpcioEngine(methods, options, files, account)
     return fallback

@@ -18,13 +18,14 @@ import grpc
 import grpc.aio
 
 from core import unix_sockets
-from core.errors import CoreError, unavailable
+from core.account import MemoryAccount, Share
+from core.errors import CoreError, internal, unavailable
 from core.options import Options
 from core.watched import WatchedFiles
 from frontends.grpc import transport
-from frontends.grpc.call import Call
-from frontends.grpc.method import Method, StreamFunction, Unary, UnaryFunction
-from frontends.grpc.status import CODES, details, unforeseen
+from frontends.grpc.call import Call, Metadata
+from frontends.grpc.method import Method, Unary
+from frontends.grpc.status import code_of, details, unforeseen
 from frontends.tls import Certificates
 
 logger = logging.getLogger("core")
@@ -38,8 +39,15 @@ _STATUS_CODES = {code.value[0]: code for code in grpc.StatusCode}
 class GrpcioEngine:
     """A grpcio server for a table of methods. Loop thread only."""
 
-    def __init__(self, methods: Mapping[str, Method], options: Options, files: WatchedFiles):
+    def __init__(
+        self,
+        methods: Mapping[str, Method],
+        options: Options,
+        files: WatchedFiles,
+        account: MemoryAccount,
+    ):
         self._options = options
+        self._account = account
         self._files = files
         self._methods = methods
         self._server: grpc.aio.Server | None = None
@@ -71,7 +79,9 @@ class GrpcioEngine:
         logging.getLogger("grpc._cython.cygrpc").addFilter(_worth_logging)
         server = grpc.aio.server(options=transport.channel_arguments(options))
         compresses = transport.compresses(options)
-        handlers = {path: _handler(each, compresses) for path, each in self._methods.items()}
+        handlers = {
+            path: _handler(each, compresses, self._account) for path, each in self._methods.items()
+        }
         server.add_generic_rpc_handlers((Router(handlers),))
         if unix_sockets.is_unix(address):
             self._file = _bind_at(server, address, certificates, options.unix_socket_mode)
@@ -211,44 +221,96 @@ class Router(grpc.GenericRpcHandler):
         return self._handlers.get(handler_call_details.method)
 
 
-def _handler(method: Method, compresses: bool) -> Handler:
+class _Source:
+    """What a call knows of itself: its context of grpcio, and what it holds of the server's memory.
+
+    grpcio does not say which calls share a connection, so each call has a share of its own.
+    """
+
+    def __init__(self, context: Context, share: Share):
+        self._context = context
+        self._share = share
+
+    def metadata(self) -> Metadata:
+        return self._context.invocation_metadata() or ()
+
+    def peer(self) -> str:
+        return str(self._context.peer())
+
+    def hold(self, size: int, what: str) -> None:
+        self._share.take(size, what)
+
+    def release(self, size: int) -> None:
+        self._share.give(size)
+
+
+def _handler(method: Method, compresses: bool, account: MemoryAccount) -> Handler:
     """What grpcio calls for a method; without serializers, so that bytes stay bytes.
+
+    grpcio receives the message of a unary call before it calls the handler. A method with an `enter` is
+    therefore one that streams to grpcio, whose handler decides itself when to receive.
 
     compresses   whether the server compresses responses unless they are excepted
     """
-    plain = compresses and not method.compress
-    if isinstance(method, Unary):
-        return grpc.unary_unary_rpc_method_handler(_unary(method.function, method.path, plain))
-    return grpc.stream_stream_rpc_method_handler(_stream(method.function, method.path, plain))
+    run = _Run(method, compresses and not method.compress, account)
+    if not isinstance(method, Unary):
+        return grpc.stream_stream_rpc_method_handler(run.stream)
+    if method.enter is not None:
+        return grpc.stream_stream_rpc_method_handler(run.entered_unary)
+    return grpc.unary_unary_rpc_method_handler(run.unary)
 
 
-def _unary(function: UnaryFunction, path: str, plain: bool) -> Any:
-    async def handle(request: bytes, context: Context) -> bytes:
-        call = _call(context)
-        if plain:
+class _Run:
+    """Runs the calls of one method.
+
+    plain   whether responses are excepted from the compression of the server
+    """
+
+    def __init__(self, method: Method, plain: bool, account: MemoryAccount):
+        self._method = method
+        self._plain = plain
+        self._account = account
+
+    async def unary(self, request: bytes, context: Context) -> bytes:
+        async with self._running(context) as call:
+            return await self._answered(request, call, context)
+        raise AssertionError("abort raises")
+
+    async def entered_unary(self, requests: AsyncIterator[bytes], context: Context) -> None:
+        async with self._running(context) as call:
+            request = await anext(requests, None)
+            if request is None:
+                raise internal("a unary call has one message")
+            await context.write(await self._answered(request, call, context))
+
+    async def stream(self, requests: AsyncIterator[bytes], context: Context) -> None:
+        function: Any = self._method.function
+        async with (
+            self._running(context) as call,
+            contextlib.aclosing(function(requests, call)) as responses,
+        ):
+            async for response in responses:
+                if self._plain:
+                    context.disable_next_message_compression()
+                await context.write(response)
+
+    async def _answered(self, request: bytes, call: Call, context: Context) -> bytes:
+        call.hold(len(request), "a message")
+        if self._plain:
             context.disable_next_message_compression()
+        function: Any = self._method.function
+        answer: bytes = await function(request, call)
+        return answer
+
+    @contextlib.asynccontextmanager
+    async def _running(self, context: Context) -> AsyncIterator[Call]:
+        """A call that entered; what is raised within becomes its status."""
+        share = self._account.share()
+        call = Call(None, _deadline_ns(context), _Source(context, share))
         try:
-            return await function(request, call)
-        except CoreError as error:
-            await _abort(context, error)
-        except asyncio.CancelledError:
-            call.cancel()
-            raise
-        except Exception as error:
-            await _abort(context, unforeseen(path, error))
-
-    return handle
-
-
-def _stream(function: StreamFunction, path: str, plain: bool) -> Any:
-    async def handle(requests: AsyncIterator[bytes], context: Context) -> None:
-        call = _call(context)
-        try:
-            async with contextlib.aclosing(function(requests, call)) as responses:
-                async for response in responses:
-                    if plain:
-                        context.disable_next_message_compression()
-                    await context.write(response)
+            if self._method.enter is not None:
+                call.visit = self._method.enter(call)
+            yield call
         except CoreError as error:
             await _abort(context, error)
         except asyncio.CancelledError:
@@ -257,20 +319,21 @@ def _stream(function: StreamFunction, path: str, plain: bool) -> Any:
         except grpc.aio.InternalError:  # the client went away while it was written to
             call.cancel()
             raise asyncio.CancelledError from None
+        except grpc.aio.AbortError:
+            raise
         except Exception as error:
-            await _abort(context, unforeseen(path, error))
+            await _abort(context, unforeseen(self._method.path, error))
+        finally:
+            if call.visit is not None:
+                call.visit.leave()
+            share.close()
 
-    return handle
 
-
-def _call(context: Context) -> Call:
+def _deadline_ns(context: Context) -> int:
     remaining_s = context.time_remaining()
-    deadline_ns = 0
-    if remaining_s is not None:
-        deadline_ns = time.monotonic_ns() + int(remaining_s * 1e9)
-    return Call(context.invocation_metadata() or (), deadline_ns, context)
+    return 0 if remaining_s is None else time.monotonic_ns() + int(remaining_s * 1e9)
 
 
 async def _abort(context: Context, error: CoreError) -> NoReturn:
-    await context.abort(_STATUS_CODES[CODES[error.kind]], details(error.message))
+    await context.abort(_STATUS_CODES[code_of(error)], details(error.message))
     raise AssertionError("abort raises")

@@ -11,16 +11,17 @@ import socket
 from collections.abc import Mapping
 
 from core import unix_sockets
+from core.account import MemoryAccount
 from core.errors import unavailable
 from core.options import Options
 from core.watched import WatchedFiles
-from frontends.crowd import most_connections
+from frontends.crowd import BACKLOG, most_connections
 from frontends.grpc import transport
 from frontends.grpc.method import Method
-from frontends.grpc.native.connection import Connection, Port
+from frontends.grpc.native.connection import Connection
+from frontends.grpc.native.port import Port
 from frontends.tls import listening
 
-_BACKLOG = 1024
 _GOODBYE_S = 1.0  # for the last bytes of connections that are cut off
 
 
@@ -39,8 +40,15 @@ class _Refused(asyncio.Protocol):
 class NativeEngine:
     """A server for a table of methods. Loop thread only."""
 
-    def __init__(self, methods: Mapping[str, Method], options: Options, files: WatchedFiles):
+    def __init__(
+        self,
+        methods: Mapping[str, Method],
+        options: Options,
+        files: WatchedFiles,
+        account: MemoryAccount,
+    ):
         self._options = options
+        self._account = account
         self._files = files
         self._methods = methods
         self._port: Port | None = None
@@ -62,6 +70,7 @@ class NativeEngine:
             loop,
             transport.compression_level(options),
             transport.MOST_MESSAGE_BYTES,
+            self._account,
         )
         address = transport.address(options)
 
@@ -81,7 +90,7 @@ class NativeEngine:
             raise unavailable(f"Socket '{address}' already in use ") from None
         for each in sockets:
             self._listeners.append(
-                await loop.create_server(protocol, sock=each, backlog=_BACKLOG, **secure)
+                await loop.create_server(protocol, sock=each, backlog=BACKLOG, **secure)
             )
         self._port = port
         return int(sockets[0].getsockname()[1])
@@ -131,7 +140,7 @@ def _sockets(options: Options) -> list[socket.socket]:
                 each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(host != "::"))
             # The first one chooses when the system may choose.
             each.bind((address[0], found[0].getsockname()[1] if found[1:] else port, *address[2:]))
-            each.listen(_BACKLOG)
+            each.listen(BACKLOG)
             each.setblocking(False)
     except OSError:
         for each in found:

@@ -26,7 +26,9 @@ class GrpcFrontend:
         """Raises CoreError(UNAVAILABLE) if --grpc-engine names one that is not there."""
         self._options = server.options
         self._intake = Intake()
-        self._engine = engine(methods(server, self._intake), server.options, server.files)
+        self._engine = engine(
+            methods(server, self._intake), server.options, server.files, server.account
+        )
         self.port = 0
 
     @property

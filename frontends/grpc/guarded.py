@@ -1,4 +1,9 @@
-"""Methods behind the gate of the server: who calls is known, and within its limits, before they begin."""
+"""Methods behind the gate of the server: a call is checked when its headers are here.
+
+engine ─► [enter] ─► message ─► method.  Credentials, roles and limits come before the message: the engine
+takes nothing of it for a call that is refused. Where the role depends on the message (settings of log and
+trace), a caller who may look enters, and the message is decoded only after that.
+"""
 
 from __future__ import annotations
 
@@ -9,62 +14,47 @@ from dataclasses import replace
 from core.access import Credentials, Demand, Gate, Visit, demand
 from core.errors import CoreError
 from frontends.grpc.call import Call
-from frontends.grpc.method import (
-    BeginFunction,
-    Done,
-    Message,
-    Method,
-    StreamFunction,
-    Unary,
-    UnaryFunction,
-)
+from frontends.grpc.method import EnterFunction, Method, StreamFunction, Unary, UnaryFunction
 
 _FREE = Visit()
 
 
 def guarded(method: Method, gate: Gate) -> Method:
     """`method`, for calls that the gate lets in."""
-    post = Post(method, gate)
-    if isinstance(method, Unary):
-        # Both ways into it: an open one beside a guarded one would be no guard.
-        begin = None if method.begin is None else _begin(method.begin, post)
-        return replace(method, function=_unary(method.function, post), begin=begin)
-    return replace(method, function=_stream(method.function, post))
+    changes, always = method.changes, method.changes is True
+    wanted = demand(method.category, changes=always)
+    enter = _enter(gate, wanted, method.enter)
+    if not isinstance(method, Unary):
+        return replace(method, function=_stream(method.function, gate, wanted), enter=enter)
+    if isinstance(changes, bool):
+        return replace(method, enter=enter)
+    more = demand(method.category, changes=True)
+    function = _deciding(method.function, gate, more, changes)
+    # A way around the check of the message would be no check.
+    return replace(method, function=function, begin=None, enter=enter)
 
 
-class Post:
-    """Where the calls of one method are stopped. Loop thread only."""
+def _enter(gate: Gate, wanted: Demand, then: EnterFunction | None) -> EnterFunction:
+    """What lets calls in. It raises Unauthenticated, CoreError(FORBIDDEN) or Exhausted.
 
-    def __init__(self, method: Method, gate: Gate):
-        self._gate = gate
-        self._looks = demand(method.category, changes=False)
-        self._changes = demand(method.category, changes=True)
-        self._decides: Callable[[bytes], bool] | None = None
-        if isinstance(method.changes, bool):
-            if method.changes:
-                self._looks = self._changes
-        else:
-            self._decides = method.changes
+    then   is asked after the gate, and may refuse the call too
+    """
 
-    def enter(self, call: Call, request: bytes = b"") -> Visit:
-        """Let a call in. Raises Unauthenticated, CoreError(FORBIDDEN) or Exhausted."""
-        wanted = self._wanted(request)
-        if self._gate.is_free(wanted):
-            return _FREE
-        visit = self._gate.admit(shown(call), wanted).enter()
-        call.caller = visit.caller
+    def enter(call: Call) -> Visit:
+        visit = _FREE
+        if not gate.is_free(wanted):
+            call.caller = gate.identify(shown(call))
+            gate.check(call.caller, wanted)
+            visit = call.caller.enter()
+        if then is not None:
+            try:
+                then(call)
+            except CoreError:
+                visit.leave()
+                raise
         return visit
 
-    def enter_stream(self, call: Call) -> Visit:
-        """Let a call in within which requests come. Raises as `enter`."""
-        visit = self.enter(call)
-        visit.expect(lambda: self._gate.admit(shown(call), self._looks))
-        return visit
-
-    def _wanted(self, request: bytes) -> Demand:
-        if self._decides is not None and self._decides(request):
-            return self._changes
-        return self._looks
+    return enter
 
 
 def shown(call: Call) -> Credentials:
@@ -88,42 +78,28 @@ def _address(peer: str) -> str:
     return host.strip("[]")
 
 
-def _unary(function: UnaryFunction, post: Post) -> UnaryFunction:
+def _deciding(
+    function: UnaryFunction, gate: Gate, wanted: Demand, changes: Callable[[bytes], bool]
+) -> UnaryFunction:
+    """`function` for messages of which some change things, which demands more than to look."""
+
     async def checked(request: bytes, call: Call) -> bytes:
-        visit = post.enter(call, request)
-        try:
-            return await function(request, call)
-        finally:
-            visit.leave()
+        if call.caller is not None and changes(request):
+            gate.check(call.caller, wanted)
+        return await function(request, call)
 
     return checked
 
 
-def _begin(begin: BeginFunction, post: Post) -> BeginFunction:
-    def checked(request: bytes, call: Call, done: Done) -> None:
-        try:
-            visit = post.enter(call, request)
-        except CoreError as error:
-            done(error)
-            return
-        try:
-            begin(request, call, Leaving(visit, done))
-        except BaseException:  # which no method raises
-            visit.leave()
-            raise
+def _stream(function: StreamFunction, gate: Gate, wanted: Demand) -> StreamFunction:
+    """`function` for a call within which requests come, each of which is checked and counts."""
 
-    return checked
-
-
-def _stream(function: StreamFunction, post: Post) -> StreamFunction:
     async def checked(requests: AsyncIterator[bytes], call: Call) -> AsyncGenerator[bytes, None]:
-        visit = post.enter_stream(call)
-        try:
-            async with aclosing(function(_counted(requests, visit), call)) as responses:
-                async for response in responses:
-                    yield response
-        finally:
-            visit.leave()
+        visit: Visit = call.visit
+        visit.expect(lambda: gate.admit(shown(call), wanted))
+        async with aclosing(function(_counted(requests, visit), call)) as responses:
+            async for response in responses:
+                yield response
 
     return checked
 
@@ -135,15 +111,3 @@ async def _counted(requests: AsyncIterator[bytes], visit: Visit) -> AsyncIterato
         visit.again(counts=not first)
         first = False
         yield request
-
-
-class Leaving:
-    """The `done` of a call that leaves when it is called."""
-
-    def __init__(self, visit: Visit, done: Done):
-        self._visit = visit
-        self._done = done
-
-    def __call__(self, outcome: Message | CoreError) -> None:
-        self._visit.leave()
-        self._done(outcome)

@@ -66,6 +66,7 @@ class Intake:
                 pass  # unary calls that still wait are cut off by the transport
         if not self._listeners:
             return
+        self._all_gone.clear()  # it is set whenever the last stream ends
         for listener in list(self._listeners):
             listener(not_done(timeout_s), unavailable(_STOPPING))
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
+from core.access import Visit
 from core.errors import CoreError
 from core.tensor import Buffer
 from frontends.grpc.call import Call
@@ -17,6 +18,7 @@ from frontends.grpc.call import Call
 Message = bytes | list[Buffer]  # whole, or in parts that are sent one after another
 Done = Callable[[Message | CoreError], None]
 BeginFunction = Callable[[bytes, Call, Done], None]
+EnterFunction = Callable[[Call], Visit]
 UnaryFunction = Callable[[bytes, Call], Awaitable[bytes]]
 StreamFunction = Callable[[AsyncIterator[bytes], Call], AsyncGenerator[bytes, None]]
 
@@ -30,6 +32,9 @@ class Unary:
     changes    whether it may change the server, or a function of its request that says so; only a row of the
                table that says otherwise is for those who may only look
     compress   whether --grpc-infer-response-compression-level is for its responses
+    enter      what checks a call when its headers are here, before anything of its message is taken: the
+               engine calls it once, refuses the call if it raises CoreError, and lets the visit leave when
+               the call is over; None if every call may go on
     begin      the same as `function` without a task: `begin(request, call, done)` calls `done` once,
                on the loop, perhaps before it returns, and raises nothing; None if there is no such way
     """
@@ -40,6 +45,7 @@ class Unary:
     compress: bool = False
     begin: BeginFunction | None = None
     changes: bool | Callable[[bytes], bool] = True
+    enter: EnterFunction | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,7 @@ class Stream:
     function: StreamFunction
     compress: bool = False
     changes: bool = True
+    enter: EnterFunction | None = None
 
 
 Method = Unary | Stream

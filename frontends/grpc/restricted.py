@@ -3,59 +3,27 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 
-from core.errors import CoreError, unavailable
+from core.access import Visit
+from core.errors import unavailable
 from frontends.grpc.call import Call
-from frontends.grpc.method import (
-    BeginFunction,
-    Done,
-    Method,
-    StreamFunction,
-    Unary,
-    UnaryFunction,
-)
+from frontends.grpc.method import Method
 
 PREFIX = "triton-grpc-protocol-"
+
+_FREE = Visit()
 
 
 def restricted(method: Method, key: str, secret: str) -> Method:
     """`method`, for calls that have `secret` under the prefixed `key`; others get UNAVAILABLE."""
     name = PREFIX + key
-    if isinstance(method, Unary):
-        # Both ways into it: an open one beside a guarded one would be no guard.
-        begin = None if method.begin is None else _begin(method.begin, name, secret)
-        return replace(method, function=_unary(method.function, name, secret), begin=begin)
-    return replace(method, function=_stream(method.function, name, secret))
 
-
-def _unary(function: UnaryFunction, name: str, secret: str) -> UnaryFunction:
-    async def checked(request: bytes, call: Call) -> bytes:
+    def enter(call: Call) -> Visit:
         _check(call, name, secret)
-        return await function(request, call)
+        return _FREE
 
-    return checked
-
-
-def _begin(begin: BeginFunction, name: str, secret: str) -> BeginFunction:
-    def checked(request: bytes, call: Call, done: Done) -> None:
-        try:
-            _check(call, name, secret)
-        except CoreError as error:
-            done(error)
-        else:
-            begin(request, call, done)
-
-    return checked
-
-
-def _stream(function: StreamFunction, name: str, secret: str) -> StreamFunction:
-    def checked(requests: AsyncIterator[bytes], call: Call) -> AsyncGenerator[bytes, None]:
-        _check(call, name, secret)
-        return function(requests, call)
-
-    return checked
+    return replace(method, enter=enter)
 
 
 def _check(call: Call, name: str, secret: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import logging
 
-from core.errors import CoreError, Kind, internal
+from core.errors import CoreError, DeadlineExceeded, Kind, internal
 
 logger = logging.getLogger("core")
 
@@ -17,6 +17,7 @@ class Code(enum.IntEnum):
     CANCELLED = 1
     UNKNOWN = 2
     INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
     NOT_FOUND = 5
     ALREADY_EXISTS = 6
     PERMISSION_DENIED = 7
@@ -39,7 +40,14 @@ CODES = {
     Kind.UNAUTHENTICATED: Code.UNAUTHENTICATED,
     Kind.FORBIDDEN: Code.PERMISSION_DENIED,
     Kind.EXHAUSTED: Code.RESOURCE_EXHAUSTED,
+    Kind.DEADLINE_EXCEEDED: Code.DEADLINE_EXCEEDED,
 }
+
+
+def code_of(error: CoreError) -> Code:
+    """The code of the status that an error becomes."""
+    return Code.DEADLINE_EXCEEDED if isinstance(error, DeadlineExceeded) else CODES[error.kind]
+
 
 # The text of a status travels in a header. Clients take 8 KiB of headers by default and answer
 # RESOURCE_EXHAUSTED in place of the status to more, so a long text is worse than a cut one.

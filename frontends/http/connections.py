@@ -5,7 +5,7 @@ lane leaves to it; without one aiohttp has the connection for itself.
 
 The port of metrics listens with it too, without a lane: it has the same bounds.
 
-Here, in endpoint.py and in the frontend of metrics are the only imports of aiohttp.
+Here and in endpoint.py are the only imports of aiohttp.
 """
 
 from __future__ import annotations

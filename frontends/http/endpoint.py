@@ -20,6 +20,7 @@ from core.server import Server
 from core.telemetry import log
 from core.tensor import Buffer
 from frontends.aiohttp_web import web
+from frontends.crowd import BACKLOG
 from frontends.http.access_log import CALL, CALLER, recorded
 from frontends.http.codec.limits import (
     MOST_CONTROL_BYTES,
@@ -47,8 +48,6 @@ from frontends.tls import Certificates, listening
 from frontends.unread import end_unread
 
 logger = logging.getLogger("core")
-
-_BACKLOG = 1024
 
 
 class Endpoint:
@@ -112,6 +111,7 @@ class Endpoint:
             self._lane,
             self._guard if self._guards_inference() else None,
         )
+        connections.access_log = log
         secure = listening(self._certificates, "http/1.1", self._server.files)
         if unix_sockets.is_unix(self._address):
             self._unix = unix_sockets.listen(self._address, options.unix_socket_mode)
@@ -124,7 +124,7 @@ class Endpoint:
                 connections,
                 self._address,
                 self._port,
-                backlog=_BACKLOG,
+                backlog=BACKLOG,
                 reuse_port=self._reuse_port or None,
                 **secure,
             )

@@ -6,7 +6,7 @@ import logging
 
 import orjson
 
-from core.errors import CoreError, DeadlineExceeded, Kind, MemoryExhausted
+from core.errors import CoreError, Kind, MemoryExhausted
 from frontends.access import answer_headers
 from frontends.http.message import JSON_HEADERS, Answer
 
@@ -24,6 +24,7 @@ STATUS = {
     Kind.UNAUTHENTICATED: 401,
     Kind.FORBIDDEN: 403,
     Kind.EXHAUSTED: 429,
+    Kind.DEADLINE_EXCEEDED: 504,
 }
 
 
@@ -32,8 +33,6 @@ LONGEST_TEXT = 64 * 1024  # characters
 
 def status_of(error: CoreError) -> int:
     """The status of an answer that is this error."""
-    if isinstance(error, DeadlineExceeded):
-        return 504
     if isinstance(error, MemoryExhausted):
         return 503
     return STATUS[error.kind]

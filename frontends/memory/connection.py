@@ -17,7 +17,7 @@ _LONGEST = 4096  # bytes of a message
 
 
 class Connection:
-    """Loop thread only.
+    """The connection of one client that lends shared memory. Loop thread only.
 
     client   not blocking; its owner closes it
     keeps    whether descriptors stay open while their regions live: other workers open them by their

@@ -73,9 +73,8 @@ class MemoryFrontend:
                 client, _ = self._listener.socket.accept()
             except BlockingIOError:
                 return
-            except (
-                OSError
-            ) as error:  # too many files are open: the rest waits, and the loop goes on
+            # Too many files are open: the rest waits, and the loop goes on.
+            except OSError as error:
                 logger.error("cannot take a connection for shared memory: %s", error)
                 loop = asyncio.get_running_loop()
                 loop.remove_reader(self._listener.socket)

@@ -52,11 +52,3 @@ class TestTakesFewRows(Contract):
 @caught_by("test_more_requests_than_fit_are_all_answered")
 class TestLivesForTwoExecutions(Contract):
     instance = LivesForTwoExecutions
-
-
-@caught_by("test_a_request_of_no_rows_gets_no_rows")
-class TestNeedsARow(Contract):
-    class instance(Well):
-        def execute(self, batch):
-            batch["x"].max()
-            return super().execute(batch)

@@ -53,7 +53,7 @@ class LivesForTwoExecutions(Well):
 
 
 class Contract(BackendConformance):
-    supports = {"batching", "cpu", "empty_batch"}
+    supports = {"batching", "cpu"}
     loads = 20
     instance = Well
     model = core.Model

@@ -228,3 +228,12 @@ def test_http_client_raises_for_an_unknown_model(http):
     with pytest.raises(InferenceServerException) as error:
         http.infer("absent", [entry])
     assert error.value.status() == "404"
+
+
+def test_a_request_of_no_rows_is_refused_where_a_model_batches(basic):
+    left, right = [tensor(name, [], [0, 4]) for name in ("INPUT0", "INPUT1")]
+
+    refused(basic.infer("add_sub", {"inputs": [left, right]}))
+
+    nothing = basic.infer("plain", {"inputs": [tensor("INPUT0", [], [0])]})
+    assert nothing.status == 200 and nothing.json["outputs"][0]["shape"] == [0]

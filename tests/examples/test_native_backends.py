@@ -57,7 +57,7 @@ def built(kind, folder):
 
 
 class Scaler(BackendConformance):
-    supports = {"batching", "cpu", "empty_batch"}
+    supports = {"batching", "cpu"}
 
     @pytest.fixture
     def example(self, tmp_path, backend):

@@ -91,6 +91,7 @@ def serve():
         recorder=None,
         statistics=None,
         model=core.Model,
+        early=True,
     ):
         text = f"""
             name: "m" backend: "test" max_batch_size: {max_batch_size}
@@ -116,6 +117,7 @@ def serve():
             cache=cache,
             limiter=limiter,
             statistics=statistics,
+            early=early,
         )
         chain.recorder, chain.model = model.recorder, model
         return chain

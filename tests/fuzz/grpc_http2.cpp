@@ -62,15 +62,20 @@ struct Options {
   bool holds;    // answers come later
   bool paused;   // nothing is sent until the end
   bool hurried;  // time passes
+  bool guarded;  // calls that stream are admitted or refused
+  bool scarce;   // there is memory for some kilobytes only
   explicit Options(uint8_t byte)
-      : preface(byte & 1), holds(byte & 2), paused(byte & 4), hurried(byte & 8) {}
+      : preface(byte & 1), holds(byte & 2), paused(byte & 4), hurried(byte & 8), guarded(byte & 16),
+        scarce(byte & 32) {}
 };
 
-class Host {
+class Client : Host {
  public:
-  explicit Host(Options options) : options_(options) {
-    methods_.add("/f.F/Unary", false);
-    methods_.add("/f.F/Stream", true);
+  explicit Client(Options options) : options_(options) {
+    methods_.add("/f.F/Unary", false, false);
+    methods_.add("/f.F/Stream", true, options.guarded);
+    methods_.add("/f.F/Guarded", false, true);
+    settings_.message_timeout_ns = 2'000'000'000;
     settings_.most_message_bytes = 1 << 20;
     settings_.most_untaken = 64;
     settings_.room_below = 256;
@@ -80,14 +85,15 @@ class Host {
     settings_.times.least_ping_interval_ns = 1'000'000;
     settings_.times.age_ns = 5'000'000'000;
     settings_.times.age_grace_ns = 1'000'000'000;
-    session_ = new Session(settings_, methods_, memory_, now_);
+    session_ = new Session(settings_, methods_, memory_, *this, now_);
   }
 
-  ~Host() {
+  ~Client() {
     session_->cut_off(UNAVAILABLE, "over");
     flush(true);
     session_->abandon();
     handle_events();
+    if (unpaid_ < 0 || taken_ < 0) wrong("more was given back than was taken");
     for (auto& each : held_) memory_.release(each.second);
     delete session_;
     wire_.clear(memory_);
@@ -106,11 +112,35 @@ class Host {
   }
 
  private:
+  bool admit(int32_t id, int32_t) override {
+    if (session_->head(id) == nullptr) wrong("a call without headers is admitted");
+    if (id % 4 == 3) {
+      finish(id, UNAVAILABLE, "not you");
+      return false;
+    }
+    keep(id);
+    return true;
+  }
+  bool take(size_t size, std::string& why) override {
+    if (options_.scarce && taken_ + static_cast<int64_t>(size) > 600'000) {
+      why = "no memory";
+      return false;
+    }
+    taken_ += static_cast<int64_t>(size);
+    return true;
+  }
+  void give(size_t size) override { taken_ -= static_cast<int64_t>(size); }
+  void give_unpaid(size_t size) override { unpaid_ -= static_cast<int64_t>(size); }
+
   void handle_events() {
     Event event;
     while (session_->next_event(event)) {
       switch (event.kind) {
         case EventKind::request:
+          if (void* tag = session_->untag(event.id)) memory_.release(tag);
+          if (session_->hold(event.id, 100) && session_->owe(event.id, 50)) unpaid_ += 50;
+          if (event.id % 3 == 0) session_->release(event.id, 100);
+          if (event.id % 3 == 1) session_->pay(event.id, 20);
           if (!session_->is_open(event.id)) {
             memory_.release(event.object);
           } else if (options_.holds) {
@@ -121,7 +151,7 @@ class Host {
           }
           break;
         case EventKind::open:
-          if (session_->is_open(event.id)) keep(event.id);
+          if (session_->is_open(event.id) && session_->tag(event.id) == nullptr) keep(event.id);
           break;
         case EventKind::message:
           session_->taken(event.id, static_cast<size_t>(Counted::head(event.object)->size));
@@ -141,7 +171,8 @@ class Host {
 
   void keep(int32_t id) {
     char* data;
-    session_->set_tag(id, memory_.make(1, &data));
+    void* tag = memory_.make(1, &data);
+    if (!session_->set_tag(id, tag)) memory_.release(tag);
   }
 
   void answer_held() {
@@ -205,6 +236,7 @@ class Host {
   Wire wire_;
   std::map<int32_t, void*> held_;
   int64_t now_ = 1'000'000'000;
+  int64_t taken_ = 0, unpaid_ = 0;
   volatile uint64_t sum_ = 0;
 };
 
@@ -216,7 +248,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   Options options(data[0]);
   size_t step = data[1] == 0 ? 65536 : data[1];
-  Host host(options);
+  Client host(options);
   if (options.preface) host.feed(reinterpret_cast<const uint8_t*>(PREFACE), sizeof PREFACE - 1);
   for (size_t at = 2; at < size; at += step) host.feed(data + at, std::min(step, size - at));
   return 0;

@@ -1,11 +1,15 @@
 """Freed memory is kept for what comes next, unless somebody has chosen otherwise."""
 
+import asyncio
 import os
 import platform
 import subprocess
 import sys
+import threading
 
 import pytest
+
+from core import heap
 
 pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is glibc's")
 
@@ -74,3 +78,69 @@ def test_another_c_library_is_no_error(monkeypatch):
     heap.keep()
 
     assert "MALLOC_TRIM_THRESHOLD_" not in os.environ
+
+
+class TestTrimmer:
+    """Memory of requests goes back to the system some time after much of it was freed."""
+
+    @pytest.fixture
+    def trims(self, monkeypatch):
+        monkeypatch.setattr(heap, "TRIM_DELAY_S", 0.0)
+        return []
+
+    async def test_much_that_was_freed_is_given_back_once(self, trims):
+        trimmed = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def trim():
+            trims.append(threading.current_thread())
+            loop.call_soon_threadsafe(trimmed.set)
+
+        trimmer = heap.Trimmer(trim)
+
+        for _ in range(100):
+            trimmer.freed(heap.WORTH_A_TRIM // 10)
+        await asyncio.wait_for(trimmed.wait(), 20)
+
+        assert len(trims) == 1
+        assert trims[0] is not threading.current_thread()
+
+    async def test_little_is_not(self, trims):
+        trimmer = heap.Trimmer(lambda: trims.append(None))
+
+        trimmer.freed(heap.WORTH_A_TRIM - 1)
+        await asyncio.sleep(0)
+
+        assert not trimmer._waits
+
+    def test_without_a_loop_nothing_happens(self, trims):
+        heap.Trimmer(lambda: trims.append(None)).freed(heap.WORTH_A_TRIM)
+
+        assert trims == []
+
+    def test_what_lies_below_a_block_in_use_goes_back(self):
+        """Blocks of 1 MB come from the heap; the last one stays, and keeps the rest without a trim."""
+        program = KEEP + RETAINED
+
+        before, kept, after = map(int, printed(program).split())
+
+        assert kept - before > 150 * 2**20
+        assert after - before < 50 * 2**20
+
+
+RETAINED = """
+import gc
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+before = resident()
+pieces = [b"x" * (1 << 20) for _ in range(300)]
+last = b"y" * (1 << 20)
+end = [bytes(200) for _ in range(100000)]
+del pieces
+gc.collect()
+kept = resident()
+heap._system_trim()()
+print(before, kept, resident())
+"""

@@ -8,7 +8,9 @@ import pytest
 from core.options import FLAGS
 from core.repository.names import LONGEST_NAME
 from core.telemetry import access_log, log
+from frontends import protocol
 from frontends.grpc import status
+from frontends.grpc.protocol import decode as grpc_decode
 from frontends.grpc.protocol import parse as grpc_parse
 from frontends.grpc.services import stream
 from frontends.http import connections, errors, patience, sockets
@@ -44,7 +46,9 @@ def test_every_flag_that_is_named_is_there():
 
 def test_every_flag_that_bounds_clients_is_on_the_page():
     bounds = {
-        name for name in DEFAULTS if re.match(r"(http|grpc)-max-|http-\w+-timeout-secs", name)
+        name
+        for name in DEFAULTS
+        if re.match(r"(http|grpc)-max-|(http|grpc)-\w+-timeout-secs|(request|unpaid)-memory-", name)
     }
 
     # Triton's pool of responses is no bound of a client, and pings are of the transport's options.
@@ -57,9 +61,11 @@ def test_every_flag_that_bounds_clients_is_on_the_page():
     [
         ("chunks of a body", 1, limits.MOST_CHUNKS),
         ("depth of `data`", 1, json_tensor._MOST_DEPTH),
-        ("inputs, outputs, parameters", 1, limits.MOST_ENTRIES),
-        ("inputs, outputs, parameters", 2, grpc_parse.MOST_ENTRIES),
-        ("dimensions of a shape", 1, limits.MOST_DIMENSIONS),
+        ("inputs, outputs, parameters", 1, protocol.MOST_ENTRIES),
+        ("inputs, outputs, parameters", 2, grpc_decode.MOST_ENTRIES),
+        ("messages, map entries and texts", 2, grpc_decode.MOST_PARTS),
+        ("elements of typed contents", 2, grpc_decode.MOST_ELEMENTS),
+        ("dimensions of a shape", 1, protocol.MOST_DIMENSIONS),
         ("dimensions of a shape", 2, grpc_parse.MOST_DIMENSIONS),
         ("name of a model to load", 1, LONGEST_NAME),
         ("text of an error", 1, errors.LONGEST_TEXT),

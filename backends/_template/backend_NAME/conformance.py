@@ -15,7 +15,7 @@ X = np.array([[1, 2], [3, 4]], np.float32)
 
 
 class TestContract(BackendConformance):
-    supports = {"batching", "cpu", "empty_batch"}
+    supports = {"batching", "cpu"}
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:

@@ -3,6 +3,7 @@
     backend.py    Backend and Model: what core calls; one forest for all instances of a version
     settings.py   parameters of config.pbtxt, by their names of today and of before
     files.py      which file, of which kind, and what to do when it cannot be read
+    categories.py the names of categories in files of XGBoost, which treelite cannot read
     reading.py    a forest of treelite → a forest of ours
     answers.py    what clients get: which values, in which shape; what does not fit is refused
     complete.py   what the model file knows, written into a configuration

@@ -43,7 +43,8 @@ class FilModel(Model):
         warn(self.config)
         self.settings = settings_of(self.config)
         path, kind = model_file(self.config, self.path, self.settings)
-        model = load(path, kind, self.name, allow_unknown_field=self.settings.allow_unknown_field)
+        allowed = self.settings.allow_unknown_field
+        model = load(path, kind, self.name, allow_unknown_field=allowed, tell=True)
         description = describe(model, self.name)
         check(self.config, description, self.settings)
         outputs: dict[str, Any] = {io.name: io for io in self.config.output}
@@ -89,9 +90,8 @@ class FilModel(Model):
 
     def on_gpu(self, device: Device) -> GpuForest:
         """The forest on a GPU. Raises CoreError where that cannot be."""
-        if (
-            self._treelite is None
-        ):  # the instance came after the load, by a change of instance groups
+        # The instance may come after the load, by a change of instance groups.
+        if self._treelite is None:
             path, kind = model_file(self.config, self.path, self.settings)
             allowed = self.settings.allow_unknown_field
             self._treelite = load(path, kind, self.name, allow_unknown_field=allowed)

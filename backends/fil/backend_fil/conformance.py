@@ -66,7 +66,7 @@ def answers(rows: np.ndarray) -> np.ndarray:
 
 
 class TestFil(BackendConformance):
-    supports = {"batching", "cpu", "empty_batch"}
+    supports = {"batching", "cpu"}
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:

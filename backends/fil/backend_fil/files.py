@@ -6,6 +6,7 @@ Model ─► [files] ─► reading.  treelite reads files, XGBoost where treeli
 from __future__ import annotations
 
 import importlib.util
+import logging
 import re
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,12 @@ from typing import Any
 import treelite
 from treelite import frontend
 
+from backend_fil.categories import shown, without_names
 from backend_fil.settings import Settings
 from core.config import ModelConfig
 from core.errors import CoreError, internal, invalid, unavailable, unsupported
+
+logger = logging.getLogger("core")
 
 # Kind of a file → its name in the folder of a version. The first that is there is taken where none is named.
 FILENAMES = {
@@ -67,15 +71,19 @@ def model_file(config: ModelConfig, directory: Path, settings: Settings) -> tupl
     return path, kind
 
 
-def load(path: Path, kind: str, name: str, *, allow_unknown_field: bool) -> treelite.Model:
+def load(
+    path: Path, kind: str, name: str, *, allow_unknown_field: bool, tell: bool = False
+) -> treelite.Model:
     """A treelite model of a file. May take long: reads and copies every node.
 
+    tell   write into the log which numbers stand for the categories of a file that has their names
     Raises CoreError with the file, the version of the library, the reason and what to do.
     """
     try:
         model = _load(path, kind, allow_unknown_field)
     except (treelite.TreeliteError, UnicodeDecodeError) as error:
-        again = _by_xgboost(path, kind, allow_unknown_field)
+        again = _with_numbers(path, kind, name, allow_unknown_field, tell)
+        again = again or _by_xgboost(path, kind, allow_unknown_field)
         if again is None:
             raise _not_read(path, kind, name, str(error)) from error
         model = again
@@ -101,6 +109,32 @@ def _load(path: Path, kind: str, allow_unknown_field: bool) -> treelite.Model:
     return frontend.load_xgboost_model(
         path, format_choice=form, allow_unknown_field=allow_unknown_field
     )
+
+
+def _with_numbers(
+    path: Path, kind: str, name: str, allow_unknown_field: bool, tell: bool
+) -> treelite.Model | None:
+    """The model of a file that knows categories by name, with their numbers; None for another file."""
+    if kind not in ("xgboost_json", "xgboost_ubj"):
+        return None
+    try:
+        if (found := without_names(path.read_bytes(), kind)) is None:
+            return None
+        content, names = found
+        read = (
+            frontend.from_xgboost_json if kind == "xgboost_json" else frontend.from_xgboost_ubjson
+        )
+        model = read(content, allow_unknown_field=allow_unknown_field)
+    except (treelite.TreeliteError, ValueError, KeyError, TypeError, RecursionError):
+        return None  # the reason that treelite gave is the one to tell
+    if tell:
+        logger.info(
+            "model '%s': '%s' was trained on categories with names; requests send their numbers: %s",
+            name,
+            path,
+            shown(names),
+        )
+    return model
 
 
 def _by_xgboost(path: Path, kind: str, allow_unknown_field: bool) -> treelite.Model | None:
@@ -196,6 +230,11 @@ def _advice(path: Path, kind: str, reason: str) -> str:
     """What a person can do about it."""
     if "unknown field" in reason.lower() or "not recognized" in reason.lower():
         return "set parameter 'xgboost_allow_unknown_field' to true, or install a newer treelite"
+    if "categorical encoder" in reason:
+        return (
+            "it keeps the names of categories in a form that is not known here; train it on their numbers "
+            "(pandas: frame[column].cat.codes, with feature_types 'c')"
+        )
     if "linear_tree" in reason:
         return "train it with linear_tree=false"
     if "Multi-target" in reason:

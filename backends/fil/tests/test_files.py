@@ -6,9 +6,11 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 import treelite
 import xgboost
+from backend_fil.categories import without_names
 from sklearn import ensemble
 
 from core.errors import CoreError
@@ -228,3 +230,24 @@ def calls_of(forests, model):
     finally:
         sys.setprofile(None)
     return counted
+
+
+def test_a_file_with_names_of_categories_that_has_been_cut_off_is_refused(tmp_path, serve):
+    frame = pandas.DataFrame({"f": pandas.Categorical(["a", "b", "c"] * 4)})
+    matrix = xgboost.DMatrix(frame, np.arange(12) % 3, enable_categorical=True)
+    model = xgboost.train({}, matrix, 2)
+    for form, kind in (("json", "xgboost_json"), ("ubj", "xgboost_ubj")):
+        content = bytes(model.save_raw(form))
+        whole, names = without_names(content, kind)
+        assert names == {0: ["a", "b", "c"]}
+        assert without_names(whole, kind) is None
+        start = content.index(b"cats") + 8
+        for end in range(start, start + len(content) - len(whole)):
+            try:
+                without_names(content[:end], kind)
+            except (ValueError, KeyError):
+                continue
+
+    cut = bytes(model.save_raw("ubj"))[:-100]
+    with pytest.raises(CoreError, match=r"treelite .* cannot read"):
+        serve(lambda folder: (folder / "xgboost.ubj").write_bytes(cut))

@@ -2,6 +2,7 @@
 
 import lightgbm
 import numpy as np
+import pandas
 import pytest
 import treelite
 import xgboost
@@ -242,3 +243,25 @@ def test_edges_of_float32_go_where_the_library_sends_them(serve, forests, value)
     found = serve(model, predict_proba="true")(asked)
 
     np.testing.assert_allclose(found[:, 1], model.predict(asked), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["json", "ubj"])
+@pytest.mark.parametrize("booster", ["gbtree", "dart"])
+def test_categories_with_names_are_asked_by_their_numbers(serve, form, booster, caplog):
+    rows, labels = categories()
+    frame = pandas.DataFrame({f"f{i}": rows[:, i] for i in range(4)})
+    for column, names in (("f0", ["green", "red", "white"]), ("f1", range(100, 140))):
+        codes = np.nan_to_num(rows[:, int(column[1])], nan=-1).astype(int)
+        frame[column] = pandas.Categorical.from_codes(codes, categories=list(names))
+    matrix = xgboost.DMatrix(frame, labels, enable_categorical=True)
+    settings = {"objective": "binary:logistic", "booster": booster, "max_cat_to_onehot": 4}
+    model = xgboost.train(settings, matrix, 12)
+
+    with caplog.at_level("INFO", "core"):
+        model_of = serve(
+            lambda folder: model.save_model(folder / f"xgboost.{form}"), predict_proba="true"
+        )
+    found = model_of(rows)
+
+    np.testing.assert_allclose(found[:, 1], model.predict(matrix), rtol=1e-5, atol=1e-6)
+    assert "feature 0: 0 green, 1 red, 2 white; feature 1: 0 100, 1 101" in caplog.text

@@ -57,7 +57,7 @@ def save_identity(folder: Path, kind: int, shape: Sequence[int | str]) -> None:
 
 
 class TestOnnx(BackendConformance):
-    supports = {"batching", "cpu", "dynamic_shape", "empty_batch", "state", "strings"}
+    supports = {"batching", "cpu", "dynamic_shape", "state", "strings"}
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:

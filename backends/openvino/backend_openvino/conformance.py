@@ -45,7 +45,7 @@ def save(
 
 
 class TestOpenVino(BackendConformance):
-    supports = {"batching", "cpu", "dynamic_shape", "empty_batch", "state", "strings"}
+    supports = {"batching", "cpu", "dynamic_shape", "state", "strings"}
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:

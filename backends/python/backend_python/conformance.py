@@ -82,7 +82,7 @@ def echo_config(datatype: str, dims: str) -> str:
 
 
 class PythonModels(BackendConformance):
-    supports = {"batching", "cpu", "dynamic_shape", "empty_batch", "strings", "streaming"}
+    supports = {"batching", "cpu", "dynamic_shape", "strings", "streaming"}
     loads = 6  # processes start for each
     mode = ""  # the parameter EXECUTION_MODE
 

@@ -126,9 +126,8 @@ class _Known:
             opened.users -= 1
             if not opened.users:
                 del self._opened[handle]
-                with contextlib.suppress(
-                    TritonModelException
-                ):  # the process ends, or its GPU is lost
+                # It raises where the process ends, or its GPU is lost.
+                with contextlib.suppress(TritonModelException):
                     cuda.close_handle(opened.address, opened.device)
 
     @property
@@ -254,9 +253,8 @@ class Borrower:
         self._returned = returned
         self._out: set[int] = set()
         self._lost = ""
-        self._fewer: queue.SimpleQueue[None] = (
-            queue.SimpleQueue()
-        )  # for destructors, so no Condition
+        # For destructors, so no Condition.
+        self._fewer: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._awaited = False
 
     def take(self, told: Any) -> Loan:

@@ -148,7 +148,6 @@ def _complete_tensors(
         if not entry.dims:
             dims = (port.dims or ())[1 if config.max_batch_size else 0 :]
             entry.dims.extend(dims or (1,))
-            if (
-                not dims and config.max_batch_size
-            ):  # a row is one element, without a dimension of its own
+            # A row is one element, without a dimension of its own.
+            if not dims and config.max_batch_size:
                 entry.reshape.SetInParent()

@@ -62,7 +62,7 @@ def script(module: nn.Module, path: Path) -> None:
 
 
 class TestTorchScript(BackendConformance):
-    supports = {"batching", "cpu", "dynamic_shape", "empty_batch", "strings"}
+    supports = {"batching", "cpu", "dynamic_shape", "strings"}
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:
@@ -95,7 +95,7 @@ class TestTorchScript(BackendConformance):
 
 
 class TestModuleInPython(BackendConformance):
-    supports = {"batching", "cpu", "empty_batch"}
+    supports = {"batching", "cpu"}
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:

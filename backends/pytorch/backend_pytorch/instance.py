@@ -53,9 +53,8 @@ class TorchInstance(ModelInstance):
         self._names = list(self._outputs)
         program = self._program
         self._keys = program.takes is None
-        self._scalar_inputs: set[str] = (
-            set()
-        )  # one element to clients, none of a dimension to the program
+        # One element to clients, no dimension to the program.
+        self._scalar_inputs: set[str] = set()
         if program.takes is not None:
             self._input_places = places(list(self._inputs), program.takes, "input", config.name)
             self._scalar_inputs = {

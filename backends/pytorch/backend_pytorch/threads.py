@@ -79,9 +79,8 @@ class ProcessSettings:
                 self._given[name] = value, model
                 try:
                     function(value)
-                except (
-                    RuntimeError
-                ) as error:  # torch takes threads between operations only before any ran
+                # torch takes threads between operations only before any ran.
+                except RuntimeError as error:
                     logger.warning("model '%s': %s cannot be %s now: %s", model, name, value, error)
                 return
             first, by = self._given[name]

@@ -99,16 +99,15 @@ def _not_loaded(path: Path, model: str, error: Exception) -> CoreError:
 def _effects(module: Any) -> Effects:
     try:
         return effects_of(module)
-    except (
-        Exception
-    ):  # the graph's interface is torch's own affair; without it everything is copied
+    # The graph's interface is torch's own affair; without it everything is copied.
+    except Exception:
         logger.debug("no effects of a TorchScript program", exc_info=True)
         return Effects(writes_inputs=True, writes_itself=True)
 
 
 def _ports(module: Any, model: str) -> list[Port] | None:
     """The arguments of forward; None for one dict of tensors."""
-    arguments = [each for each in module.forward.schema.arguments if each.name != "self"]
+    arguments = module.forward.schema.arguments[1:]  # the first is the module, whatever its name
     if len(arguments) == 1 and str(arguments[0].type) == "Dict[str, Tensor]":
         return None
     return [_port(argument, model) for argument in arguments]

@@ -173,15 +173,6 @@ class TestInputs:
         assert lane.count("staging of 48") == lane.count("to device") == 1
         assert lane.count("adopted") == 2
 
-    @pytest.mark.parametrize("on_gpu", [False, True])
-    def test_a_batch_without_rows_is_a_batch(self, model, modules, on_gpu):
-        served, lane = model(modules.Listed())
-        x = X[:0]
-
-        (y,) = tensors(served, asked(lane.fake.array(x) if on_gpu else x))
-
-        assert y.array.shape == (0, 3)
-
     def test_bit_patterns_are_what_they_stand_for(self, serve, io, modules, lanes):
         ports = io("input", ("x", "BF16", 3)) + io("output", ("y", "BF16", 3))
         served = serve(modules.Listed(), ports + GROUP)

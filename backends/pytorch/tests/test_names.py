@@ -50,6 +50,12 @@ def test_other_names_go_by_the_order_of_the_configuration(serve, modules, io):
     assert found["minus"].tolist() == (X - Y).tolist()
 
 
+def test_the_module_is_no_argument_whatever_its_name(serve, modules, io):
+    model = serve(modules.Receiver(), pair(io, ("IN__0", "IN__1"), ("y",)))
+
+    assert model(IN__0=X, IN__1=Y)["y"].tolist() == (X - Y).tolist()
+
+
 def test_a_dict_is_given_and_returned_by_its_keys(serve, modules, io):
     model = serve(modules.Keyed(), pair(io, ("b", "a"), ("sum", "difference")))
 

@@ -23,7 +23,7 @@ def config(dtype: str, dims: Sequence[int]) -> str:
 
 
 class TestIdentity(BackendConformance):
-    supports = {"batching", "cpu", "dynamic_shape", "empty_batch", "native", "strings"}
+    supports = {"batching", "cpu", "dynamic_shape", "native", "strings"}
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:

@@ -250,9 +250,8 @@ class BatchDelivery:
                         self._answer(0, whole_tensors(outputs, batch))
                 else:
                     self.respond_all(split(outputs, batch))
-            except (
-                Exception
-            ) as problem:  # arrays may raise whatever they like, and the thread must live
+            # Arrays may raise whatever they like, and the thread must live.
+            except Exception as problem:
                 error = (
                     problem if isinstance(outputs, Mapping) else _no_outputs(outputs, terms.name)
                 )

@@ -30,6 +30,7 @@ cdef class Batcher(Scheduler):
     cdef Py_ssize_t _most
     cdef bint _alone
     cdef bint _pump_soon
+    cdef object _estimate
 
     @cython.locals(reply=Reply, waiting=Waiting)
     cpdef Reply ask(self, InferenceRequest request)

@@ -17,13 +17,17 @@ from dataclasses import dataclass
 import cython
 
 from core.backend import BatchRule
-from core.errors import CoreError, cancelled, unavailable
+from core.errors import CoreError, DeadlineExceeded, cancelled, unavailable
+from core.pipeline.admit import request_label
+from core.pipeline.batching.estimate import WaitEstimate
 from core.pipeline.batching.queue import RequestQueue, Waiting, made_waiting
 from core.pipeline.batching.scheduler import Scheduler
 from core.pipeline.instances.pool import Pool
 from core.request import InferenceRequest
 from core.response import Reply, made_reply
 from core.telemetry.statistics import Statistics
+
+CLEARLY = 1.5  # times as long as the time left: an estimate is none the less one
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,7 @@ class Batcher(Scheduler):
 
     key     what requests of one batch must share, or None
     rules   gives the model's own rule for a batch, or None
+    early   whether a request with a deadline that it cannot meet is refused when it comes
     """
 
     def __init__(
@@ -105,6 +110,7 @@ class Batcher(Scheduler):
         key: Callable[[InferenceRequest], object] | None = None,
         rules: Callable[[], BatchRule] | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
+        early: bool = True,
     ):
         super().__init__(
             statistics=statistics, loop=loop, pool=pool, on_final=on_final, clock_ns=clock_ns
@@ -117,6 +123,7 @@ class Batcher(Scheduler):
         self._most = 1 if limits.alone else limits.most_rows + 1
         self._alone = limits.alone
         self._pump_soon = False
+        self._estimate = WaitEstimate(statistics) if early else None
 
     @property
     def pending(self) -> int:
@@ -134,6 +141,8 @@ class Batcher(Scheduler):
         waiting = made_waiting(request, reply, key)
         if self._alone and self._runs_at_once(waiting):
             return reply
+        if request.deadline_ns and self._estimate is not None:
+            self._refuse_late(request, self._estimate)
         self._queue.push(waiting)
         if self._alone:
             self.pump()
@@ -157,6 +166,24 @@ class Batcher(Scheduler):
         if self._queue.waits():
             self.pump()
         return True
+
+    def _refuse_late(self, request: InferenceRequest, estimate: WaitEstimate) -> None:
+        """Raise DeadlineExceeded for a request that would wait clearly longer than its client.
+
+        Where the queue has times of its own the requests ahead may leave: those models are left out.
+        """
+        ahead = self._queue.ahead_of(request)
+        if not ahead or self._queue.timed or self._pool.has_idle:
+            return
+        now_ns = self._clock.now_ns()
+        left_ns = request.deadline_ns - now_ns
+        wait_ns = estimate.wait_ns(ahead, len(self._pool.workers))
+        if wait_ns > max(left_ns, 0) * CLEARLY:
+            self._statistics.failed("DEADLINE", now_ns - request.arrival_ns)
+            raise DeadlineExceeded(
+                f"{request_label(request)} estimated wait {wait_ns / 1e9:.3g} s exceeds the time left "
+                f"{left_ns / 1e9:.3g} s"
+            )
 
     def put_back(self, waiting: Waiting) -> None:
         """A request asks for another execution. Its instance tells soon that it is idle."""

@@ -35,6 +35,8 @@ cdef class RequestQueue:
     cdef bint _simple
     cdef object _line
 
+    cpdef Py_ssize_t ahead_of(self, InferenceRequest request) except -1
+    cdef int _level(self, InferenceRequest request) except -1
     cpdef bint waits(self)
     cpdef push(self, Waiting waiting)
     cpdef put_back(self, Waiting waiting)

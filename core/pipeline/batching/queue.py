@@ -105,6 +105,21 @@ class RequestQueue:
         """How many wait in each level; empty without levels."""
         return {} if 0 in self._counts else dict(self._counts)
 
+    def ahead_of(self, request: InferenceRequest) -> int:
+        """How many requests run before one that comes now: those of its level and of higher ones."""
+        if self._simple:
+            return self._count
+        level = self._level(request)
+        ahead = 0
+        for each, count in self._counts.items():
+            if each <= level:
+                ahead += count
+        return ahead
+
+    def _level(self, request: InferenceRequest) -> int:
+        level = request.priority if request.priority in self._levels else self._default_level
+        return level if level in self._counts else self._default_level
+
     def waits(self) -> bool:
         """Whether there is a request."""
         return self._count > 0
@@ -119,9 +134,7 @@ class RequestQueue:
             self._count += 1
             return
         request = waiting.request
-        level = request.priority if request.priority in self._levels else self._default_level
-        if level not in self._counts:
-            level = self._default_level
+        level = self._level(request)
         policy = self._policies[level]
         if policy.size and self._counts[level] >= policy.size:
             raise unavailable("Exceeds maximum queue size")

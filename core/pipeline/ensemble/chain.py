@@ -150,5 +150,6 @@ class EnsembleChain:
             self.statistics.succeeded(request.rows, total, 0, 0, total, 0)
         else:
             cancelled = error.kind is Kind.CANCELLED
-            self.statistics.failed("CANCELED" if cancelled else "OTHER", total)
+            reason = "DEADLINE" if error.kind is Kind.DEADLINE_EXCEEDED else "OTHER"
+            self.statistics.failed("CANCELED" if cancelled else reason, total)
         self._intake.ended()

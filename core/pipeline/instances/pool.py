@@ -15,6 +15,7 @@ from core.pipeline.instances.callback import CallbackWorker
 from core.pipeline.instances.groups import Seat
 from core.pipeline.instances.limit import Demand, RateLimiter, Turn
 from core.pipeline.instances.worker import InlineWorker, LoopWorker, Owner, ThreadWorker, Worker
+from core.settle import Settle
 
 
 class Pool(Owner):
@@ -59,6 +60,11 @@ class Pool(Owner):
     def takes_device(self) -> bool:
         """Whether an instance takes arrays on devices as they are."""
         return any(worker.on_device for worker in self.workers)
+
+    @property
+    def has_idle(self) -> bool:
+        """Whether an instance has nothing to do."""
+        return bool(self._idle or self._aside)
 
     def is_idle(self, worker: Worker) -> bool:
         return worker in self._idle or worker in self._aside
@@ -171,7 +177,7 @@ class Pool(Owner):
     async def _leave(self, worker: Worker) -> None:
         if worker.held.count:
             answered = self._terms.loop.create_future()
-            worker.held.on_none = _Settle(answered)
+            worker.held.on_none = Settle(answered)
             await answered
         self._forget(worker)
         await worker.close()
@@ -275,17 +281,6 @@ def worker_for(
     if instance.placement == "auto":
         return AutoWorker(instance, loop, owner)
     return ThreadWorker(instance, loop, owner)
-
-
-class _Settle:
-    """Settles a future when it is called; a closure would live in a circle with its coroutine."""
-
-    def __init__(self, future: asyncio.Future[None]):
-        self._future = future
-
-    def __call__(self) -> None:
-        if not self._future.done():
-            self._future.set_result(None)
 
 
 def _nobody_waits() -> None:

@@ -16,6 +16,7 @@ cdef class Worker:
     cdef readonly Held held
     cdef readonly bint streams
     cdef public bint on_device
+    cdef object _execute
     cdef bint _breaks_off
     cdef object _loop
     cdef Owner _owner

@@ -11,10 +11,9 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
-from core.backend import ModelInstance
+from core.backend import ModelInstance, implements
 from core.backlog import Pace
 from core.batch import Batch
 from core.device_batch import DeviceBatch
@@ -51,9 +50,10 @@ class Worker:
         self.seat: Seat = None  # type: ignore[assignment]  # until the pool has written it
         self.leaves = False
         self.held = Held()
-        self.streams = hasattr(instance, "stream")
+        self.streams = implements(instance, ModelInstance, "stream")
         self.on_device = False
-        self._breaks_off = type(instance).cancelled is not ModelInstance.cancelled
+        self._execute: Callable[[Batch], Any] = instance.execute  # until it is open
+        self._breaks_off = implements(instance, ModelInstance, "cancelled")
         self._loop = loop
         self._owner = owner
 
@@ -81,7 +81,7 @@ class Worker:
             if self.streams:
                 _stream(self.instance, batch, self._loop)
             else:
-                outputs = self.instance.execute(batch)
+                outputs = self._execute(batch)
         except BaseException as raised:
             error = contained(raised)
         delivery.executed(outputs, error)
@@ -137,7 +137,7 @@ class ThreadWorker(Worker):
 
     def _open(self) -> None:
         self.instance.host_policy.bind()
-        open_instance(self.instance)
+        self._execute = open_instance(self.instance)
 
     def _serve(self) -> None:
         while (work := self._relay.take()) is not None:
@@ -153,7 +153,10 @@ class InlineWorker(Worker):
     """The instance executes on the loop: for work shorter than a hand-over to a thread."""
 
     async def open(self) -> None:
-        await self._call(partial(open_instance, self.instance))
+        await self._call(self._open)
+
+    def _open(self) -> None:
+        self._execute = open_instance(self.instance)
 
     def run(self, delivery: BatchDelivery) -> None:
         self._ended(delivery, self.execute(delivery))
@@ -181,9 +184,9 @@ class LoopWorker(InlineWorker):
         self._task: asyncio.Task[None] | None = None
 
     def run(self, delivery: BatchDelivery) -> None:
-        self._task = self._loop.create_task(self._execute(delivery))
+        self._task = self._loop.create_task(self._answer(delivery))
 
-    async def _execute(self, delivery: BatchDelivery) -> None:
+    async def _answer(self, delivery: BatchDelivery) -> None:
         if self.on_device:
             on_device(delivery, self.instance)
         batch = delivery.batch
@@ -258,19 +261,19 @@ def on_device(delivery: BatchDelivery, instance: ModelInstance) -> None:
     delivery.batch = DeviceBatch(delivery.batch, instance)
 
 
-def open_instance(instance: ModelInstance) -> None:
-    """Open an instance, and take in what it has brought of native code.
+def open_instance(instance: ModelInstance) -> Callable[[Batch], Any]:
+    """Open an instance, and return what executes its batches: its method, or the native code of its capsule.
 
     A capsule that this core cannot use is the load's error, and the instance is closed again.
     """
     instance.open()
     if instance.native is None:
-        return
+        return instance.execute
     from core.native.adoption import adopt  # few servers have native backends
 
     try:
-        # On the instance: what its class has for `execute` may be what does without the native code.
-        instance.execute = adopt(instance)  # type: ignore[method-assign, assignment]
+        # The class may have an `execute` too, for where there is no native code.
+        return adopt(instance)
     except BaseException:
         instance.close()
         raise
@@ -290,7 +293,7 @@ def _stream(instance: ModelInstance, batch: Batch, loop: asyncio.AbstractEventLo
     """Answer each request with what the instance's `stream(request)` yields, as fast as it is read."""
     for i, request in enumerate(batch.requests):
         pace = Pace(request, loop)
-        for outputs in instance.stream(request):  # type: ignore[attr-defined]
+        for outputs in instance.stream(request):
             batch.respond(i, outputs, final=False)
             if request.cancelled:
                 break

@@ -21,9 +21,8 @@ BUILT_IN = {
 _FILE = "agent.py"
 
 _lock = threading.RLock()
-_found: dict[
-    tuple[str, str], tuple[RepositoryAgent, str]
-] = {}  # with where it comes from; under _lock
+# Name and directory → agent, and where it comes from. Under _lock.
+_found: dict[tuple[str, str], tuple[RepositoryAgent, str]] = {}
 
 
 def find_agent(name: str, directory: str = "") -> RepositoryAgent:

@@ -164,10 +164,8 @@ class Reading:
 
 def readings_of(nvml: Any, handle: Any) -> dict[str, Callable[[], float]]:
     """Family → a function that reads its value of one GPU, in the unit of the family."""
-    energy_mj = [
-        0.0,
-        -1.0,
-    ]  # since the start; the counter at the last look, which begins with the driver
+    # Since the start; the counter at the last look, which begins with the driver.
+    energy_mj = [0.0, -1.0]
 
     def energy_j() -> float:
         now = float(nvml.nvmlDeviceGetTotalEnergyConsumption(handle))

@@ -43,7 +43,7 @@ Handler = Callable[[InferenceRequest], Reply]
 
 
 class Tracer:
-    """Loop thread only.
+    """Decides which requests are traced, and hands finished traces on. Loop thread only.
 
     on             whether a request may be traced, or is being: all that is looked at for each request
                    while there are no traces

@@ -107,14 +107,14 @@ class TraceFiles:
         text = json.dumps(entries, separators=(",", ":")).encode("ascii")
         if job.number is not None:
             numbered = f"{job.path}.{job.number}"
-            array = _Array(os.open(numbered, _NEW_FILE, 0o666))
+            whole = _Array(os.open(numbered, _NEW_FILE, 0o666))
             try:
-                array.append(text[1:-1])
+                whole.append(text[1:-1])
             except OSError:
                 os.unlink(numbered)
                 raise
             finally:
-                array.end()
+                whole.end()
             return
         array = self._open.get(job.path)
         if array is None:

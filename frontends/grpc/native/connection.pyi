@@ -1,43 +1,9 @@
 import asyncio
-from collections.abc import Callable, Mapping
 
 from core.errors import CoreError
-from core.options import Options
 from frontends.grpc.call import Metadata
-from frontends.grpc.method import Message, Method
-
-class Port:
-    """What the connections of one engine share. Loop thread only.
-
-    methods              path → method
-    compression_level    zlib's, for responses of methods that compress; 0 for none
-    most_message_bytes   largest message, each way
-    most_request_bytes   largest message of a client, also when it is unpacked
-    connections          those that are open
-    """
-
-    connections: set[Connection]
-    compression_level: int
-    most_message_bytes: int
-    most_request_bytes: int
-
-    def __init__(
-        self,
-        methods: Mapping[str, Method],
-        options: Options,
-        loop: asyncio.AbstractEventLoop,
-        compression_level: int,
-        most_message_bytes: int,
-    ) -> None: ...
-    def close(self, on_empty: Callable[[], None]) -> None:
-        """Let connections end with their last call, and take no new ones.
-
-        `on_empty` is called when no connection is left, perhaps at once and more than once.
-        """
-    def cut_off(self) -> None:
-        """End every call with UNAVAILABLE, and every connection after that."""
-    def abort(self) -> None:
-        """End every connection without a word."""
+from frontends.grpc.method import Message
+from frontends.grpc.native.port import Port
 
 class Connection:
     """One HTTP/2 connection, the protocol of an asyncio transport. Loop thread only.
@@ -83,5 +49,14 @@ class Handle:
         """End the call with a status of gRPC. A second end does nothing."""
     def taken(self, size: int) -> None:
         """The method has taken a message of `size` bytes, as they came: the client may send more."""
+    def hold(self, size: int, what: str) -> None:
+        """Count `size` bytes of `what` until the call is over. Raises MemoryExhausted."""
+    def release(self, size: int) -> None:
+        """Count `size` bytes less, of those that `hold` counted."""
+    def hold_unpaid(self, size: int, what: str) -> None:
+        """Count `size` bytes of `what` that decompression makes and its sender did not pay for, until the
+        call is over. Raises MemoryExhausted."""
+    def release_unpaid(self, size: int) -> None:
+        """Count `size` such bytes less."""
     def metadata(self) -> Metadata:
         """What the client sent along; nothing once the call is over."""

@@ -8,8 +8,6 @@ A unary method that has `begin` runs without a task and without a coroutine. All
 while the loop handles one piece of input, or within one turn of the loop, leave in one write.
 """
 
-import random
-
 cimport cython
 from cpython.bytes cimport (
     PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE,
@@ -19,107 +17,33 @@ from libc.stdint cimport int32_t, int64_t
 
 from frontends.grpc.call cimport Call, made_call
 from frontends.grpc.native.exchange cimport (
-    first_byte, flat, metadata_of, now_ns, peer_of, set_bounds, wire_pieces,
+    first_byte, flat, give, give_unpaid, metadata_of, now_ns, peer_of, take, wire_pieces,
 )
+from frontends.grpc.native.port cimport Port, Route
 from frontends.grpc.native.session cimport (
-    DEFLATE, GZIP, IDENTITY, NEVER, OK, RESOURCE_EXHAUSTED, UNAVAILABLE,
-    Event, EventKind, Methods, PythonMemory, RequestHead, Session, Settings, Wire,
+    DEFLATE, GZIP, IDENTITY, INTERNAL, NEVER, OK, RESOURCE_EXHAUSTED, UNAVAILABLE,
+    Event, EventKind, PythonHost, PythonMemory, RequestHead, Session, Settings, Wire,
 )
 
-from core.errors import CoreError
-from frontends.grpc.method import Stream
+from core.errors import CoreError, MemoryExhausted
 from frontends.grpc.native.running import StreamRun, pack_answer, run_unary
-from frontends.grpc.status import CODES, details, unforeseen
+from frontends.grpc.status import code_of, details, unforeseen
 
 cdef enum:
-    READ_BYTES = 262144  # of one read; one buffer for all connections of a port
     WRITE_BYTES = 262144  # about so many go to the transport at once
     LINGER_S = 5  # for the last bytes of a connection that ends
 
 cdef PythonMemory memory
 
 
-cdef class Route:
-    """A method, and what the way to it needs of it."""
-
-    cdef object method, begin
-    cdef bint streams, compresses
-
-    def __init__(self, method, bint compresses):
-        self.method = method
-        self.streams = isinstance(method, Stream)
-        self.begin = None if self.streams else method.begin
-        self.compresses = compresses and method.compress
-
-
-cdef class Port:
-    """What the connections of one engine share; see connection.pyi."""
-
-    cdef Methods methods
-    cdef Settings settings
-    cdef Wire wire
-    cdef list routes
-    cdef object loop, buffer, view, on_empty
-    cdef char* bytes
-    cdef bint closed
-    cdef int64_t age_ms
-    cdef readonly set connections
-    cdef readonly int compression_level
-    cdef readonly int64_t most_message_bytes, most_request_bytes
-
-    def __init__(self, methods, options, loop, int compression_level, int64_t most_message_bytes):
-        self.loop = loop
-        self.routes = []
-        self.connections = set()
-        self.compression_level = compression_level
-        for method in methods.values():
-            self.routes.append(Route(method, compression_level != 0))
-            self.methods.add((<str>method.path).encode(), isinstance(method, Stream))
-        self.buffer = bytearray(READ_BYTES)
-        self.bytes = self.buffer
-        self.view = memoryview(self.buffer)
-        self.most_message_bytes = most_message_bytes
-        self.most_request_bytes = min(most_message_bytes, options.grpc_max_message_size)
-        set_bounds(self.settings, options, self.most_request_bytes)
-        self.age_ms = options.grpc_max_connection_age
-
-    cdef Session* session(self) except NULL:
-        cdef Settings settings = self.settings
-        if self.age_ms:
-            # Spread, so that clients that came together do not come back together.
-            settings.times.age_ns = <int64_t>(self.age_ms * 1e6 * random.uniform(0.9, 1.1))
-        return new Session(settings, self.methods, memory, now_ns())
-
-    def close(self, on_empty):
-        """Refuse new calls; `on_empty` is called when the last connection is gone, perhaps at once."""
-        self.closed = True
-        self.on_empty = on_empty
-        for connection in list(self.connections):
-            (<Connection>connection).refuse_calls()
-        self.forget(None)
-
-    def cut_off(self):
-        """End every call and every connection."""
-        for connection in list(self.connections):
-            (<Connection>connection).cut_off()
-
-    def abort(self):
-        """End every connection without a word."""
-        for connection in list(self.connections):
-            (<Connection>connection).transport.abort()
-
-    cdef forget(self, connection):
-        self.connections.discard(connection)
-        if self.on_empty is not None and not self.connections:
-            self.on_empty()
-
-
 cdef class Connection:
     """One connection: a protocol of asyncio for buffered reading. Loop thread only."""
 
     cdef Port port
+    cdef PythonHost host
     cdef Session* session
     cdef object transport, timer
+    cdef readonly object share  # of the server's account of memory
     cdef int64_t timer_ns
     # busy: events are handled or bytes written, and who does it writes the rest too, if there is `more`
     cdef bint busy, more, scheduled, paused, closing
@@ -134,6 +58,7 @@ cdef class Connection:
     # What the transport calls ---------------------------------------------------
 
     def connection_made(self, transport):
+        cdef Settings settings
         self.transport = transport
         secure = transport.get_extra_info("ssl_object")
         if self.port.closed or (
@@ -141,7 +66,10 @@ cdef class Connection:
         ):
             transport.abort()
             return
-        self.session = self.port.session()
+        self.share = self.port.account.share()
+        self.host.connect(<void*>self, _admit, <void*>self.share, take, give, give_unpaid)
+        settings = self.port.settings_of_one()
+        self.session = new Session(settings, self.port.methods, memory, self.host, now_ns())
         self.port.connections.add(self)
         self.proceed()
 
@@ -156,6 +84,7 @@ cdef class Connection:
         self.handle_events()
         del self.session
         self.session = NULL
+        self.share.close()
         self.port.forget(self)
 
     def get_buffer(self, sizehint):
@@ -250,11 +179,14 @@ cdef class Connection:
             self.session.tick(now_ns())
             self.proceed()
 
-    cdef refuse_calls(self):
+    cpdef refuse_calls(self):
         self.session.refuse_calls()
         self.proceed()
 
-    cdef cut_off(self):
+    def abort(self):
+        self.transport.abort()
+
+    cpdef cut_off(self):
         self.session.cut_off(UNAVAILABLE, b"the server has ended the call: it is stopping")
         self.proceed()
 
@@ -277,10 +209,16 @@ cdef class Connection:
     cdef on_request(self, Event& event):
         cdef bytes message = <bytes>event.object
         cdef Handle handle
+        cdef void* tag
         Py_DECREF(message)
         if not self.session.is_open(event.id):
             return
-        handle = self.handle(event)
+        tag = self.session.untag(event.id)
+        if tag == NULL:
+            handle = self.handle(event.id, event.method)
+        else:  # of a call that was admitted; `keep` makes a new reference
+            handle = <Handle>tag
+            Py_DECREF(handle)
         if handle.route.begin is None or event.compressed:
             handle.worker = self.port.loop.create_task(
                 run_unary(handle.route.method, message, event.compressed, handle.call, handle)
@@ -295,10 +233,15 @@ cdef class Connection:
 
     cdef on_open(self, Event& event):
         cdef Handle handle
+        cdef void* tag
         if self.session.is_open(event.id):
-            handle = self.handle(event)
+            tag = self.session.tag(event.id)
+            if tag == NULL:
+                handle = self.handle(event.id, event.method)
+                self.keep(handle)
+            else:
+                handle = <Handle>tag
             handle.worker = StreamRun(handle, handle.call, handle.route.method, self.port.loop)
-            self.keep(handle)
 
     cdef on_stream_event(self, Event& event):
         message = None
@@ -316,18 +259,43 @@ cdef class Connection:
         else:
             run.put_room()
 
-    cdef Handle handle(self, Event& event):
+    cdef Handle handle(self, int32_t id, int32_t method):
         cdef Handle handle = Handle.__new__(Handle)
         handle.connection = self
-        handle.id = event.id
-        handle.route = <Route>self.port.routes[event.method]
-        handle.call = made_call(handle, self.session.deadline_ns(event.id))
+        handle.id = id
+        handle.route = <Route>self.port.routes[method]
+        handle.call = made_call(handle, self.session.deadline_ns(id))
         return handle
 
     cdef keep(self, Handle handle):
         """Let the stream tell `handle` when nobody waits any more."""
-        Py_INCREF(handle)
-        self.session.set_tag(handle.id, <void*>handle)
+        # The call may have ended while its method began.
+        if self.session != NULL and self.session.set_tag(handle.id, <void*>handle):
+            Py_INCREF(handle)
+        else:
+            handle.gone()
+
+    # What the session asks ---------------------------------------------------------
+
+    cdef bint admit(self, int32_t id, int32_t method):
+        """Whether a call may go on, of which the headers are here; one that may not is answered."""
+        cdef Handle handle = self.handle(id, method)
+        cdef bint was_busy = self.busy
+        self.busy = True  # the session is in the middle of its input
+        try:
+            handle.call.visit = handle.route.enter(handle.call)
+            self.keep(handle)
+        except CoreError as error:
+            handle.finish(code_of(error), details(error.message))
+        except Exception as error:
+            handle.finish(INTERNAL, unforeseen(handle.route.method.path, error).message)
+        finally:
+            self.busy = was_busy
+        return not handle.over
+
+
+cdef int _admit(void* connection, int32_t id, int32_t method) noexcept:
+    return (<Connection>connection).admit(id, method)
 
 
 @cython.final
@@ -349,7 +317,7 @@ cdef class Handle:
             return
         # Asked first of all: isinstance is slow where the answer is no.
         if not PyBytes_CheckExact(result) and isinstance(result, CoreError):
-            self.finish(CODES[result.kind], details(result.message))
+            self.finish(code_of(result), details(result.message))
         elif self.route.compresses and self.response_encoding != IDENTITY:
             self.worker = self.connection.port.loop.create_task(pack_answer(self, result))
         else:
@@ -379,7 +347,9 @@ cdef class Handle:
             return None
         if compressed:
             session.set_packing(self.id, self.response_encoding)
-        session.message(self.id, size, compressed)
+        if not session.message(self.id, size, compressed):
+            self.connection.soon()
+            return None
         if parts is None:
             session.part(self.id, PyBytes_AS_STRING(message), size, <void*>message)
         else:
@@ -396,6 +366,8 @@ cdef class Handle:
         if self.over or session == NULL:
             return
         self.over = True
+        if self.call.visit is not None:
+            self.call.visit.leave()
         self.call = self.worker = None
         tag = session.untag(self.id)
         encoded = text.encode() if text else b""
@@ -409,6 +381,30 @@ cdef class Handle:
         if self.connection.session != NULL:
             self.connection.session.taken(self.id, size)
             self.connection.soon()
+
+    def hold(self, size_t size, what):
+        """Count `size` bytes of `what` until the call is over. Raises MemoryExhausted."""
+        cdef Session* session = self.connection.session
+        if session != NULL and not session.hold(self.id, size):
+            raise MemoryExhausted(session.why_not().decode())
+
+    def release(self, size_t size):
+        """Count `size` bytes less."""
+        if self.connection.session != NULL:
+            self.connection.session.release(self.id, size)
+
+    def hold_unpaid(self, size_t size, what):
+        """Count `size` bytes that decompression makes and nobody paid for. Raises MemoryExhausted."""
+        cdef Session* session = self.connection.session
+        if session != NULL:
+            self.connection.share.take_unpaid(size, what)
+            if not session.owe(self.id, size):
+                self.connection.share.give_unpaid(size)
+
+    def release_unpaid(self, size_t size):
+        """Count `size` such bytes less."""
+        if self.connection.session != NULL:
+            self.connection.session.pay(self.id, size)
 
     def metadata(self):
         """The metadata of the call; none if the call is over."""
@@ -444,6 +440,8 @@ cdef class Handle:
         if self.over:
             return
         self.over = True
+        if call.visit is not None:
+            call.visit.leave()
         self.call = self.worker = None
         call.cancel()
         if worker is not None:

@@ -1,9 +1,10 @@
-"""Between Python's objects and the session: options, buffers, metadata, the time."""
+"""Between Python's objects and the session: options, memory, buffers, metadata, the time."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_GET_BUFFER
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
+from libcpp.string cimport string
 
 from frontends.grpc.native.session cimport NEVER, External, RequestHead, Settings, Times, Wire
 
@@ -32,6 +33,7 @@ cdef inline set_bounds(Settings& settings, options, int64_t most_request_bytes):
     cdef Times* times = &settings.times
     settings.most_message_bytes = most_request_bytes
     settings.most_streams = options.grpc_max_concurrent_streams
+    settings.message_timeout_ns = <int64_t>options.grpc_message_timeout_secs * 1000000000 or NEVER
     times.keepalive_ns = from_ms(options.grpc_keepalive_time)
     times.keepalive_timeout_ns = from_ms(options.grpc_keepalive_timeout)
     times.keepalive_without_calls = options.grpc_keepalive_permit_without_calls
@@ -40,6 +42,25 @@ cdef inline set_bounds(Settings& settings, options, int64_t most_request_bytes):
     times.most_ping_strikes = options.grpc_http2_max_ping_strikes
     times.age_ns = NEVER
     times.age_grace_ns = from_ms(options.grpc_max_connection_age_grace) or NEVER
+
+
+# What a PythonHost calls with the Share of its connection.
+
+cdef inline int take(void* share, size_t size, string* why) noexcept:
+    try:
+        (<object>share).take(size, "messages and answers")
+    except Exception as error:
+        why[0] = (<str>getattr(error, "message", "no memory")).encode()
+        return False
+    return True
+
+
+cdef inline void give(void* share, size_t size) noexcept:
+    (<object>share).give(size)
+
+
+cdef inline void give_unpaid(void* share, size_t size) noexcept:
+    (<object>share).give_unpaid(size)
 
 
 cdef inline tuple metadata_of(const RequestHead* head):

@@ -1,6 +1,7 @@
 from core.request import InferenceRequest
 from core.response import InferenceResponse
 from core.tensor import Buffer
+from frontends.grpc.call import Call
 
 COPIED_BYTES: int  # tensors of a response that are, together, no more than this are copied into it
 
@@ -9,10 +10,16 @@ class RequestReader:
 
     It remembers some names of models, inputs, outputs and parameters, so that a name that comes
     again is not decoded again.
+
+    held   bytes that the ledger of the last message has counted
     """
 
-    def read(self, data: bytes) -> InferenceRequest | None:
+    held: int
+
+    def read(self, data: bytes, ledger: Call | None = None) -> InferenceRequest | None:
         """The request in `data`; None if it must be read the long way, which tells what is wrong.
+
+        ledger   counts tensors that are made of typed contents, with `hold`, which may raise
 
         Tensors of more than some hundred bytes are views of `data` and keep it alive. None is for
         bytes that are no message, refusals of any kind, shared memory, and parameters whose names

@@ -153,7 +153,7 @@ cdef class RequestReader(MessageReader):
     def __cinit__(self):
         self._names = [None] * NAMES
 
-    cdef read_anew(self, bytes data):
+    cdef read_anew(self, bytes data, ledger):
         """The request in `data`, or None; see infer_codec.pyi."""
         cdef Span span
         cdef Request* message = &self._message
@@ -161,7 +161,7 @@ cdef class RequestReader(MessageReader):
         span.size = <size_t>PyBytes_GET_SIZE(data)
         if not NativeRequestReader(message[0]).read(span):
             return None
-        cdef dict inputs = self._inputs(data)
+        cdef dict inputs = self._inputs(data, ledger)
         cdef tuple outputs = ()
         if message.outputs.size():
             outputs = self._outputs()
@@ -211,7 +211,7 @@ cdef class RequestReader(MessageReader):
         self._names[place] = name
         return <str>name
 
-    cdef dict _inputs(self, bytes data):
+    cdef dict _inputs(self, bytes data, ledger):
         cdef dict inputs = {}
         cdef Input* entry
         cdef size_t i
@@ -220,7 +220,7 @@ cdef class RequestReader(MessageReader):
             entry = &self._message.inputs[i]
             name = self._name(entry.name)
             if entry.contents.present:
-                raw = self._typed(entry)
+                raw = self._typed(entry, ledger)
             elif entry.raw.size <= LARGEST_COPIED_INPUT:
                 raw = PyBytes_FromStringAndSize(entry.raw.data, <Py_ssize_t>entry.raw.size)
             else:
@@ -233,8 +233,11 @@ cdef class RequestReader(MessageReader):
             )
         return inputs
 
-    cdef bytes _typed(self, Input* entry):
+    cdef bytes _typed(self, Input* entry, ledger):
         cdef Py_ssize_t size = <Py_ssize_t>entry.contents.size_as(entry.type)
+        if size > LARGEST_COPIED_INPUT and ledger is not None:
+            ledger.hold(size, "a tensor")
+            self.held += size
         cdef bytes raw = PyBytes_FromStringAndSize(NULL, size)
         ContentsWriter(PyBytes_AS_STRING(raw), entry.type).write(
             entry.contents, self._message.runs

@@ -23,13 +23,16 @@ class Memory {
   virtual void release(void* owner) = 0;
 };
 
-// How many bytes the incomplete messages of one connection may reserve before they arrive. What is
-// reserved and not written takes no memory yet, but address space is no gift to everybody either.
+// How many bytes the incomplete messages of one connection may reserve before they arrive. Reserved
+// bytes that are not written take no memory yet, but they take address space.
 struct Reserve {
   size_t left;
 };
 
-constexpr size_t FIRST_BYTES = 256 * 1024;  // of a message for which the reserve is too small
+constexpr size_t FIRST_BYTES = 512;      // of an incomplete message that reserves nothing
+constexpr size_t RESERVING_FROM = 4096;  // bytes that have come, before a message may reserve the rest
+
+constexpr size_t MESSAGE_PREFIX = 5;  // bytes on the wire before each message
 
 enum class Progress { more, complete, too_large, no_memory, bad_flag };
 
@@ -38,6 +41,7 @@ class Assembly {
  public:
   bool compressed() const { return prefix_[0] != 0; }
   size_t size() const { return size_; }
+  size_t received() const { return received_; }
   // Whether nothing of a next message has come yet.
   bool idle() const { return prefix_bytes_ == 0; }
 
@@ -83,20 +87,17 @@ class Assembly {
  private:
   bool make_room(size_t needed, Memory& memory, Reserve& reserve) {
     if (block_ != nullptr && needed <= capacity_) return true;
-    if (block_ == nullptr) {
-      // In its final size at once if it is small or the connection has reserved little.
-      bool whole = size_ <= FIRST_BYTES || size_ <= reserve.left;
-      capacity_ = whole ? size_ : std::max(needed, FIRST_BYTES);
-      block_ = memory.make(capacity_, &bytes_);
+    if (needed == size_) {
+      capacity_ = size_;
+    } else if (needed >= RESERVING_FROM && size_ <= reserve.left) {
+      capacity_ = reserved_ = size_;
+      reserve.left -= reserved_;
     } else {
       // Doubled, so that it never is more than twice of what came.
-      capacity_ = std::min(size_, std::max(needed, capacity_ * 2));
-      block_ = memory.resize(block_, capacity_, &bytes_);
+      capacity_ = std::min(size_, std::max({needed, capacity_ * 2, FIRST_BYTES}));
     }
-    if (block_ != nullptr && capacity_ > FIRST_BYTES && reserved_ == 0) {
-      reserved_ = std::min(capacity_, reserve.left);
-      reserve.left -= reserved_;
-    }
+    block_ = block_ == nullptr ? memory.make(capacity_, &bytes_)
+                               : memory.resize(block_, capacity_, &bytes_);
     return block_ != nullptr;
   }
 

@@ -57,6 +57,8 @@ class Wire {
 class Outgoing {
  public:
   size_t size() const { return size_; }
+  // Whether a message was sent in part.
+  bool broken() const { return offset_ != 0 || (size_ != 0 && parts_[first_].owner != nullptr); }
 
   // The five bytes before a message of `size` bytes.
   void begin_message(bool compressed, size_t size) {

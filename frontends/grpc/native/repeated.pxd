@@ -7,9 +7,10 @@ from core.response cimport InferenceResponse
 cdef class MessageReader:
     cdef list _kept  # RepeatedMessage or None at each place
     cdef unsigned int _missed
+    cdef readonly Py_ssize_t held
 
-    cpdef read(self, bytes data)
-    cdef read_anew(self, bytes data)
+    cpdef read(self, bytes data, ledger=*)
+    cdef read_anew(self, bytes data, ledger)
     cdef keep(self, bytes data, InferenceRequest request, list starts)
 
 

@@ -30,15 +30,16 @@ cdef class MessageReader:
     def __cinit__(self):
         self._kept = [None] * PLACES
 
-    cpdef read(self, bytes data):
+    cpdef read(self, bytes data, ledger=None):
+        self.held = 0
         if data is None:
             raise TypeError("read() takes the bytes of a message, found None")
         cdef RepeatedMessage like = self._kept[PyBytes_GET_SIZE(data) % PLACES]
         if like is not None and like.is_like(data):
             return like.again(data)
-        return self.read_anew(data)
+        return self.read_anew(data, ledger)
 
-    cdef read_anew(self, bytes data):
+    cdef read_anew(self, bytes data, ledger):
         raise NotImplementedError
 
     cdef keep(self, bytes data, InferenceRequest request, list starts):

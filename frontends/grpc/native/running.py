@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from core.errors import CoreError
 from frontends.grpc.call import Call
-from frontends.grpc.compression import Unreadable, pack, unpack
+from frontends.grpc.compression import Unreadable, pack, unpack, unpaid_bytes
 from frontends.grpc.method import Message, Stream, Unary
-from frontends.grpc.status import CODES, Code, details, unforeseen
+from frontends.grpc.status import Code, code_of, details, unforeseen
 
 if TYPE_CHECKING:
     from frontends.grpc.native.connection import Handle
@@ -23,7 +23,9 @@ async def run_unary(
     """Answer `handle` with what the method makes of `request`."""
     try:
         if compressed:
-            request = await unpack(request, handle.request_encoding, handle.port.most_request_bytes)
+            request = await unpack(
+                request, handle.request_encoding, handle.port.most_request_bytes, handle
+            )
         if method.begin is not None:
             method.begin(request, call, handle)
         else:
@@ -90,17 +92,22 @@ class StreamRun:
             await self._reader
         message, compressed = self._messages.popleft()
         self._handle.taken(len(message))
-        if compressed:
-            handle = self._handle
-            try:
-                message = await unpack(
-                    message, handle.request_encoding, handle.port.most_request_bytes
-                )
-            except Unreadable as error:
-                handle.finish(error.code, str(error))
-                self._task.cancel()
-                raise StopAsyncIteration from None
-        return message
+        return await self._unpacked(message) if compressed else message
+
+    async def _unpacked(self, message: bytes) -> bytes:
+        handle = self._handle
+        try:
+            found = await unpack(
+                message, handle.request_encoding, handle.port.most_request_bytes, handle
+            )
+        except Unreadable as error:
+            handle.finish(error.code, str(error))
+            self._task.cancel()
+            raise StopAsyncIteration from None
+        # The method counts the messages that it keeps.
+        handle.release(len(found))
+        handle.release_unpaid(unpaid_bytes(message, found))
+        return found
 
     async def _run(self) -> None:
         handle, method = self._handle, self._method
@@ -109,7 +116,7 @@ class StreamRun:
                 async for response in responses:
                     await self._send(response)
         except CoreError as error:
-            handle.finish(CODES[error.kind], details(error.message))
+            handle.finish(code_of(error), details(error.message))
         except asyncio.CancelledError:
             self._call.cancel()
             raise

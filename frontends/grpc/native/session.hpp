@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "host.hpp"
 #include "lifetime.hpp"
 #include "stream.hpp"
 
@@ -30,6 +31,7 @@ struct Settings {
   size_t most_untaken = 1u << 20;         // of a stream's messages, before its window closes
   size_t room_below = 64u << 10;          // of unsent bytes a stream has room
   size_t reserve = size_t{256} << 20;     // see Reserve
+  int64_t message_timeout_ns = NEVER;     // for a message to come, and more by its size
 };
 
 enum class EventKind : uint8_t {
@@ -51,7 +53,9 @@ struct Event {
 
 class Session {
  public:
-  Session(const Settings& settings, const Methods& methods, Memory& memory, int64_t now_ns);
+  // All of these outlive the session.
+  Session(const Settings& settings, const Methods& methods, Memory& memory, Host& host,
+          int64_t now_ns);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -77,7 +81,7 @@ class Session {
   int64_t deadline_ns(int32_t id) const;  // 0 for none
   void* tag(int32_t id) const;
   // The reference passes to the stream, and back to the host in an event `gone`, or by untag.
-  void set_tag(int32_t id, void* tag);
+  bool set_tag(int32_t id, void* tag);  // false, and nothing passes, if the stream is gone
   void* untag(int32_t id);
   // How messages that say they are compressed are; before the first one.
   void set_packing(int32_t id, Encoding packing);
@@ -88,8 +92,17 @@ class Session {
   bool push(int32_t id);
   // End the call; `text` is UTF-8. Its tag should be back at the host before.
   void finish(int32_t id, int status, const char* text, size_t text_size);
-  // The host has consumed a message of `size` bytes of a stream.
+  // The host has consumed a message of `size` bytes of a stream, and counts it itself from now on.
   void taken(int32_t id, size_t size);
+  // Count `size` bytes that the host keeps for a call, until `release` or the end of the call. False,
+  // and why_not() says why, if there is no room; true for a call that is gone.
+  bool hold(int32_t id, size_t size);
+  void release(int32_t id, size_t size);
+  const std::string& why_not() const { return why_; }
+  // The call's are `size` bytes that decompression made; Host::give_unpaid gets them with its end. False if
+  // the call is gone: then they stay the host's.
+  bool owe(int32_t id, size_t size);
+  void pay(int32_t id, size_t size);
 
   // The connection -----------------------------------------------------------
   // Take no new calls; `over` becomes true with the last one.
@@ -106,6 +119,12 @@ class Session {
   Stream* opened(int32_t id);
   void closed(Stream* stream);
   void head_complete(Stream* stream);
+  bool count(Stream* stream, size_t size);
+  void uncount(Stream* stream, size_t size);
+  void drop_input(Stream* stream);
+  bool awaits_message(const Stream* stream) const;
+  void watch_message(Stream* stream);
+  void check_messages(int64_t now_ns);
   void refuse_http(Stream* stream, int http, const char* text);
   void data(Stream* stream, const char* data, size_t count);
   void message_complete(Stream* stream);
@@ -132,10 +151,13 @@ class Session {
   Settings settings_;
   const Methods& methods_;
   Memory& memory_;
+  Host& host_;
   nghttp2_session* session_ = nullptr;
   int64_t now_ns_;
   Lifetime lifetime_;
   Reserve reserve_;
+  Holdings holdings_;
+  std::string why_;
   Budget chatter_;  // frames that bring no call forward
   Budget resets_;   // calls that were begun for nothing
   int continuations_ = 0;
@@ -145,6 +167,7 @@ class Session {
   bool wire_full_ = false;
   std::vector<Event> events_;
   size_t first_event_ = 0;
+  int64_t messages_at_ns_ = NEVER;   // when incomplete messages are looked at again
   std::vector<Deadline> deadlines_;  // a heap, earliest first; entries of calls that ended stay a while
   Stream* streams_ = nullptr;        // those that are open
   size_t open_ = 0, unfinished_ = 0;
@@ -154,4 +177,5 @@ class Session {
 }  // namespace core_grpc
 
 #include "session_callbacks.hpp"
+#include "session_answers.hpp"
 #include "session_calls.hpp"

@@ -13,6 +13,18 @@ cdef extern from "python_memory.hpp" namespace "core_grpc" nogil:
         PythonMemory() except +
 
 
+cdef extern from "python_host.hpp" namespace "core_grpc":
+    cdef cppclass PythonHost:
+        void connect(
+            void* connection,
+            int (*admit)(void*, int32_t, int32_t) noexcept,
+            void* share,
+            int (*take)(void*, size_t, string*) noexcept,
+            void (*give)(void*, size_t) noexcept,
+            void (*give_unpaid)(void*, size_t) noexcept,
+        )
+
+
 cdef extern from "session.hpp" namespace "core_grpc" nogil:
     const int64_t NEVER
 
@@ -23,6 +35,7 @@ cdef extern from "session.hpp" namespace "core_grpc" nogil:
 
     cdef enum Status:
         OK
+        INTERNAL
         RESOURCE_EXHAUSTED
         UNAVAILABLE
 
@@ -40,9 +53,10 @@ cdef extern from "session.hpp" namespace "core_grpc" nogil:
         Times times
         size_t most_message_bytes
         uint32_t most_streams
+        int64_t message_timeout_ns
 
     cdef cppclass Methods:
-        void add(const string& path, bool streams) except +
+        void add(const string& path, bool streams, bool guarded) except +
 
     cdef cppclass RequestHead:
         Encoding encoding
@@ -77,7 +91,7 @@ cdef extern from "session.hpp" namespace "core_grpc" nogil:
         void* object
 
     cdef cppclass Session:
-        Session(const Settings&, const Methods&, Memory&, int64_t now_ns) except +
+        Session(const Settings&, const Methods&, Memory&, PythonHost&, int64_t now_ns) except +
         bool receive(const char* data, size_t count, int64_t now_ns) except +
         bool tick(int64_t now_ns) except +
         int64_t wake_ns()
@@ -89,7 +103,7 @@ cdef extern from "session.hpp" namespace "core_grpc" nogil:
         const RequestHead* head(int32_t id)
         int64_t deadline_ns(int32_t id)
         void* tag(int32_t id)
-        void set_tag(int32_t id, void* tag)
+        bool set_tag(int32_t id, void* tag)
         void* untag(int32_t id)
         void set_packing(int32_t id, Encoding packing)
         bool message(int32_t id, size_t size, bool compressed) except +
@@ -97,6 +111,11 @@ cdef extern from "session.hpp" namespace "core_grpc" nogil:
         bool push(int32_t id) except +
         void finish(int32_t id, int status, const char* text, size_t size) except +
         void taken(int32_t id, size_t size)
+        bool hold(int32_t id, size_t size) except +
+        void release(int32_t id, size_t size)
+        const string& why_not()
+        bool owe(int32_t id, size_t size)
+        void pay(int32_t id, size_t size)
         void refuse_calls()
         void cut_off(int status, const char* text) except +
         void abandon() except +

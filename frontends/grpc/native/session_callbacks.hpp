@@ -29,6 +29,7 @@ inline nghttp2_nv copied(const char* name, const std::string& value) {
 
 constexpr int MOST_CONTINUATIONS = 8;      // of one block of headers
 constexpr size_t LARGEST_FRAME = 1 << 20;  // each way
+constexpr int FIRST_UNKNOWN_FRAME = 0x0a;  // RFC 9113 has types to 9; the rest are extensions
 constexpr double CHATTER = 10'000, CHATTER_PER_S = 1'000, CHATTER_FOR_WORK = 8;
 constexpr double RESETS = 5'000, RESETS_PER_S = 100;
 
@@ -57,6 +58,11 @@ struct Callbacks {
       }
     }
     return s->dead_ ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+  }
+
+  // Frames of unknown types: `begin_frame` makes the client pay, and their content is skipped.
+  static int unpack_extension(nghttp2_session*, void**, const nghttp2_frame_hd*, void*) {
+    return NGHTTP2_ERR_CANCEL;
   }
 
   static int begin_headers(nghttp2_session*, const nghttp2_frame* frame, void* user) {
@@ -185,6 +191,7 @@ struct Callbacks {
     if (count > stream->outgoing.size()) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     s->wire_->add(reinterpret_cast<const char*>(header), 9);
     stream->outgoing.move_to(*s->wire_, count, s->memory_);
+    s->uncount(stream, count);
     if (stream->wants_room && stream->outgoing.size() < s->settings_.room_below) {
       stream->wants_room = false;
       s->emit(EventKind::room, stream);
@@ -194,10 +201,11 @@ struct Callbacks {
 };
 
 inline Session::Session(const Settings& settings, const Methods& methods, Memory& memory,
-                        int64_t now_ns)
+                        Host& host, int64_t now_ns)
     : settings_(settings),
       methods_(methods),
       memory_(memory),
+      host_(host),
       now_ns_(now_ns),
       lifetime_(settings.times, now_ns),
       reserve_{settings.reserve},
@@ -214,10 +222,14 @@ inline Session::Session(const Settings& settings, const Methods& methods, Memory
   nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, Callbacks::frame_sent);
   nghttp2_session_callbacks_set_send_data_callback(callbacks, Callbacks::send_data);
   nghttp2_session_callbacks_set_data_source_read_length_callback(callbacks, Callbacks::frame_size);
+  nghttp2_session_callbacks_set_unpack_extension_callback(callbacks, Callbacks::unpack_extension);
   nghttp2_option* option;
   nghttp2_option_new(&option);
   nghttp2_option_set_no_auto_window_update(option, 1);
   nghttp2_option_set_no_closed_streams(option, 1);
+  for (int type = FIRST_UNKNOWN_FRAME; type <= 0xFF; ++type) {
+    nghttp2_option_set_user_recv_extension_type(option, static_cast<uint8_t>(type));
+  }
   if (nghttp2_option_set_stream_reset_rate_limit != nullptr) {
     nghttp2_option_set_stream_reset_rate_limit(option, 2 * static_cast<uint64_t>(RESETS), 1'000);
   }
@@ -265,6 +277,7 @@ inline bool Session::receive(const char* data, size_t count, int64_t now_ns) {
 inline bool Session::tick(int64_t now_ns) {
   now_ns_ = now_ns;
   expire(now_ns);
+  if (now_ns >= messages_at_ns_) check_messages(now_ns);
   while (!dead_) {
     switch (lifetime_.due(now_ns, open_ != 0)) {
       case Action::none:
@@ -291,7 +304,7 @@ inline bool Session::tick(int64_t now_ns) {
 }
 
 inline int64_t Session::wake_ns() const {
-  int64_t found = lifetime_.wake_ns();
+  int64_t found = std::min(lifetime_.wake_ns(), messages_at_ns_);
   return deadlines_.empty() ? found : std::min(found, deadlines_.front().at_ns);
 }
 

@@ -6,6 +6,14 @@
 namespace core_grpc {
 
 constexpr size_t SPARE_STREAMS = 256;
+// What an open call takes before its message: an entry of nghttp2, a Stream, metadata, a handle.
+constexpr size_t CALL_BYTES = 2048;
+// What a message of a stream takes beside its bytes until the host takes it.
+constexpr size_t MESSAGE_BYTES = 128;
+constexpr int64_t SLOWEST_BYTES_PER_S = 64 * 1024;  // for which a message's time grows
+constexpr int64_t LOOK_INTERVAL_NS = 1'000'000'000;  // between two looks at incomplete messages
+constexpr int64_t BEGINS_ANEW = -1;  // in the place of a time: with the next look
+constexpr int64_t LAST_BYTES_NS = 1'000'000'000;     // for an answer that is late and complete
 
 // Streams ------------------------------------------------------------------
 
@@ -36,6 +44,9 @@ inline void Session::closed(Stream* stream) {
   (stream->previous != nullptr ? stream->previous->next : streams_) = stream->next;
   if (stream->next != nullptr) stream->next->previous = stream->previous;
   --open_;
+  if (stream->unpaid != 0) host_.give_unpaid(stream->unpaid);
+  holdings_.give(stream->held, host_);
+  if (open_ == 0) holdings_.rest(host_);
   stream->clear(memory_, reserve_);
   if (spare_.size() < SPARE_STREAMS) {
     spare_.push_back(stream);
@@ -80,6 +91,12 @@ inline void Session::head_complete(Stream* stream) {
   stream->announced = true;
   ++unfinished_;
   watch_deadline(stream);
+  if (!count(stream, CALL_BYTES)) return fail(stream, RESOURCE_EXHAUSTED, why_.c_str());
+  if (methods_.guarded(stream->head.method) && !host_.admit(stream->id, stream->head.method)) {
+    stream->ignored = true;
+    return;
+  }
+  if (!methods_.streams(stream->head.method)) watch_message(stream);
   if (methods_.streams(stream->head.method)) emit(EventKind::open, stream);
 }
 
@@ -96,14 +113,18 @@ inline void Session::refuse_http(Stream* stream, int http, const char* text) {
 }
 
 inline void Session::data(Stream* stream, const char* data, size_t count) {
+  if (stream->ignored) return;  // its window stays as it is: a call that was refused sends no more
+  if (!this->count(stream, count)) return fail(stream, RESOURCE_EXHAUSTED, why_.c_str());
   stream->withheld += count;
-  while (count != 0 && !stream->ignored) {
+  while (count != 0) {
     if (stream->message != nullptr) return fail(stream, INTERNAL, "a unary call has one message");
     switch (stream->incoming.feed(data, count, settings_.most_message_bytes, memory_, reserve_)) {
       case Progress::more:
+        if (stream->begun_ns == 0) watch_message(stream);
         break;
       case Progress::complete:
         message_complete(stream);
+        if (stream->ignored) return;
         break;
       case Progress::too_large: {
         std::string text = "Received message larger than max (" +
@@ -128,7 +149,8 @@ inline void Session::message_complete(Stream* stream) {
   size_t size = stream->incoming.size();
   void* message = stream->incoming.take(reserve_);
   if (methods_.streams(stream->head.method)) {
-    stream->untaken += size;
+    stream->begun_ns = 0;
+    stream->untaken += size + MESSAGE_BYTES;
     emit(EventKind::message, stream, message, compressed);
   } else {
     stream->message = message;
@@ -158,150 +180,57 @@ inline void Session::give_window_back(Stream* stream) {
 inline void Session::taken(int32_t id, size_t size) {
   Stream* stream = find(id);
   if (stream == nullptr) return;
-  stream->untaken -= std::min(size, stream->untaken);
+  stream->untaken -= std::min(size + MESSAGE_BYTES, stream->untaken);
+  uncount(stream, size + MESSAGE_PREFIX);
+  // A message that waited for this has its time from now on.
+  if (stream->withheld != 0 && stream->begun_ns != 0) stream->begun_ns = BEGINS_ANEW;
   give_window_back(stream);
 }
 
-// Answers ------------------------------------------------------------------
+// What a connection holds ------------------------------------------------------
 
-inline bool Session::is_open(int32_t id) const {
-  const Stream* stream = find(id);
-  return stream != nullptr && !stream->finished;
-}
-
-inline const RequestHead* Session::head(int32_t id) const {
-  const Stream* stream = find(id);
-  return stream == nullptr ? nullptr : &stream->head;
-}
-
-inline int64_t Session::deadline_ns(int32_t id) const {
-  const Stream* stream = find(id);
-  return stream == nullptr || stream->deadline_ns == NEVER ? 0 : stream->deadline_ns;
-}
-
-inline void* Session::tag(int32_t id) const {
-  const Stream* stream = find(id);
-  return stream == nullptr ? nullptr : stream->tag;
-}
-
-inline void Session::set_tag(int32_t id, void* tag) { find(id)->tag = tag; }
-
-inline void* Session::untag(int32_t id) {
-  Stream* stream = find(id);
-  if (stream == nullptr) return nullptr;
-  void* tag = stream->tag;
-  stream->tag = nullptr;
-  return tag;
-}
-
-inline void Session::set_packing(int32_t id, Encoding packing) {
-  Stream* stream = find(id);
-  if (stream != nullptr && !stream->responded) stream->packing = packing;
-}
-
-inline bool Session::message(int32_t id, size_t size, bool compressed) {
-  Stream* stream = find(id);
-  if (stream == nullptr || stream->finished) return false;
-  stream->outgoing.begin_message(compressed, size);
+inline bool Session::count(Stream* stream, size_t size) {
+  if (!holdings_.take(size, host_, why_)) return false;
+  stream->held += size;
   return true;
 }
 
-inline void Session::part(int32_t id, const char* data, size_t size, void* owner) {
-  memory_.retain(owner);
-  find(id)->outgoing.add(data, size, owner, memory_);
+inline void Session::uncount(Stream* stream, size_t size) {
+  size = std::min(size, stream->held);
+  stream->held -= size;
+  holdings_.give(size, host_);
 }
 
-inline bool Session::push(int32_t id) {
+inline bool Session::hold(int32_t id, size_t size) {
   Stream* stream = find(id);
-  if (stream == nullptr) return true;
-  respond(stream);
-  stream->wants_room = stream->outgoing.size() >= settings_.room_below;
-  return !stream->wants_room;
+  return stream == nullptr || count(stream, size);
 }
 
-// Send the headers of the response, if they are not sent, and what follows them.
-inline void Session::respond(Stream* stream) {
-  if (stream->responded) {
-    if (stream->deferred) {
-      stream->deferred = false;
-      nghttp2_session_resume_data(session_, stream->id);
-    }
-    return;
-  }
-  stream->responded = true;
-  static const char* const names[] = {"identity", "gzip", "deflate"};
-  nghttp2_nv head[] = {
-      literal(":status", "200"),
-      literal("content-type", "application/grpc"),
-      literal("grpc-accept-encoding", "identity, deflate, gzip"),
-      literal("grpc-encoding", names[stream->packing]),
-  };
-  nghttp2_data_provider provider;
-  provider.source.ptr = stream;
-  provider.read_callback = Callbacks::read;
-  size_t count = stream->packing == IDENTITY ? 3 : 4;
-  nghttp2_submit_response(session_, stream->id, head, count, &provider);
-  if (stream->outgoing.size() >= EXTERNAL_FROM || methods_.streams(stream->head.method)) {
-    // Turn about with the other streams: nothing waits for the end of a large or endless answer.
-    nghttp2_extpri turns{NGHTTP2_EXTPRI_DEFAULT_URGENCY, 1};
-    nghttp2_session_change_extpri_stream_priority(session_, stream->id, &turns, 1);
-  }
+inline void Session::release(int32_t id, size_t size) {
+  if (Stream* stream = find(id)) uncount(stream, size);
 }
 
-inline void Session::finish(int32_t id, int status, const char* text, size_t text_size) {
-  if (Stream* stream = find(id)) end(stream, status, text, text_size);
+inline bool Session::owe(int32_t id, size_t size) {
+  Stream* stream = find(id);
+  if (stream == nullptr) return false;
+  stream->unpaid += size;
+  return true;
 }
 
-inline void Session::fail(Stream* stream, int status, const char* text) {
-  stream->ignored = true;
-  drop_tag(stream);
-  end(stream, status, text, std::strlen(text));
+inline void Session::pay(int32_t id, size_t size) {
+  Stream* stream = find(id);
+  if (stream == nullptr) return;
+  size = std::min(size, stream->unpaid);
+  stream->unpaid -= size;
+  host_.give_unpaid(size);
 }
 
-// End a call that has run for too long, whatever the client has read of it.
-inline void Session::stop(Stream* stream, int status, const char* text) {
-  if (!stream->finished && stream->outgoing.size() == 0) return fail(stream, status, text);
-  drop_tag(stream);
-  if (stream->announced && !stream->finished) --unfinished_;
-  stream->ignored = stream->finished = true;
-  stream->outgoing.clear(memory_);
-  nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_CANCEL);
-}
-
-inline void Session::end(Stream* stream, int status, const char* text, size_t text_size) {
-  if (stream->finished) return;
-  stream->finished = true;
-  stream->status = status;
-  if (text_size != 0) stream->text = percent_encoded({text, text_size});
-  if (stream->announced) --unfinished_;
-  if (stream->responded || stream->outgoing.size() != 0) {
-    respond(stream);
-  } else {
-    submit_trailers(stream);
-  }
-}
-
-// The status: after the response, or as all that there is.
-inline void Session::submit_trailers(Stream* stream) {
-  nghttp2_nv pairs[] = {
-      literal(":status", "200"),
-      literal("content-type", "application/grpc"),
-      literal("grpc-status", "0"),
-      literal("grpc-message", ""),
-      literal("grpc-accept-encoding", "identity, deflate, gzip"),
-  };
-  std::string code;
-  if (stream->status != OK) {
-    code = std::to_string(stream->status);
-    pairs[2] = copied("grpc-status", code);
-  }
-  if (!stream->text.empty()) pairs[3] = copied("grpc-message", stream->text);
-  if (stream->responded) {
-    nghttp2_submit_trailer(session_, stream->id, pairs + 2, stream->text.empty() ? 1 : 2);
-    return;
-  }
-  stream->responded = true;
-  nghttp2_submit_response(session_, stream->id, pairs, std::size(pairs), nullptr);
+// Let go of what has come of a message that nobody will take.
+inline void Session::drop_input(Stream* stream) {
+  stream->incoming.clear(memory_, reserve_);
+  if (stream->message != nullptr) memory_.release(stream->message);
+  stream->message = nullptr;
+  if (stream->outgoing.size() == 0 && stream->held > CALL_BYTES) uncount(stream, stream->held - CALL_BYTES);
 }
 
 // Ends that are not the method's ---------------------------------------------
@@ -324,7 +253,51 @@ inline void Session::expire(int64_t now_ns) {
     int32_t id = deadlines_.front().id;
     std::pop_heap(deadlines_.begin(), deadlines_.end(), std::greater<Deadline>());
     deadlines_.pop_back();
-    if (Stream* stream = find(id)) stop(stream, DEADLINE_EXCEEDED, "Deadline Exceeded");
+    Stream* stream = find(id);
+    if (stream == nullptr) continue;
+    if (stream->finished && !stream->overdue) {
+      // The answer is on its way, and a reset would overtake it.
+      stream->overdue = true;
+      deadlines_.push_back({later(now_ns, LAST_BYTES_NS), id});
+      std::push_heap(deadlines_.begin(), deadlines_.end(), std::greater<Deadline>());
+    } else {
+      stop(stream, DEADLINE_EXCEEDED, "Deadline Exceeded");
+    }
+  }
+}
+
+// Whether the client has to send more before the host can go on.
+inline bool Session::awaits_message(const Stream* stream) const {
+  if (!stream->announced || stream->ignored || stream->finished || stream->begun_ns == 0) return false;
+  return methods_.streams(stream->head.method) ? !stream->incoming.idle() : !stream->input_over;
+}
+
+inline void Session::watch_message(Stream* stream) {
+  stream->begun_ns = now_ns_;
+  const int64_t at = later(now_ns_, settings_.message_timeout_ns);
+  if (at < messages_at_ns_) messages_at_ns_ = at;
+}
+
+// End calls whose message takes too long: more than the timeout, and what its bytes take at the slowest pace.
+inline void Session::check_messages(int64_t now_ns) {
+  messages_at_ns_ = NEVER;
+  for (Stream* each = streams_; each != nullptr; each = each->next) {
+    if (!awaits_message(each)) continue;
+    // The client may not send before the host has taken what is there.
+    if (each->untaken > settings_.most_untaken || each->begun_ns == BEGINS_ANEW) each->begun_ns = now_ns;
+    const auto received = static_cast<int64_t>(each->incoming.received());
+    const int64_t earned = received * (1'000'000'000 / SLOWEST_BYTES_PER_S);
+    const int64_t due = later(each->begun_ns, later(earned, settings_.message_timeout_ns));
+    if (now_ns < due) {
+      messages_at_ns_ = std::min(messages_at_ns_, std::max(due, now_ns + LOOK_INTERVAL_NS));
+      continue;
+    }
+    const std::string text =
+        "the message is not complete after " + std::to_string((now_ns - each->begun_ns) / 1'000'000'000) +
+        " seconds: " + std::to_string(received) + " of " +
+        (each->incoming.size() != 0 ? std::to_string(each->incoming.size()) : "an unknown number of") +
+        " bytes came; send it faster or increase --grpc-message-timeout-secs";
+    fail(each, DEADLINE_EXCEEDED, text.c_str());
   }
 }
 

@@ -25,12 +25,14 @@ enum Status : int {
   UNAVAILABLE = 14,
 };
 
-// What can be called: path → index of the method, and whether it streams.
+// What can be called: path → index of the method, whether it streams, and whether the host admits its
+// calls.
 class Methods {
  public:
-  void add(const std::string& path, bool streams) {
+  void add(const std::string& path, bool streams, bool guarded) {
     indexes_.emplace(path, static_cast<int32_t>(streams_.size()));
     streams_.push_back(streams);
+    guarded_.push_back(guarded);
     last_ = indexes_.begin();
   }
   // -1 for a path that is no method.
@@ -43,11 +45,12 @@ class Methods {
     return found->second;
   }
   bool streams(int32_t index) const { return streams_[static_cast<size_t>(index)]; }
+  bool guarded(int32_t index) const { return guarded_[static_cast<size_t>(index)]; }
 
  private:
   using Indexes = std::map<std::string, int32_t, std::less<>>;
   Indexes indexes_;
-  std::vector<bool> streams_;
+  std::vector<bool> streams_, guarded_;
   mutable Indexes::const_iterator last_;
 };
 
@@ -157,14 +160,18 @@ struct Stream {
   bool deferred = false;    // nothing to send: waits for resume
   bool finished = false;    // the status is known
   bool wants_room = false;  // the host waits until enough was sent
+  bool overdue = false;     // its deadline passed while its answer was on the way
   bool compressed = false;  // whether `message` is
   Encoding packing = IDENTITY;  // of the response
   int status = OK;
   std::string text;         // of the status, percent-encoded
   int64_t deadline_ns = NEVER;
+  int64_t begun_ns = 0;     // when its incomplete message began, for a unary call its headers came
   Assembly incoming;
   void* message = nullptr;  // of a unary call, complete
   size_t untaken = 0;       // bytes of complete messages that the host has not consumed
+  size_t held = 0;          // bytes that the connection counts for it, see Holdings
+  size_t unpaid = 0;        // bytes that decompression made for it beyond what was paid, see Host
   size_t withheld = 0;      // received bytes that the client may not replace yet
   Outgoing outgoing;
   void* tag = nullptr;      // the host's: its side of the call
@@ -177,13 +184,14 @@ struct Stream {
     if (message != nullptr) memory.release(message);
     head.clear();
     ignored = announced = input_over = responded = deferred = finished = wants_room = false;
-    compressed = false;
+    compressed = overdue = false;
     packing = IDENTITY;
     status = OK;
     text.clear();
     deadline_ns = NEVER;
+    begun_ns = 0;
     message = tag = nullptr;
-    untaken = withheld = 0;
+    untaken = withheld = held = unpaid = 0;
   }
 };
 

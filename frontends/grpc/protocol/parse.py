@@ -22,12 +22,9 @@ from frontends.grpc.protocol import contents, shared_memory
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import InferParameter, ModelInferRequest
 from frontends.grpc.protocol.parameters import UINT64, boolean, custom, kind
+from frontends.protocol import MOST_DIMENSIONS
 
 EMPTY_FINAL = "triton_enable_empty_final_response"
-
-# A message of some megabytes can hold a million of anything, and each would cost a Python object.
-MOST_ENTRIES = 10_000  # inputs, outputs and parameters, each
-MOST_DIMENSIONS = 100
 
 Input = ModelInferRequest.InferInputTensor
 
@@ -37,11 +34,7 @@ def read(data: bytes) -> ModelInferRequest:
 
     Raises CoreError(INVALID) for bytes that are no ModelInferRequest, or one of very many parts.
     """
-    message = decode(ModelInferRequest, data)
-    for what in ("inputs", "outputs", "parameters"):
-        if (count := len(getattr(message, what))) > MOST_ENTRIES:
-            raise _labelled(message, f"the request has {count} {what}; {MOST_ENTRIES} are the most")
-    return message
+    return decode(ModelInferRequest, data)
 
 
 def parse(

@@ -13,7 +13,7 @@ cdef class Inbound:
     cdef object _forwarded
     cdef MessageReader _reader
 
-    cpdef read(self, bytes data)
+    cpdef read(self, bytes data, Call call)
     @cython.locals(request=InferenceRequest)
     cpdef ModelDoor door(self, asked)
     cpdef request(self, asked, signature, Call call)

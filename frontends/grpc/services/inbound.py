@@ -12,22 +12,10 @@ from frontends.grpc.call import Call
 from frontends.grpc.native.infer_codec import RequestReader
 from frontends.grpc.protocol.messages import ModelInferRequest
 from frontends.grpc.protocol.parse import parse, read
+from frontends.protocol import RESERVED
 
 # What a message asks: the request itself, or a message that becomes one the long way, perhaps.
 Asked = InferenceRequest | ModelInferRequest
-
-# Parameters with a meaning of their own, which no header may set.
-_RESERVED = frozenset(
-    (
-        "sequence_id",
-        "sequence_start",
-        "sequence_end",
-        "priority",
-        "timeout",
-        "headers",
-        "binary_data_output",
-    )
-)
 
 
 class Inbound:
@@ -40,10 +28,17 @@ class Inbound:
         self._forwarded = re.compile(pattern) if pattern else None
         self._reader = RequestReader()
 
-    def read(self, data: bytes) -> Asked:
-        """What the bytes ask. Raises CoreError(INVALID) for bytes that are no message."""
-        request = self._reader.read(data)
+    def read(self, data: bytes, call: Call) -> Asked:
+        """What the bytes ask. `call` holds the tensors that are made of typed contents.
+
+        Raises CoreError(INVALID) for bytes that are no message, MemoryExhausted.
+        """
+        request = self._reader.read(data, call)
         return request if request is not None else read(data)
+
+    def made_bytes(self) -> int:
+        """How many bytes the call holds for the tensors of the last message."""
+        return self._reader.held
 
     def door(self, asked: Asked) -> Door:
         """Of the model that it is for.
@@ -73,7 +68,7 @@ class Inbound:
         for key, value in call.metadata:
             if pattern.search(key) is None:
                 continue
-            if key in _RESERVED or key.startswith("triton_"):
+            if key in RESERVED or key.startswith("triton_"):
                 raise invalid(
                     f"Header '{key}' is reserved for Triton usage and cannot be forwarded."
                 )

@@ -8,6 +8,7 @@ import time
 from core.errors import CoreError, cancelled, internal, unsupported
 from core.response import InferenceResponse, Listener, Reply
 from core.server import Server
+from core.settle import Settle
 from core.telemetry.log import failed
 from core.telemetry.tracing import Trace
 from frontends.grpc.call import Call
@@ -34,7 +35,7 @@ class InferService:
     async def model_infer(self, data: bytes, call: Call) -> bytes:
         """For an engine that runs methods as tasks."""
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self.begin(data, call, Settling(future))
+        self.begin(data, call, Settle(future))
         try:
             message = await future
         except asyncio.CancelledError:
@@ -68,7 +69,7 @@ class InferService:
     def _ask(self, data: bytes, call: Call, done: Done) -> Answer:
         """Hand the request to its model; who waits for the answer. Raises CoreError for refusals."""
         start_ns = time.monotonic_ns() if self._tracing.on else 0
-        asked = self._inbound.read(data)
+        asked = self._inbound.read(data, call)
         door = self._inbound.door(asked)
         signature = door.signature
         if signature.decoupled:
@@ -89,24 +90,6 @@ class InferService:
         if trace is None:
             return made_answer(reply, self._intake, done)
         return TracedAnswer(reply, self._intake, done, trace)
-
-
-class Settling:
-    """The `done` of a call that a task waits for.
-
-    An object and not a closure: a compiled coroutine and a function in it hold each other.
-    """
-
-    def __init__(self, future: asyncio.Future[Message]):
-        self._future = future
-
-    def __call__(self, outcome: Message | CoreError) -> None:
-        if self._future.done():  # its task was cancelled
-            return
-        if isinstance(outcome, CoreError):
-            self._future.set_exception(outcome)
-        else:
-            self._future.set_result(outcome)
 
 
 class Answer(Listener):

@@ -34,7 +34,6 @@ def _entry(entry: dict[str, Any]) -> ModelStatistics:
         key: InferResponseStatistics(**durations)
         for key, durations in entry["response_stats"].items()
     }
-    known = {
-        key: entry[key] for key in entry if key != "namespace"
-    }  # the message has no field for it
+    # The message has no field for the namespace.
+    known = {key: entry[key] for key in entry if key != "namespace"}
     return ModelStatistics(**{**known, "response_stats": responses})

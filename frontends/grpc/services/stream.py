@@ -16,13 +16,14 @@ from core.response import InferenceResponse, Reply
 from core.server import Server
 from core.telemetry.access_log import Entry
 from core.telemetry.log import failed
-from frontends.grpc.access_log import code_of, entry_for
+from frontends.grpc.access_log import code_of_end, entry_for
 from frontends.grpc.call import Call
 from frontends.grpc.intake import Intake
 from frontends.grpc.protocol import render
 from frontends.grpc.protocol.parse import wants_empty_final
 from frontends.grpc.services.inbound import Asked, Inbound
 from frontends.grpc.services.traced import Sending, bring_context, received
+from frontends.grpc.status import code_of
 
 logger = logging.getLogger("core")
 
@@ -99,6 +100,7 @@ class InferStream:
                 if isinstance(item, CoreError):
                     raise item
                 self._unsent_bytes -= len(item)
+                self._call.release(len(item))
                 yield item
                 if counted:
                     self._backlog.take(len(item))
@@ -144,10 +146,13 @@ class InferStream:
         line = None if self._log is None else entry_for(self._call, PATH, data)
         tracing = service.server.tracing
         start_ns = time.monotonic_ns() if tracing.on else 0
-        asked = service.inbound.read(data)
+        asked = service.inbound.read(data, self._call)
+        held = service.inbound.made_bytes()
         try:
             service.intake.enter()
             try:
+                self._call.hold(len(data), "a message")
+                held += len(data)
                 door = service.inbound.door(asked)
                 decoupled = door.signature.decoupled
                 request = service.inbound.request(asked, door.signature, self._call)
@@ -163,6 +168,7 @@ class InferStream:
                 service.intake.leave()
                 raise
         except CoreError as error:
+            self._call.release(held)
             if self._log is not None and line is not None:
                 self._log.write(line, code_of(error), 0)
             turn = None if decoupled else self._next_turn()
@@ -173,7 +179,7 @@ class InferStream:
             self._lines[reply] = line
         if decoupled:
             self._backlog.enter(request)
-        self._listen(reply, asked, None if decoupled else self._next_turn())
+        self._listen(reply, asked, None if decoupled else self._next_turn(), held)
 
     def _refusal(self, error: CoreError, id: str) -> Item:
         failed(id, error)
@@ -181,7 +187,8 @@ class InferStream:
 
     # responses -----------------------------------------------------------------
 
-    def _listen(self, reply: Reply, asked: Asked, turn: Turn | None) -> None:
+    def _listen(self, reply: Reply, asked: Asked, turn: Turn | None, size: int) -> None:
+        """Pass on the answers to a request that holds `size` bytes."""
         named, tell_end = _named(asked), wants_empty_final(asked)
 
         def arrive(answer: InferenceResponse | CoreError | None, final: bool) -> None:
@@ -191,6 +198,7 @@ class InferStream:
                 self._open.remove(reply)
                 self._backlog.leave(reply.request)
                 self._service.intake.leave()
+                self._call.release(size)
             item: Item | None = None
             if answer is not None:
                 item = self._rendered(answer, reply.request, named, final)
@@ -216,7 +224,7 @@ class InferStream:
         if isinstance(item, bytes):
             line.bytes_out += len(item)
         if isinstance(answer, CoreError):
-            line.status = code_of(answer)
+            line.status = code_of_end(self._call, answer)
         if final:
             line.come_from(self._call.caller)
             self._log.write(self._lines.pop(reply), line.status, line.bytes_out)
@@ -271,6 +279,12 @@ class InferStream:
             self._turns.popleft()
 
     def _put(self, item: Item, counted: bool = False) -> None:
+        if isinstance(item, bytes):
+            try:
+                self._call.hold(len(item), "an answer")
+            except CoreError as error:
+                self._give_up(error)
+                return
         counted = counted and isinstance(item, bytes)
         self._outbox.append((item, counted))
         self._stirred.set()
@@ -284,6 +298,7 @@ class InferStream:
         self._reader.cancel()
         self._abandon()
         self._outbox.clear()
+        self._call.release(self._unsent_bytes)
         self._unsent_bytes = 0
         self._put(error)
 

@@ -11,11 +11,10 @@ from collections.abc import Collection, Mapping
 
 from core.errors import CoreError, invalid
 from frontends.http.native.infer_request import natural_number
+from frontends.protocol import MOST_ENTRIES
 
 JSON_SIZE = "Inference-Header-Content-Length"
 MOST_CHUNKS = 65536  # with something in them, of one body
-MOST_ENTRIES = 10_000  # inputs, outputs and parameters, each
-MOST_DIMENSIONS = 100
 MOST_CONTROL_BYTES = 1024 * 1024  # of a body that is not for inference and brings no files
 _LARGEST_INT32 = 2**31 - 1
 

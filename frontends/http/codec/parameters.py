@@ -8,23 +8,11 @@ from typing import Any
 from core.errors import CoreError, invalid
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest, Parameter
 from frontends.http.codec.limits import check_entries
+from frontends.protocol import RESERVED
 
 _OWN_PREFIX = "triton_"
 _LARGEST_UNSIGNED = 2**64 - 1
 _SIGNED = range(-(2**63), 2**63)
-
-# No header may be forwarded under these names.
-RESERVED = frozenset(
-    (
-        "sequence_id",
-        "sequence_start",
-        "sequence_end",
-        "priority",
-        "timeout",
-        "headers",
-        "binary_data_output",
-    )
-)
 
 
 def read_parameters(parameters: Any, request: InferenceRequest) -> bool:

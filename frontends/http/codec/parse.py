@@ -18,10 +18,11 @@ from core.tensor import Buffer, Tensor
 from frontends.http.codec import raw
 from frontends.http.codec.json_tensor import LARGEST, read_tensor
 from frontends.http.codec.json_text import INFERENCE, read_json
-from frontends.http.codec.limits import MOST_DIMENSIONS, check_entries, json_size, too_large
+from frontends.http.codec.limits import check_entries, json_size, too_large
 from frontends.http.codec.parameters import natural, read_parameters, truth, typed
 from frontends.http.native.infer_request import OutputForm as OutputForm
 from frontends.http.native.infer_request import read
+from frontends.protocol import MOST_DIMENSIONS
 
 _SOURCES = ("data", "binary_data_size", "shared_memory_region")
 

@@ -140,6 +140,16 @@ def test_a_token_of_a_key_that_is_not_in_the_file_is_refused(open_gate, other):
     )
 
 
+def test_a_token_that_names_no_key_is_good_only_where_there_is_one(open_gate, key, other, path):
+    assert open_gate().identify(Credentials(key.token(head={}))).name == "https://issuer#alice"
+
+    path.write_text(json.dumps({"keys": [key.public, other.public]}))
+
+    assert refusal(open_gate(), key.token(head={})) == (
+        "the token is signed with a key that is not in --auth-jwks"
+    )
+
+
 def test_a_token_with_another_signature_is_refused(open_gate, key):
     forged = Key("first").token()
     assert refusal(open_gate(), forged) == "the token has no valid signature"

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from core.account import MemoryAccount
 from core.errors import CoreError, Kind
 from core.options import Options
 from core.watched import WatchedFiles
@@ -14,7 +15,8 @@ NATIVE = "frontends.grpc.native.connection"
 
 
 def name(**options):
-    return type(engine({}, Options.defaults(**options), WatchedFiles(0))).__name__
+    found = Options.defaults(**options)
+    return type(engine({}, found, WatchedFiles(0), MemoryAccount.of(found))).__name__
 
 
 @pytest.fixture

@@ -39,15 +39,37 @@ async def test_nothing_enters_while_it_stops(intake):
 
 async def test_open_streams_are_told_after_the_last_request(intake):
     told = []
-    intake.on_end(lambda error: told.append(error.kind.name))
-    forget = intake.on_end(lambda error: told.append("gone"))
+    forget = intake.on_end(lambda running, idle: told.append("gone"))
     forget()
+
+    def end(running, idle):
+        told.append(idle.kind.name)
+        asyncio.get_running_loop().call_soon(leave)
+
+    leave = intake.on_end(end)
     intake.enter()
     drained = asyncio.ensure_future(intake.drain(30))
     await asyncio.sleep(0)
     assert not told
 
     intake.leave()
-    await drained
+    await asyncio.wait_for(drained, 0.5)  # as soon as the stream has ended
 
     assert told == ["UNAVAILABLE"]
+
+
+async def test_streams_have_a_moment_to_tell_why_they_end_also_after_others_have_gone(intake):
+    intake.on_end(lambda running, idle: None)()
+    ended = []
+
+    def end(running, idle):
+        asyncio.get_running_loop().call_later(0.05, lambda: (ended.append(str(running)), leave()))
+
+    leave = intake.on_end(end)
+    intake.enter()
+
+    await intake.drain(0)
+
+    assert ended == [
+        "the server is shutting down, and the request was not done within --exit-timeout-secs=0"
+    ]

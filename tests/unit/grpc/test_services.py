@@ -16,7 +16,6 @@ from core.telemetry.statistics import Statistics
 from core.telemetry.tracing import Tracer
 from frontends.grpc.call import Call
 from frontends.grpc.intake import Intake
-from frontends.grpc.method import Unary
 from frontends.grpc.protocol.health_messages import HealthCheckRequest, HealthCheckResponse
 from frontends.grpc.table import methods
 
@@ -394,53 +393,38 @@ class TestRestrictedProtocols:
         ready = table["/inference.GRPCInferenceService/ServerReady"]
 
         with pytest.raises(CoreError) as error:
-            await ready.function(b"", Call(metadata))
+            ready.enter(Call(metadata))
         assert error.value.kind is Kind.UNAVAILABLE
         assert error.value.message == (
             "This protocol is restricted, expecting header 'triton-grpc-protocol-key'"
         )
 
-    async def test_no_way_into_a_restricted_method_is_open(self, server):
-        """The quick way too, which engines take in place of the function."""
+    async def test_no_method_of_a_restricted_kind_is_open(self, server):
         every = {row.category for row in methods(server, Intake()).values()}
         server.options = Options.defaults(
             grpc_restricted_protocol={category: ("key", "secret") for category in every}
         )
-        quick = [
-            method.begin
-            for method in methods(server, Intake()).values()
-            if isinstance(method, Unary) and method.begin is not None
-        ]
-        outcomes = []
+        refused = []
 
-        for begin in quick:
-            begin(b"", Call((("triton-grpc-protocol-key", "wrong"),)), outcomes.append)
+        for path, method in methods(server, Intake()).items():
+            with pytest.raises(CoreError) as error:
+                method.enter(Call((("triton-grpc-protocol-key", "wrong"),)))
+            assert error.value.kind is Kind.UNAVAILABLE
+            refused.append(path)
 
-        assert quick
-        assert [(error.kind, error.message) for error in outcomes] == [
-            (
-                Kind.UNAVAILABLE,
-                "This protocol is restricted, expecting header 'triton-grpc-protocol-key'",
-            )
-        ] * len(quick)
-
-    async def test_the_quick_way_is_open_to_who_shows_the_secret(self, table):
-        outcomes = []
-
-        table["/inference.GRPCInferenceService/ModelInfer"].begin(
-            b"\xff", Call(self.SECRET), outcomes.append
-        )
-
-        assert [error.kind for error in outcomes] == [Kind.INVALID]  # it was looked at
+        assert len(refused) == len(methods(server, Intake()))
 
     async def test_who_shows_it_is_answered(self, table):
         ready = table["/inference.GRPCInferenceService/ServerReady"]
 
-        assert await ready.function(b"", Call(self.SECRET)) == b"\x08\x01"
+        call = Call(self.SECRET)
+        ready.enter(call)
 
-    async def test_the_health_protocol_is_restricted_with_health(self, table):
+        assert await ready.function(b"", call) == b"\x08\x01"
+
+    def test_the_health_protocol_is_restricted_with_health(self, table):
         with pytest.raises(CoreError, match="restricted"):
-            await table["/grpc.health.v1.Health/Check"].function(b"", Call())
+            table["/grpc.health.v1.Health/Check"].enter(Call())
 
     async def test_streams_are_restricted_with_inference(self, table):
         stream = table["/inference.GRPCInferenceService/ModelStreamInfer"]
@@ -450,8 +434,10 @@ class TestRestrictedProtocols:
             yield
 
         with pytest.raises(CoreError, match="restricted"):
-            stream.function(requests(), Call())
-        assert [each async for each in stream.function(requests(), Call(self.SECRET))] == []
+            stream.enter(Call())
+        call = Call(self.SECRET)
+        stream.enter(call)
+        assert [each async for each in stream.function(requests(), call)] == []
         assert stream.compress
 
     async def test_other_categories_stay_open(self, table):

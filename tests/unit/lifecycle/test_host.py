@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import core
-from core.lifecycle.host import overrides
+from core.backend import implements
 from core.repository import ModelDirectory
 
 
@@ -16,23 +16,23 @@ class Loads(core.Model):
 
 @pytest.mark.parametrize(("method", "own"), [("load", True), ("unload", False)])
 def test_a_model_overrides_what_its_class_defines(method, own):
-    assert overrides(Loads(), core.Model, method) is own
+    assert implements(Loads(), core.Model, method) is own
 
 
 def test_a_class_below_the_one_that_overrides_does_so_too():
     class Below(Loads):
         pass
 
-    assert overrides(Below(), core.Model, "load")
+    assert implements(Below(), core.Model, "load")
 
 
 def test_a_method_that_an_object_was_given_counts():
     model = core.Model()
     model.load = lambda: None
 
-    assert overrides(model, core.Model, "load")
+    assert implements(model, core.Model, "load")
 
 
 @pytest.mark.parametrize("method", ["fetch", "remove"])
 def test_a_folder_of_this_machine_is_neither_fetched_nor_removed(method):
-    assert not overrides(ModelDirectory(Path("model")), ModelDirectory, method)
+    assert not implements(ModelDirectory(Path("model")), ModelDirectory, method)

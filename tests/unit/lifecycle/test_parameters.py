@@ -67,6 +67,19 @@ def test_a_model_is_told_of_its_slips_and_not_of_what_core_reads(caplog):
     ]
 
 
+def test_a_parameter_of_core_is_known_where_the_backend_has_one_in_another_case(caplog):
+    backend = backend_of(known_parameters=("execution_mode",))
+
+    with caplog.at_level(logging.WARNING, "core"):
+        warn_of_slips(model_with("EXECUTION_MODE", "execution_mode"), backend)
+        warn_of_slips(model_with("execution_mod"), backend)
+
+    assert caplog.messages == [
+        "model 'm': backend 'b' has no parameter 'execution_mod'; it has no effect; is "
+        "'EXECUTION_MODE' or 'execution_mode' meant?"
+    ]
+
+
 def test_a_backend_that_says_nothing_is_told_nothing(caplog):
     warn_of_slips(model_with("thraeds"), backend_of())
     warn_of_settings(["thraeds"], backend_of())

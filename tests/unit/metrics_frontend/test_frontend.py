@@ -13,6 +13,7 @@ from core.fleet.management import Management
 from core.options import Options
 from core.telemetry.families import Family, Sample
 from core.telemetry.metrics.watch import Watch
+from core.watched import WatchedFiles
 from frontends.metrics import MetricsFrontend
 
 
@@ -21,6 +22,8 @@ def server(**options):
         options=Options.defaults(metrics_address="127.0.0.1", metrics_port=0, **options),
         access=None,
         access_log=None,
+        files=WatchedFiles(0),
+        tracing=SimpleNamespace(on=False),
         metrics=lambda: [Family("nv_x", "gauge", "Help", [Sample({}, 1)])],
     )
     found.management = Management(found)
@@ -137,8 +140,9 @@ async def test_nothing_listens_after_the_end(frontend):
 
 async def _answers(options, path="/metrics", access=None, **headers):
     """Status, headers and text for somebody who shows these headers."""
-    found = MetricsFrontend(server(**options))
-    found._server.access = access
+    made = server(**options)
+    made.access = access
+    found = MetricsFrontend(made)
     await found.start()
     try:
         url = f"http://127.0.0.1:{found.port}{path}"
@@ -176,7 +180,7 @@ async def test_metrics_can_be_restricted():
     options = {"http_restricted_api": {"metrics": ("key", "s")}}
 
     status, _, text = await _answers(options)
-    assert (status, text) == (403, '{"error": "This API is restricted, expecting header \'key\'"}')
+    assert (status, text) == (403, '{"error":"This API is restricted, expecting header \'key\'"}')
     assert (await _answers(options, key="s"))[0] == 200
 
 

@@ -104,6 +104,21 @@ def test_too_many_rows_are_refused(signature):
     assert "inference request batch-size must be <= 8 for 'm'" in refused(signature(ONE), a(9))
 
 
+@pytest.mark.parametrize("length", [0, 4])
+def test_no_rows_are_refused(signature, length):
+    config = 'input [ { name: "a" data_type: TYPE_FP32 dims: [ -1 ] } ]'
+
+    assert refused(signature(config), a(0, length)).endswith(
+        f"inference request batch-size must be >= 1 for 'm': input 'a' has shape [0,{length}]"
+    )
+
+
+def test_an_empty_tensor_of_a_model_that_does_not_batch_is_taken(signature):
+    config = 'input [ { name: "a" data_type: TYPE_FP32 dims: [ -1, 4 ] } ]'
+
+    assert admit(signature(config, 0), a(0)).rows == 1
+
+
 def test_inputs_must_have_the_same_rows(signature):
     assert "input 'b' batch size does not match other inputs for 'm'" in refused(
         signature(PAIR), a(1), b(2)

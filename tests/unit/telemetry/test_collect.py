@@ -92,7 +92,7 @@ def test_failures_have_all_their_reasons():
     assert {
         sample.labels["reason"]: sample.value
         for sample in found["nv_inference_request_failure"].samples
-    } == {"REJECTED": 1, "CANCELED": 0, "BACKEND": 0, "OTHER": 0}
+    } == {"REJECTED": 1, "CANCELED": 0, "BACKEND": 0, "OTHER": 0, "DEADLINE": 0}
     assert found["nv_inference_request_duration_us"].samples[0].value == 0
 
 

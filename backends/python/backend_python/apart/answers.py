@@ -43,9 +43,8 @@ class Answers:
         signature: Signature,
     ):
         self.found: list[InferenceResponse | None] = [None] * len(requests)
-        self._over = [False] * len(
-            requests
-        )  # answered by its sender, or to be answered another time
+        # Which are answered by their senders, or are to be answered another time.
+        self._over = [False] * len(requests)
         self._requests = requests
         self._asked = asked
         self._signature = signature

@@ -17,7 +17,7 @@ from backend_python.api.request import InferenceRequest
 from backend_python.child.host import ChildHost
 from core import config as configuration
 from core.alone import ModelAlone, complete_alone
-from core.backend import Device, ModelInstance
+from core.backend import Device, ModelInstance, implements
 from core.batch import Batch
 from core.config import ModelConfig
 from core.errors import CoreError, Fatal
@@ -83,7 +83,7 @@ class Running:
 
     def _execute(self, batch: Batch, answers: Answers) -> None:
         instance = self.instance
-        if hasattr(instance, "stream"):
+        if implements(instance, ModelInstance, "stream"):
             for i, request in enumerate(batch.requests):
                 for outputs in instance.stream(request):
                     batch.respond(i, outputs, final=False)
@@ -93,7 +93,7 @@ class Running:
         elif inspect.iscoroutinefunction(instance.execute):
             answers.take(self._loop.run_until_complete(instance.execute(batch)))
         else:
-            answers.take(instance.execute(batch))
+            answers.take(self._alone.execute(batch))
 
     def _request(self, request: InferenceRequest) -> CoreRequest:
         inputs = {each.name(): _tensor(each) for each in request.inputs()}

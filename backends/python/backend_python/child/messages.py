@@ -34,9 +34,8 @@ class Parts(NamedTuple):
     """What a message has besides its fixed part."""
 
     layout: bytes
-    tensors: list[
-        Any
-    ]  # what the region holds, arrays or bytes, each at the next multiple of ALIGNMENT
+    # What the region holds, arrays or bytes, each at the next multiple of ALIGNMENT.
+    tensors: list[Any]
     size: int  # of the region
 
 

@@ -36,9 +36,8 @@ class Call:
         self.number = number
         self.takes = takes  # UUIDs of GPUs on which the child takes the answers
         self.reply: Reply | None = None  # None if it was refused at once
-        self.waiting: deque[tuple[Item, bool]] = (
-            deque()
-        )  # answers, each with whether it is the last
+        # Answers, each with whether it is the last.
+        self.waiting: deque[tuple[Item, bool]] = deque()
         self.copying = False  # an answer is being copied on a thread; the others wait behind it
         self.stopped = False  # the child wants no more
 

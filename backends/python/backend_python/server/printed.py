@@ -17,9 +17,8 @@ logger = logging.getLogger("core")
 
 _READ = 1 << 16  # bytes at once
 _LONGEST = 1 << 13  # bytes of a line; what is longer goes on in the next
-_CAPACITY = (
-    1 << 20
-)  # bytes that a pipe holds at most, unless somebody privileged has asked for more
+# Bytes that a pipe holds at most, unless a privileged process has asked for more.
+_CAPACITY = 1 << 20
 
 
 class Printed:

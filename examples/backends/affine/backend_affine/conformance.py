@@ -13,7 +13,7 @@ WEIGHTS = np.array([[1, 0, 2], [0, 1, 2]], np.float32)
 
 
 class TestContract(BackendConformance):
-    supports = {"batching", "cpu", "empty_batch"}
+    supports = {"batching", "cpu"}
 
     @pytest.fixture
     def example(self, tmp_path: Path) -> Example:

@@ -13,9 +13,8 @@ class Scaler(core.Model):
 
 
 class ScalerInstance(core.ModelInstance):
-    def open(
-        self,
-    ):  # core executes what the capsule holds, and lets go of it before the instance does
+    # core executes what the capsule holds, and releases it before the instance.
+    def open(self):
         self.native = native.scaler(self.model.columns["mean"], self.model.columns["deviation"])
 
 

@@ -16,6 +16,7 @@ from h2.events import (
 )
 from h2.settings import SettingCodes
 
+from core.account import MemoryAccount
 from core.options import Options
 from frontends.grpc.method import Stream, Unary
 
@@ -279,12 +280,13 @@ def service():
 @pytest.fixture
 async def port(service):
     """Make what connections share: port(method, …, level=0, most_bytes=…, **options)."""
-    from frontends.grpc.native.connection import Port
+    from frontends.grpc.native.port import Port
 
     def make(*methods, level=0, most_bytes=MOST_BYTES, **options):
         table = {each.path: each for each in (*service.methods(), *methods)}
         loop = asyncio.get_running_loop()
-        return Port(table, Options.defaults(**options), loop, level, most_bytes)
+        found = Options.defaults(**options)
+        return Port(table, found, loop, level, most_bytes, MemoryAccount.of(found))
 
     return make
 

@@ -106,6 +106,20 @@ class TestFloods:
 
         assert raw.wire.closed
 
+    @pytest.mark.parametrize("kind", [0x0A, 0x10, 0x42, 0xFF])
+    async def test_frames_of_unknown_types_are_counted(self, raw, kind):
+        for _ in range(300):
+            raw.feed(frame(kind, payload=b"some") * 100)
+            if raw.wire.closed:
+                break
+
+        assert ends_calmly(raw)
+
+    async def test_a_frame_of_an_unknown_type_is_skipped(self, peer):
+        peer.feed(frame(0x42, payload=bytes(100)))
+
+        assert (await peer.ended(peer.call("Echo", b"x"))).messages == [(False, b"x")]
+
     async def test_pings_are_counted(self, raw):
         for _ in range(4):
             raw.feed(frame(PING, payload=bytes(8)))
