@@ -44,7 +44,7 @@ class RegionStatus(NamedTuple):
 
 
 class Region:
-    """A mapped region. Loop thread; its views go anywhere.
+    """A mapped region. Loop thread makes it; `view` and `read` on any thread, and views go anywhere.
 
     kind     "system", or "lent" for one whose descriptor was sent: its owner alone knows its name
     status   as it was registered; key "" for a lent one

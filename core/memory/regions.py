@@ -39,7 +39,7 @@ class Registered(Protocol):
 
 
 class SharedMemoryRegions:
-    """Regions by name. Loop thread only. Invariants:
+    """Regions by name. Loop thread, but for `view` and `read`: any thread may call these. Invariants:
 
     1. A registered region lies within its object, as large as that was then.
     2. A view stays valid whatever happens to its region: unregistering forgets the name at once, the

@@ -38,7 +38,8 @@ class Unpacking:
 
     encoding   the header Content-Encoding, for errors; the data itself says whether it is gzip or deflate
     most       bytes of the result; no more is ever made
-    plain      what has been unpacked
+    size       bytes that have been unpacked
+    plain      these, once that is all
     What follows the end of the packed data is ignored, as Triton does.
     """
 
@@ -53,7 +54,11 @@ class Unpacking:
         self._at = 0
         self._rest: Buffer = b""
         self._piece: bytes = b""  # unpacked, but more than was allowed
-        self.plain = bytearray()
+        self._pieces: list[
+            bytes
+        ] = []  # one that grows would be copied, and leave holes in the heap
+        self.size = 0
+        self.plain = b""
 
     def at_once(self) -> bool:
         """Unpack what is small; whether that is all. Raises what `go_on` raises."""
@@ -82,12 +87,12 @@ class Unpacking:
         try:
             return self._go_on(allowed)
         except BaseException:
-            self.plain.clear()  # the exception holds this frame, and may itself be held for a while
+            self._pieces.clear()  # the exception holds this frame, and may itself be held for a while
             raise
 
     def _go_on(self, allowed: int) -> bool:
-        unpack, packed, plain = self._unpack, self._packed, self.plain
-        plain += self._piece
+        unpack, packed = self._unpack, self._packed
+        self._keep(self._piece)
         self._piece = b""
         try:
             while not unpack.eof:
@@ -96,14 +101,14 @@ class Unpacking:
                     self._rest = packed[self._at : self._at + _PIECE]
                     self._at += len(self._rest)
                 # One byte more than allowed shows that there is more.
-                piece = unpack.decompress(self._rest, min(_PIECE, allowed - len(plain) + 1))
+                piece = unpack.decompress(self._rest, min(_PIECE, allowed - self.size + 1))
                 self._rest = unpack.unconsumed_tail
-                if len(plain) + len(piece) > allowed:
+                if self.size + len(piece) > allowed:
                     self._piece = piece
                     if allowed >= self._most:
                         raise self._too_large()
                     return False
-                plain += piece
+                self._keep(piece)
                 if not piece and not self._rest and self._at == len(packed) and not unpack.eof:
                     raise invalid(
                         f"failed to decompress the {self._encoding} request body: it ends early"
@@ -112,7 +117,13 @@ class Unpacking:
             raise invalid(
                 f"failed to decompress the {self._encoding} request body: {error}"
             ) from None
+        self.plain = b"".join(self._pieces)
+        self._pieces.clear()
         return True
+
+    def _keep(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self.size += len(piece)
 
     def _too_large(self) -> CoreError:
         return invalid(
