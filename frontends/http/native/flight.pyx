@@ -12,8 +12,7 @@ from libc.string cimport memcpy
 
 from core.response cimport InferenceResponse, Listener
 from frontends.http.native.infer_response cimport write
-from frontends.http.native.repeated_binary cimport binary_answer
-from frontends.http.native.repeated_json cimport json_answer
+from frontends.http.native.repeated_answer cimport repeated_answer
 from frontends.http.native.told cimport Told
 
 import sys
@@ -94,10 +93,9 @@ cdef class Flight(Listener):
             _BINARY if json_size else _JSON, json_size if json_size else NO_JSON_SIZE, parts, shared
         )
         if type(answer) is bytes and not shared and told.keeps_answers():
-            if json_size:
-                told.answer = binary_answer(self.response, self.form, <bytes>answer, <list>parts)
-            else:
-                told.answer = json_answer(self.response, self.form, _JSON)
+            told.answer = repeated_answer(
+                self.response, self.form, _BINARY if json_size else _JSON, <bytes>answer
+            )
         self._end(answer)
 
     cdef fail(self, error):
