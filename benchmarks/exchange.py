@@ -1,4 +1,4 @@
-"""Exchange: the bytes of a request, and whether an answer to it is right.
+"""Exchange: the bytes of requests, and whether the answers to them are right.
 
 Sample ─► [Exchange] ─► load generators.  Every server is asked the same bytes; each must give the right
 answer once before it is measured.
@@ -16,7 +16,7 @@ from typing import Any
 import grpc
 import numpy as np
 
-from benchmarks.models.sample import Arrays, Sample
+from benchmarks.models.sample import Answer, Sample
 from frontends.grpc.protocol.messages import ModelInferRequest, ModelInferResponse
 
 JSON_SIZE = "Inference-Header-Content-Length"
@@ -43,52 +43,60 @@ class Exchange:
 
     form       "http-json", "http-binary" or "grpc"
     models     that are asked in turn
-    requests   one for each model
-    sample     the tensors in them, with the right answer
+    requests   that are sent in turn: one for each model, or one for each of several samples
+    samples    of each request what is in it, with the right answer
     """
 
     form: str
     models: Sequence[str]
     requests: Sequence[Request]
-    sample: Sample
+    samples: Sequence[Sample]
 
-    def check(self, http_port: int, grpc_port: int) -> int:
-        """Ask each request once; returns the bytes of the first answer's body.
+    def check(self, http_port: int, grpc_port: int) -> list[int]:
+        """Ask each request once; returns the bytes of each answer's body.
 
         Raises Wrong for any answer but the right one.
         """
         sizes = []
-        for request in self.requests:
+        for request, sample in zip(self.requests, self.samples, strict=True):
             if self.form == "grpc":
                 answer = _call(grpc_port, request)
                 found = read_grpc(answer)
             else:
                 answer, json_size = _post(http_port, request)
                 found = read_http(answer, json_size)
-            if difference := self.sample.difference(found):
+            if difference := sample.difference(found):
                 raise Wrong(f"{request.path}: {difference}")
             sizes.append(len(answer))
-        return sizes[0]
+        return sizes
 
 
-def exchange(form: str, models: Sequence[str], sample: Sample) -> Exchange:
+def exchange(form: str, models: Sequence[str], *samples: Sample) -> Exchange:
+    """Several models are asked for one sample, or one model for several, each in turn."""
     make = {"http-json": http_json, "http-binary": http_binary, "grpc": grpc_message}[form]
-    return Exchange(form, models, [make(model, sample) for model in models], sample)
+    asked = [(model, sample) for model in models for sample in samples]
+    requests = [make(model, sample) for model, sample in asked]
+    return Exchange(form, models, requests, [sample for _, sample in asked])
 
 
 def _entry(name: str, array: np.ndarray[Any, Any], **others: object) -> dict[str, object]:
     return {"name": name, "datatype": "FP32", "shape": list(array.shape), **others}
 
 
+def _id(sample: Sample) -> dict[str, str]:
+    return {"id": sample.id} if sample.id else {}
+
+
 def http_json(model: str, sample: Sample) -> Request:
     inputs = [_entry(n, a, data=a.ravel().tolist()) for n, a in sample.inputs.items()]
-    body = json.dumps({"inputs": inputs}, separators=(",", ":")).encode()
+    body = json.dumps({**_id(sample), "inputs": inputs}, separators=(",", ":")).encode()
     return Request(f"/v2/models/{model}/infer", {"Content-Type": "application/json"}, body)
 
 
 def http_binary(model: str, sample: Sample) -> Request:
     """Inputs and outputs in the binary form, as clients of Triton send them."""
     document = {
+        **_id(sample),
         "parameters": {"binary_data_output": True},
         "inputs": [
             _entry(name, array, parameters={"binary_data_size": array.nbytes})
@@ -102,7 +110,7 @@ def http_binary(model: str, sample: Sample) -> Request:
 
 
 def grpc_message(model: str, sample: Sample) -> Request:
-    message = ModelInferRequest(model_name=model)
+    message = ModelInferRequest(model_name=model, id=sample.id)
     for name, array in sample.inputs.items():
         message.inputs.add(name=name, datatype="FP32", shape=array.shape)
         message.raw_input_contents.append(array.tobytes())
@@ -147,9 +155,10 @@ def _call(port: int, request: Request) -> bytes:
     return answer
 
 
-def read_http(body: bytes, json_size: int | None) -> Arrays:
+def read_http(body: bytes, json_size: int | None) -> Answer:
     document = json.loads(body[:json_size])
-    found, at = {}, json_size or 0
+    found: dict[str, np.ndarray[Any, Any]] = {}
+    at = json_size or 0
     for entry in document["outputs"]:
         size = entry.get("parameters", {}).get("binary_data_size")
         if size is None:
@@ -158,20 +167,20 @@ def read_http(body: bytes, json_size: int | None) -> Arrays:
             array = np.frombuffer(body[at : at + size], _dtype(entry["datatype"]))
             at += size
         found[entry["name"]] = array.reshape(entry["shape"])
-    return found
+    return Answer(found, document.get("id", ""))
 
 
-def read_grpc(data: bytes) -> Arrays:
+def read_grpc(data: bytes) -> Answer:
     """Outputs as raw contents or, where a server answers so, as typed ones."""
     message = ModelInferResponse.FromString(data)
-    found = {}
+    found: dict[str, np.ndarray[Any, Any]] = {}
     for index, output in enumerate(message.outputs):
         if message.raw_output_contents:
             array = np.frombuffer(message.raw_output_contents[index], _dtype(output.datatype))
         else:
             array = np.array(output.contents.fp32_contents, np.float32)
         found[output.name] = array.reshape(list(output.shape))
-    return found
+    return Answer(found, message.id)
 
 
 def _dtype(datatype: str) -> type[Any]:

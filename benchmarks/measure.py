@@ -114,14 +114,15 @@ class Measure:
             able = form(protocol) in kind.forms and (kind.counts or "perf" not in protocol)
             if kind.name not in scenario.servers or not able:
                 continue
-            asked = exchange(form(protocol), *scenario.asked_of(kind.name))
+            models, samples = scenario.asked_of(kind.name)
+            asked = exchange(form(protocol), models, *samples)
             http_port, grpc_port = server.ports.http, server.ports.grpc
             try:
-                size = asked.check(http_port, grpc_port)
+                sizes = asked.check(http_port, grpc_port)
             except Wrong as wrong:
                 self._leave_out(f"{kind.name} in {scenario.name} by {protocol}", wrong)
                 continue
-            yield Contender(server, asked, Target(http_port, grpc_port, size))
+            yield Contender(server, asked, Target(http_port, grpc_port, sizes))
 
     def _cell(
         self,

@@ -16,7 +16,7 @@ from benchmarks.servers import KINDS
 
 # What is not given on the command line; the short form takes under ten minutes.
 SHORT = {
-    "scenario": ["identity", "add_sub_batched", "mlp", "three_steps"],
+    "scenario": ["identity", "identity_mixed", "add_sub_mixed", "mlp", "three_steps"],
     "protocol": ["http-json", "http-binary", "grpc"],
     "connections": [1, 16],
     "rounds": 3,

@@ -6,14 +6,15 @@ at once, on one core, and are measured in turn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.models.repository import many_names
-from benchmarks.models.sample import SAMPLES, Sample
+from benchmarks.models.sample import Sample, samples
 
 SMALL = ("http-json", "http-binary", "grpc", "grpc-h2load", "perf-http", "perf-grpc")
 LARGE = ("http-binary", "grpc")
+IN_TURN = ("http-json", "http-binary", "grpc")  # whose generators send several requests in turn
 EVERYBODY = ("core", "triton", "mlserver", "fastapi")
 
 
@@ -23,7 +24,7 @@ class Scenario:
 
     title       for people
     models      that are asked in turn; nearly always one
-    sample      key of SAMPLES
+    sample      what `samples` knows the requests by
     servers     that can answer it
     protocols   in which it makes sense
     fleet       which models the servers run: "all" or "many"
@@ -41,16 +42,17 @@ class Scenario:
     most: int = 1000
     instead: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
-    def asked_of(self, server: str) -> tuple[tuple[str, ...], Sample]:
-        """The models that this server is asked, and the request with its right answer."""
+    def asked_of(self, server: str) -> tuple[tuple[str, ...], Sequence[Sample]]:
+        """The models that this server is asked, and the requests with their right answers."""
         if server in self.instead:
             model, sample = self.instead[server]
-            return (model,), SAMPLES[sample]()
-        return self.models, SAMPLES[self.sample]()
+            return (model,), samples(sample)
+        return self.models, samples(self.sample)
 
 
-def _of(name: str, title: str, **others: object) -> Scenario:
-    return Scenario(name, title, (name,), name, **others)  # type: ignore[arg-type]
+def _of(name: str, title: str, model: str = "", **others: object) -> Scenario:
+    """`model` is the one that is asked, if it has not the scenario's name."""
+    return Scenario(name, title, (model or name,), name, **others)  # type: ignore[arg-type]
 
 
 SCENARIOS = {
@@ -58,8 +60,39 @@ SCENARIOS = {
     for scenario in (
         _of("identity", "identity, FP32[16], no batching", servers=EVERYBODY),
         _of("identity_batched", "identity, FP32[1, 16], dynamic batching"),
+        _of(
+            "identity_mixed",
+            "identity, dynamic batching, 1 to 8 rows of FP32[16] in turn, each request with an id",
+            model="identity_batched",
+            protocols=IN_TURN,
+        ),
+        *(
+            _of(
+                f"identity_{rows}_rows",
+                f"identity, dynamic batching, FP32[{rows}, 16], all requests alike",
+                model="identity_batched",
+                protocols=IN_TURN,
+            )
+            for rows in (4, 5)
+        ),
         _of("add_sub", "Python model add_sub, FP32[16], no batching", servers=EVERYBODY),
         _of("add_sub_batched", "Python model add_sub, FP32[1, 16], dynamic batching"),
+        _of(
+            "add_sub_mixed",
+            "Python model add_sub, dynamic batching, 1 to 8 rows of FP32[16] in turn, each request "
+            "with an id",
+            model="add_sub_batched",
+            protocols=IN_TURN,
+        ),
+        *(
+            _of(
+                f"add_sub_{rows}_rows",
+                f"Python model add_sub, dynamic batching, FP32[{rows}, 16], all requests alike",
+                model="add_sub_batched",
+                protocols=IN_TURN,
+            )
+            for rows in (4, 5)
+        ),
         _of(
             "add_sub_inline",
             "Python model add_sub, FP32[16], no batching; in core within the server",
@@ -83,7 +116,7 @@ SCENARIOS = {
             "200 models, identity, FP32[16], asked in turn",
             tuple(many_names()),
             "identity",
-            protocols=("http-json", "http-binary", "grpc"),
+            protocols=IN_TURN,
             fleet="many",
         ),
     )

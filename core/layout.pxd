@@ -22,6 +22,7 @@ cdef class Laid:
     cdef readonly list parts
     cdef readonly Py_ssize_t size
     cdef readonly bint plain
+    cdef readonly bint named
 
 
 @cython.final
@@ -30,21 +31,20 @@ cdef class Layouts:
     cdef Py_ssize_t _alignment
     cdef tuple _outputs
     cdef dict _known
-    cdef list _last
-    cdef bytes _last_item
+    cdef dict _by_shape
 
     @cython.locals(laid=Laid, request=InferenceRequest)
     cpdef Laid batch(self, list requests)
     @cython.locals(laid=Laid)
     cpdef Laid tensors(self, list tensors)
     @cython.locals(i=cython.Py_ssize_t, size=cython.Py_ssize_t, gap=cython.Py_ssize_t, end=cython.Py_ssize_t,
-                   known=cython.bint, tensor=Tensor, place=Place, last=list)
+                   known=cython.bint, tensor=Tensor, place=Place, last=list, like=tuple)
     cdef bytes _item(self, list tensors, Laid laid)
     cdef bytes _other_item(self, list tensors)
-    cdef bint _is_plain(self, InferenceRequest request) except -1
+    cdef bint _is_no_more(self, InferenceRequest request) except -1
     @cython.locals(i=cython.Py_ssize_t, output=RequestedOutput)
     cdef bint _wants_all(self, outputs) except -1
 
 
-@cython.locals(places=list, tensors=list, found=list, place=Place)
-cpdef list answers(list items, region, Py_ssize_t offset)
+@cython.locals(places=list, tensors=list, found=list, place=Place, i=cython.Py_ssize_t, begin=cython.Py_ssize_t)
+cpdef list answers(list items, list starts, region, Py_ssize_t offset)

@@ -38,7 +38,8 @@ class Laid:
     items   what `tell` made of the tensors of each request
     parts   bytes of the tensors, in the order of the items; nothing is copied yet
     size    of all parts, each filled up to a multiple of the alignment
-    plain   whether the requests are no more than their tensors, as most are
+    plain   whether the requests are no more than their tensors
+    named   whether they have ids at most besides
     """
 
     def __init__(self) -> None:
@@ -46,6 +47,7 @@ class Laid:
         self.parts: list[Buffer] = []
         self.size = 0
         self.plain = True
+        self.named = True
 
 
 class Layouts:
@@ -67,15 +69,17 @@ class Layouts:
         self._alignment = alignment
         self._outputs = tuple(outputs)
         self._known: dict[tuple[Entry, ...], bytes] = {}
-        self._last: list[Place] = []  # tensors of the last item
-        self._last_item = b""  # before the first
+        # What was told of tensors by the shape of the first of them: that is, of requests with as many rows.
+        self._by_shape: dict[tuple[int, ...], tuple[list[Place], bytes]] = {}
 
     def batch(self, requests: list[InferenceRequest]) -> Laid:
         """The inputs of all requests."""
         laid = Laid()
         for request in requests:
             laid.items.append(self._item(list(request.inputs.values()), laid))
-            if laid.plain and not self._is_plain(request):
+            if laid.named and not self._is_no_more(request):
+                laid.plain = laid.named = False
+            elif request.id:
                 laid.plain = False
         return laid
 
@@ -86,8 +90,9 @@ class Layouts:
         return laid
 
     def _item(self, tensors: list[Tensor], laid: Laid) -> bytes:
-        last = self._last
-        known = self._last_item != b"" and len(tensors) == len(last)
+        like = self._by_shape.get(tensors[0].shape) if tensors else None
+        last: list[Place] = [] if like is None else like[0]
+        known = like is not None and len(tensors) == len(last)
         end = laid.size
         for i in range(len(tensors)):
             tensor = tensors[i]
@@ -107,10 +112,10 @@ class Layouts:
                     and place.name == tensor.name
                 )
         laid.size = end
-        return self._last_item if known else self._other_item(tensors)
+        return like[1] if known and like is not None else self._other_item(tensors)
 
     def _other_item(self, tensors: list[Tensor]) -> bytes:
-        """That of tensors which are not like the last."""
+        """That of tensors which are not like the last ones of that shape."""
         places = [Place(t.name, t.dtype, t.shape, 0, length(t.raw)) for t in tensors]
         entries = tuple([(p.name, p.dtype.number, p.shape, p.size) for p in places])
         if (item := self._known.get(entries)) is None:
@@ -119,13 +124,17 @@ class Layouts:
                 self._known.clear()
             if len(item) < _REMEMBERED_BELOW:
                 self._known[entries] = item
-        self._last, self._last_item = places, item
+        if places:
+            if len(self._by_shape) >= _REMEMBERED:
+                self._by_shape.clear()
+            if len(item) < _REMEMBERED_BELOW:
+                self._by_shape[places[0].shape] = places, item
         return item
 
-    def _is_plain(self, request: InferenceRequest) -> bool:
+    def _is_no_more(self, request: InferenceRequest) -> bool:
+        """Whether a request has nothing besides tensors and an id."""
         if (
-            request.id
-            or request.correlation_id
+            request.correlation_id
             or request.flags
             or request.timeout_us
             or request.has_parameters
@@ -145,17 +154,22 @@ class Layouts:
         return {output.name for output in outputs} == set(self._outputs)
 
 
-def answers(items: list[list[Place]], region: Buffer, offset: int) -> list[list[Tensor]]:
+def answers(
+    items: list[list[Place]], starts: list[int], region: Buffer, offset: int
+) -> list[list[Tensor]]:
     """The tensors of each item, copied out of `region` if it is bytes, else views of it.
 
-    items    with places that lie within the region
+    items    with places that lie within the region, counted from the beginning of their item
+    starts   of each item, where in the run it begins
     offset   where in `region` the run begins
     """
     found = []
-    for places in items:
+    for i in range(len(items)):
+        places = items[i]
+        begin = offset + starts[i]
         tensors = []
         for place in places:
-            raw = part(region, offset + place.start, place.size)
+            raw = part(region, begin + place.start, place.size)
             tensors.append(made_tensor(place.name, place.dtype, place.shape, raw, None))
         found.append(tensors)
     return found

@@ -149,8 +149,8 @@ def measure(case: Case, load: Wrk, seconds: float, core: int) -> Finding:
         (model / "config.pbtxt").write_text(case.config)
         asked = exchange("http-binary", ["constant"], identity(1, 16))
         with site(folder, core) as port:
-            size = asked.check(port, 0)
-            found = load.run(Target(port, 0, size), asked, CLIENTS, seconds, folder, case.think_ms)
+            sizes = asked.check(port, 0)
+            found = load.run(Target(port, 0, sizes), asked, CLIENTS, seconds, folder, case.think_ms)
             if found.errors:
                 raise RuntimeError(f"{found.errors} requests failed")
         return find(case, json.loads((folder / RECORD).read_text()))

@@ -7,13 +7,13 @@ request costs, but for the kernel and the event loop's own reading and writing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
-from benchmarks.exchange import GRPC_PATH, JSON_SIZE, Exchange, read_grpc, read_http
+from benchmarks.exchange import GRPC_PATH, JSON_SIZE, Exchange, Request, read_grpc, read_http
 from benchmarks.guard import frames
-from benchmarks.models.sample import Arrays
+from benchmarks.models.sample import Answer
 from core.account import Share
 from core.server import Server
 from frontends.grpc import transport as grpc_options
@@ -61,14 +61,59 @@ class Written(asyncio.Transport):
     def abort(self) -> None: ...
 
 
-class HttpClients:
-    """`connections` clients that send the request of an Exchange again and again. Loop thread."""
+class Telling(Written):
+    """The same for an answer that somebody awaits.
 
-    def __init__(self, server: Server, asked: Exchange, connections: int):
-        request = asked.requests[0]
-        fields = {"Host": "localhost:8000", **request.headers, "Content-Length": len(request.body)}
-        head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-        self._bytes = f"POST {request.path} HTTP/1.1\r\n{head}\r\n".encode() + request.body
+    written   called after each write
+    """
+
+    written: Callable[[], None] = staticmethod(lambda: None)
+
+    def write(self, data: Any) -> None:
+        super().write(data)
+        self.written()
+
+    def writelines(self, data: Iterable[Any]) -> None:
+        super().writelines(data)
+        self.written()
+
+
+class Turns:
+    """Which request of an Exchange each connection sends next.
+
+    Of several requests each connection sends another one every time, and all connections together send them
+    nearly in turn; with `each_its_own` a connection sends the same one again and again.
+    """
+
+    def __init__(self, requests: int, connections: int, each_its_own: bool):
+        self._requests = requests
+        self._connections = connections
+        # One more than there are connections, or each would have requests of the same rows only.
+        self._step = 0 if each_its_own else connections + (connections > 1)
+        self._first = 0
+
+    def next(self) -> list[int]:
+        """Of each connection the number of its next request."""
+        first, self._first = self._first, self._first + self._step
+        return [(first + each) % self._requests for each in range(self._connections)]
+
+
+class HttpClients:
+    """Clients that send the requests of an Exchange again and again. Loop thread.
+
+    transports   one for each client
+    asked        numbers of the requests that were sent last, one for each client
+    """
+
+    def __init__(
+        self, server: Server, asked: Exchange, transports: Sequence[Written], turns: Turns
+    ):
+        self._bytes = [_http(request) for request in asked.requests]
+        self._only = self._bytes[0] if len(self._bytes) == 1 else None
+        self._turns = turns
+        self._rounds: Iterator[list[int]] = iter(())
+        self.asked: Sequence[int] = [0] * len(transports)
+        self.transports = transports
         port = HttpPort(
             server,
             asyncio.get_running_loop(),
@@ -77,27 +122,31 @@ class HttpClients:
             lost=_nobody,
             keep_alive_s=3600.0,
         )
-        self.transports = [Written() for _ in range(connections)]
-        self._lanes = [Lane(port) for _ in range(connections)]
-        for lane, transport in zip(self._lanes, self.transports, strict=True):
+        self._lanes = [Lane(port) for _ in transports]
+        for lane, transport in zip(self._lanes, transports, strict=True):
             lane.connection_made(transport)
 
     def prepare(self, requests: int) -> None:
-        """Nothing: each request of a connection is like the one before it."""
+        """Choose so many requests for each connection; whatever was chosen before is gone."""
+        self._rounds = iter([self._turns.next() for _ in range(requests)])
 
     def ask(self) -> None:
         """One request on each connection."""
-        data = self._bytes
-        for lane in self._lanes:
-            lane.data_received(data)
+        if (data := self._only) is not None:  # nothing of the client's own is to be counted
+            for lane in self._lanes:
+                lane.data_received(data)
+            return
+        self.asked = next(self._rounds)
+        for lane, number in zip(self._lanes, self.asked, strict=True):
+            lane.data_received(self._bytes[number])
 
     def close(self) -> None:
         for lane in self._lanes:
             lane.connection_lost(None)
 
     @staticmethod
-    def read(answer: bytes) -> Arrays:
-        """The tensors in the bytes of an answer."""
+    def read(answer: bytes) -> Answer:
+        """What is in the bytes of an answer."""
         head, body = answer.split(b"\r\n\r\n", 1)
         assert head.startswith(b"HTTP/1.1 200 "), answer
         fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
@@ -108,8 +157,13 @@ class HttpClients:
 class GrpcClients:
     """The same over the engine on nghttp2."""
 
-    def __init__(self, server: Server, asked: Exchange, connections: int):
-        self._message = asked.requests[0].body
+    def __init__(
+        self, server: Server, asked: Exchange, transports: Sequence[Written], turns: Turns
+    ):
+        self._messages = [request.body for request in asked.requests]
+        self._turns = turns
+        self.asked: Sequence[int] = [0] * len(transports)
+        self.transports = transports
         options = server.options
         table = methods(server, Intake())
         port = GrpcPort(
@@ -120,25 +174,37 @@ class GrpcClients:
             grpc_options.MOST_MESSAGE_BYTES,
             server.account,
         )
-        self.transports = [Written() for _ in range(connections)]
-        self._protocols = [_Protocol(port) for _ in range(connections)]
-        for protocol, transport in zip(self._protocols, self.transports, strict=True):
+        self._protocols = [_Protocol(port) for _ in transports]
+        for protocol, transport in zip(self._protocols, transports, strict=True):
             protocol.connection_made(transport)
             _receive(protocol, frames.opening())
             transport.count = 0
         self._numbers: Iterator[int] = count(1, 2)  # each stream of a connection has its own
-        self._calls: Iterator[bytes] = iter(())
+        self._calls: Iterator[tuple[list[int], list[bytes]]] = iter(())
+        self._same_calls: Iterator[bytes] | None = None  # where there is one request only
 
     def prepare(self, requests: int) -> None:
         """Make the bytes of so many requests for each connection; whatever was made before is gone."""
-        numbers = [next(self._numbers) for _ in range(requests)]
-        calls = [frames.call(number, self._message, first=number == 1) for number in numbers]
-        self._calls = iter(calls)
+        rounds = [self._round(next(self._numbers)) for _ in range(requests)]
+        self._calls = iter(rounds)
+        if len(self._messages) == 1:
+            self._same_calls = iter([calls[0] for _, calls in rounds])
+
+    def _round(self, number: int) -> tuple[list[int], list[bytes]]:
+        """Calls on stream `number` of each connection: which requests they are, and their bytes."""
+        asked = self._turns.next()
+        made = {i: frames.call(number, self._messages[i], first=number == 1) for i in set(asked)}
+        return asked, [made[i] for i in asked]
 
     def ask(self) -> None:
         """One request on each connection."""
-        data = next(self._calls)
-        for protocol in self._protocols:
+        if self._same_calls is not None:  # nothing of the client's own is to be counted
+            data = next(self._same_calls)
+            for protocol in self._protocols:
+                _receive(protocol, data)
+            return
+        self.asked, calls = next(self._calls)
+        for protocol, data in zip(self._protocols, calls, strict=True):
             _receive(protocol, data)
 
     def close(self) -> None:
@@ -146,12 +212,19 @@ class GrpcClients:
             protocol.connection_lost(None)
 
     @staticmethod
-    def read(answer: bytes) -> Arrays:
-        """The tensors in the bytes of an answer."""
+    def read(answer: bytes) -> Answer:
+        """What is in the bytes of an answer."""
         return read_grpc(frames.messages(answer)[0])
 
 
 Clients = HttpClients | GrpcClients
+
+
+def _http(request: Request) -> bytes:
+    """A request as a client sends it."""
+    fields = {"Host": "localhost:8000", **request.headers, "Content-Length": len(request.body)}
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return f"POST {request.path} HTTP/1.1\r\n{head}\r\n".encode() + request.body
 
 
 def _receive(protocol: _Protocol, data: bytes) -> None:

@@ -12,23 +12,34 @@ import gc
 import importlib.util
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.exchange import exchange
-from benchmarks.guard.connections import Clients, GrpcClients, HttpClients
+from benchmarks.exchange import Exchange, exchange
+from benchmarks.guard.child import on_threads
+from benchmarks.guard.connections import (
+    Clients,
+    GrpcClients,
+    HttpClients,
+    Telling,
+    Turns,
+    Written,
+)
 from benchmarks.models import repository
-from benchmarks.models.sample import SAMPLES
+from benchmarks.models.sample import samples
 from core import plugins
 from core.backend import Backend
 from core.options import Options
 from core.server import Server
 
 Tell = Callable[[], object]
+Round = Callable[[Clients], Awaitable[None]]
 
 IN_FLIGHT = 16  # of a lane whose model batches: as many connections
 WARM = 48
+ROUND_S = 60.0
 BACKEND = Path(__file__).parents[1] / "identity_backend" / "backend_identity" / "__init__.py"
 
 
@@ -39,12 +50,43 @@ class Counted:
     model         and the models that it needs; all of the repository `shared`
     form          as exchange.py knows it
     connections   that ask at once, one request each
+    asked         what `samples` knows the requests by; the model's own without. One name: its requests in
+                  turn, on every connection others. Several: each connection sends the request of one of them
+                  again and again
+    in_child      the model runs in a child, and not on the loop
     """
 
     model: str
     form: str
     needs: tuple[str, ...] = ()
     connections: int = 1
+    asked: tuple[str, ...] = ()
+    in_child: bool = False
+
+    def exchange(self) -> Exchange:
+        """All requests that are sent."""
+        asked = [each for name in self.asked or (self.model,) for each in samples(name)]
+        return exchange(self.form, [self.model], *asked)
+
+
+def _rows(form: str, model: str, *asked: str, connections: int = IN_FLIGHT) -> Counted:
+    return Counted(
+        f"{model}_batched",
+        form,
+        connections=connections,
+        asked=tuple(f"{model}_{each}" for each in asked),
+        in_child=model == "add_sub",
+    )
+
+
+def _of_several_rows() -> Iterator[tuple[str, Counted]]:
+    """Requests of 1 to 8 rows in turn with ids, and beside them as many rows in requests that are alike: half
+    of the connections send 4 rows, half 5."""
+    for name, model in (("identity", "identity"), ("child", "add_sub")):
+        for form in ("http-json", "http-binary", "grpc"):
+            yield f"{form}-{name}-mixed", _rows(form, model, "mixed")
+            yield f"{form}-{name}-alike", _rows(form, model, "4_rows", "5_rows")
+    yield "http-binary-child-mixed-1", _rows("http-binary", "add_sub", "mixed", connections=1)
 
 
 LANES = {
@@ -57,6 +99,7 @@ LANES = {
     "http-add-sub-json": Counted("add_sub_inline", "http-json"),
     "grpc": Counted("identity", "grpc"),
     "grpc-batched": Counted("identity_batched", "grpc", connections=IN_FLIGHT),
+    **dict(_of_several_rows()),
 }
 
 
@@ -74,12 +117,13 @@ def find_backend(name: str) -> Backend:
 
 
 async def ask(lane: str, count: int, begin: Tell, end: Tell) -> int:
-    """Serve, check one answer, warm up, then ask about `count` times between `begin` and `end`.
+    """Serve, check some answers, warm up, then ask about `count` times between `begin` and `end`.
 
     Returns how often it was.
     """
     counted = LANES[lane]
-    with tempfile.TemporaryDirectory(prefix="guard-") as folder:
+    children = on_threads() if counted.in_child else nullcontext()
+    with children, tempfile.TemporaryDirectory(prefix="guard-") as folder:
         options = Options.defaults(
             model_repository=[str(repository.write(Path(folder), "shared"))],
             model_control_mode="explicit",
@@ -87,20 +131,22 @@ async def ask(lane: str, count: int, begin: Tell, end: Tell) -> int:
         )
         server = Server(options, find_backend=find_backend)
         await server.start()
-        clients = clients_of(server, counted)
+        asked = counted.exchange()
+        clients = clients_of(server, counted, asked)
+        round_ = _round_of_children if counted.in_child else _round
         try:
             rounds = -(-count // counted.connections)
-            await _warm(clients, counted)
+            await _warm(clients, asked, round_)
             clients.prepare(rounds)
             gc.collect()
             gc.disable()  # when it comes depends on all that was before
             begin()
-            if counted.connections == 1:  # the answer is there when the call returns
-                for _ in range(rounds):
+            if counted.connections == 1 and not counted.in_child:
+                for _ in range(rounds):  # the answer is there when the call returns
                     clients.ask()
             else:
                 for _ in range(rounds):
-                    await _round(clients)
+                    await round_(clients)
             end()
             assert all(each.count == WARM + rounds for each in clients.transports)
         finally:
@@ -110,19 +156,20 @@ async def ask(lane: str, count: int, begin: Tell, end: Tell) -> int:
     return rounds * counted.connections
 
 
-def clients_of(server: Server, counted: Counted) -> Clients:
+def clients_of(server: Server, counted: Counted, asked: Exchange) -> Clients:
     kind = GrpcClients if counted.form == "grpc" else HttpClients
-    asked = exchange(counted.form, [counted.model], SAMPLES[counted.model]())
-    return kind(server, asked, counted.connections)
+    transport = Telling if counted.in_child else Written
+    transports = [transport() for _ in range(counted.connections)]
+    turns = Turns(len(asked.requests), counted.connections, each_its_own=len(counted.asked) != 1)
+    return kind(server, asked, transports, turns)
 
 
-async def _warm(clients: Clients, counted: Counted) -> None:
+async def _warm(clients: Clients, asked: Exchange, round_: Round) -> None:
     clients.prepare(WARM)
-    sample = SAMPLES[counted.model]()
     for _ in range(WARM):
-        await _round(clients)
-        for transport in clients.transports:
-            difference = sample.difference(clients.read(transport.take()))
+        await round_(clients)
+        for transport, number in zip(clients.transports, clients.asked, strict=True):
+            difference = asked.samples[number].difference(clients.read(transport.take()))
             assert not difference, difference
 
 
@@ -133,6 +180,24 @@ async def _round(clients: Clients) -> None:
     clients.ask()
     while transports[-1].count == before:
         await asyncio.sleep(0)
+
+
+async def _round_of_children(clients: Clients) -> None:
+    """The same where answers come from elsewhere: the loop sleeps meanwhile, as it does in a server."""
+    answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    left = len(clients.transports)
+
+    def written() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            answered.set_result(None)
+
+    for transport in clients.transports:
+        assert isinstance(transport, Telling)
+        transport.written = written
+    clients.ask()
+    await asyncio.wait_for(answered, ROUND_S)
 
 
 def main(lane: str, count: str, library: str = "") -> None:

@@ -22,12 +22,13 @@ class Failed(Exception):
 class Target:
     """Who is asked.
 
-    answer_bytes   of the right answer's body: who gets less counts an error
+    answer_sizes   bytes of the right answer's body to each request of an Exchange: who gets fewer counts
+                   an error
     """
 
     http_port: int
     grpc_port: int
-    answer_bytes: int
+    answer_sizes: Sequence[int]
 
 
 @dataclass(frozen=True)

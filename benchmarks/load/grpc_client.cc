@@ -1,10 +1,10 @@
 // A gRPC client that asks the same thing again and again.
 //
-//   grpc_client TARGET PATH CONNECTIONS SECONDS ANSWER_BYTES BODY…
+//   grpc_client TARGET PATH CONNECTIONS SECONDS [ANSWER_BYTES BODY]…
 //
 // CONNECTIONS channels, each with a TCP connection of its own and one call in flight; one thread.
 // BODY are files with serialized requests, sent in turn. A call counts as an error unless its status
-// is OK and its answer has ANSWER_BYTES bytes. Prints one JSON object (see generator.py, Load).
+// is OK and its answer has the ANSWER_BYTES of its request. Prints one JSON object (see generator.py, Load).
 
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -23,16 +23,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+struct Request {
+  size_t answer_bytes;
+  grpc::ByteBuffer body;
+};
+
 struct Plan {
   std::string path;
-  size_t answer_bytes;
-  std::vector<grpc::ByteBuffer> bodies;
+  std::vector<Request> requests;
   size_t next = 0;
 
-  const grpc::ByteBuffer& next_body() {
-    const auto& body = bodies[next];
-    next = (next + 1) % bodies.size();
-    return body;
+  const Request& next_request() {
+    const auto& request = requests[next];
+    next = (next + 1) % requests.size();
+    return request;
   }
 };
 
@@ -45,15 +49,15 @@ class Connection {
     context_ = std::make_unique<grpc::ClientContext>();
     context_->set_wait_for_ready(true);
     answer_.Clear();
+    const Request& request = plan.next_request();
+    answer_bytes_ = request.answer_bytes;
     started_ = Clock::now();
-    call_ = stub_.PrepareUnaryCall(context_.get(), plan.path, plan.next_body(), &queue);
+    call_ = stub_.PrepareUnaryCall(context_.get(), plan.path, request.body, &queue);
     call_->StartCall();
     call_->Finish(&answer_, &status_, this);
   }
 
-  bool right(const Plan& plan) const {
-    return status_.ok() && answer_.Length() == plan.answer_bytes;
-  }
+  bool right() const { return status_.ok() && answer_.Length() == answer_bytes_; }
 
   const grpc::Status& status() const { return status_; }
 
@@ -76,6 +80,7 @@ class Connection {
   grpc::ByteBuffer answer_;
   grpc::Status status_;
   Clock::time_point started_;
+  size_t answer_bytes_ = 0;
 };
 
 grpc::ByteBuffer read(const char* path) {
@@ -108,7 +113,7 @@ void run(const std::string& target, Plan& plan, int count, double seconds) {
     bool ok;
     if (!queue.Next(&tag, &ok)) break;
     auto* connection = static_cast<Connection*>(tag);
-    if (ok && connection->right(plan)) {
+    if (ok && connection->right()) {
       times.push_back(connection->microseconds());
     } else if (errors++ == 0) {
       std::fprintf(stderr, "%d: %s\n", connection->status().error_code(),
@@ -133,12 +138,14 @@ void run(const std::string& target, Plan& plan, int count, double seconds) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc < 7) {
-    std::fprintf(stderr, "grpc_client TARGET PATH CONNECTIONS SECONDS ANSWER_BYTES BODY...\n");
+  if (argc < 7 || argc % 2 == 0) {
+    std::fprintf(stderr, "grpc_client TARGET PATH CONNECTIONS SECONDS [ANSWER_BYTES BODY]...\n");
     return 2;
   }
-  Plan plan{argv[2], std::strtoul(argv[5], nullptr, 10), {}};
-  for (int i = 6; i < argc; ++i) plan.bodies.push_back(read(argv[i]));
+  Plan plan{argv[2], {}};
+  for (int i = 5; i < argc; i += 2) {
+    plan.requests.push_back({std::strtoul(argv[i], nullptr, 10), read(argv[i + 1])});
+  }
   run(argv[1], plan, std::atoi(argv[3]), std::atof(argv[4]));
   return 0;
 } catch (const std::exception& error) {

@@ -25,10 +25,11 @@ class GrpcClient:
     ) -> Load:
         bodies = []
         for index, request in enumerate(exchange.requests):
-            bodies.append(folder / f"{index}.message")
-            bodies[-1].write_bytes(request.body)
+            body = folder / f"{index}.message"
+            body.write_bytes(request.body)
+            bodies += [str(target.answer_sizes[index]), str(body)]
         command = [str(self._program), f"127.0.0.1:{target.grpc_port}", exchange.requests[0].path]
-        command += [str(connections), str(seconds), str(target.answer_bytes), *map(str, bodies)]
+        command += [str(connections), str(seconds), *bodies]
         text = output_of(command, self._core, seconds)
         try:
             return Load(**json.loads(text))

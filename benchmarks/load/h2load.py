@@ -38,7 +38,7 @@ class H2load:
         command += [f"http://127.0.0.1:{target.grpc_port}{request.path}"]
         text = output_of(command, self._core, seconds)
         times = [int(line.split("\t")[2]) for line in log.read_text().splitlines()]
-        return read(text, times, max(1, round(seconds)), target.answer_bytes)
+        return read(text, times, max(1, round(seconds)), target.answer_sizes[0])
 
 
 def read(text: str, times_us: list[int], seconds: float, answer_bytes: int) -> Load:

@@ -43,7 +43,7 @@ class PerfAnalyzer:
         table = folder / "perf_analyzer.csv"
         shapes = [
             f"--shape={name}:{','.join(map(str, _dims(array.shape)))}"
-            for name, array in exchange.sample.inputs.items()
+            for name, array in exchange.samples[0].inputs.items()
         ]
         command = [self._program, "-m", model, "-i", self._transport, "-u", f"127.0.0.1:{port}"]
         command += [*shapes, f"--concurrency-range={connections}", "-f", str(table)]

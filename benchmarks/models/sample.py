@@ -1,12 +1,12 @@
-"""Sample: one request to a model and the answer that is right.
+"""Sample: one request to a model and the answer that is right; and the requests of a scenario, in turn.
 
 scenarios ─► [Sample] ─► exchange (the bytes on the wire) and the check of every server's answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,38 @@ import numpy as np
 Arrays = Mapping[str, "np.ndarray[Any, Any]"]
 
 
+MIXED_REQUESTS = 256  # of a scenario whose requests differ, before the first comes again
+MIXED_ROWS = 8  # of one of them
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The tensors and the id in the bytes of an answer."""
+
+    outputs: Arrays
+    id: str = ""
+
+
 @dataclass(frozen=True)
 class Sample:
-    """inputs and outputs: name → array, all FP32, in the order of the configuration."""
+    """One request and its right answer.
+
+    inputs, outputs   name → array, all FP32, in the order of the configuration
+    id                of the request, which the answer repeats; "" for none
+    """
 
     inputs: Arrays
     outputs: Arrays
+    id: str = ""
 
-    def difference(self, found: Arrays) -> str:
+    def difference(self, found: Answer) -> str:
         """What is wrong with an answer, "" if it is right."""
-        if list(found) != list(self.outputs):
-            return f"outputs {list(found)}, expected {list(self.outputs)}"
+        if found.id != self.id:
+            return f"id '{found.id}', expected '{self.id}'"
+        if list(found.outputs) != list(self.outputs):
+            return f"outputs {list(found.outputs)}, expected {list(self.outputs)}"
         for name, expected in self.outputs.items():
-            array = found[name]
+            array = found.outputs[name]
             if array.dtype != expected.dtype or array.shape != expected.shape:
                 return (
                     f"output '{name}' is {array.dtype}{list(array.shape)}, "
@@ -37,18 +56,18 @@ class Sample:
         return ""
 
 
-def numbers(*shape: int) -> np.ndarray[Any, Any]:
+def numbers(*shape: int, seed: int = 7) -> np.ndarray[Any, Any]:
     """The same FP32 numbers in every run."""
-    return np.random.default_rng(7).standard_normal(shape, np.float32)
+    return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
-def identity(*shape: int) -> Sample:
-    array = numbers(*shape)
+def identity(*shape: int, seed: int = 7) -> Sample:
+    array = numbers(*shape, seed=seed)
     return Sample({"INPUT0": array}, {"OUTPUT0": array})
 
 
-def add_sub(*shape: int) -> Sample:
-    left, right = numbers(2, *shape)
+def add_sub(*shape: int, seed: int = 7) -> Sample:
+    left, right = numbers(2, *shape, seed=seed)
     return Sample(
         {"INPUT0": left, "INPUT1": right}, {"OUTPUT0": left + right, "OUTPUT1": left - right}
     )
@@ -62,6 +81,17 @@ def mlp() -> Sample:
     return Sample({"INPUT0": array}, {"OUTPUT0": forward(array)})
 
 
+def mixed(make: Callable[..., Sample]) -> list[Sample]:
+    """Requests of 1 to MIXED_ROWS rows in turn, each with an id and numbers of its own.
+
+    make   the sample of a shape and a seed
+    """
+    return [
+        replace(make(1 + i % MIXED_ROWS, 16, seed=i), id=f"request-{i + 1}")
+        for i in range(MIXED_REQUESTS)
+    ]
+
+
 SAMPLES: Mapping[str, Callable[[], Sample]] = {
     "identity": lambda: identity(16),
     "identity_batched": lambda: identity(1, 16),
@@ -73,5 +103,19 @@ SAMPLES: Mapping[str, Callable[[], Sample]] = {
     "add_sub_batched": lambda: add_sub(1, 16),
     "add_sub_inline": lambda: add_sub(16),
     "add_sub_inline_batched": lambda: add_sub(1, 16),
+    "add_sub_4_rows": lambda: add_sub(4, 16),
+    "add_sub_5_rows": lambda: add_sub(5, 16),
+    "identity_4_rows": lambda: identity(4, 16),
+    "identity_5_rows": lambda: identity(5, 16),
     "mlp": mlp,
 }
+
+MIXED: Mapping[str, Callable[[], list[Sample]]] = {
+    "identity_mixed": lambda: mixed(identity),
+    "add_sub_mixed": lambda: mixed(add_sub),
+}
+
+
+def samples(name: str) -> Sequence[Sample]:
+    """The requests of a scenario, which are sent in turn: one for nearly all of them."""
+    return MIXED[name]() if name in MIXED else [SAMPLES[name]()]

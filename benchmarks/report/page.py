@@ -108,13 +108,13 @@ def _cells(words: Sequence[str]) -> str:
     return "| " + " | ".join(words) + " |"
 
 
-def put(page: str, tables: str) -> str:
+def put(page: str, tables: str, open: str = OPEN, close: str = CLOSE) -> str:
     """The page with `tables` between its two lines. Raises ValueError if it lacks them."""
-    before, opened, rest = page.partition(OPEN)
-    _, closed, after = rest.partition(CLOSE)
+    before, opened, rest = page.partition(open)
+    _, closed, after = rest.partition(close)
     if not opened or not closed:
-        raise ValueError(f"the page lacks the lines {OPEN} and {CLOSE}")
-    return f"{before}{OPEN}\n\n{tables}\n{CLOSE}{after}"
+        raise ValueError(f"the page lacks the lines {open} and {close}")
+    return f"{before}{open}\n\n{tables}\n{close}{after}"
 
 
 def main(arguments: Sequence[str]) -> None:

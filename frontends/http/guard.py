@@ -78,7 +78,7 @@ class Guard:
 
 
 class Ticket:
-    """Lets in requests whose head is the same, byte for byte, and on the same connection."""
+    """Lets in requests whose head is the same but for the sizes that it names, on the same connection."""
 
     __slots__ = ("_caller",)
 

@@ -208,8 +208,9 @@ class Receiver:
         end = len(content) - size
         if end < fixed:
             raise ProtocolError(f"message of {len(content)} bytes with {size} bytes of tensors")
-        if self._writable:
-            return bytearray(memoryview(content)[end:]), 0, end
+        if self._writable and size:
+            # An array, as a region is one: tensors are made of it in one way.
+            return np.frombuffer(bytearray(memoryview(content)[end:]), np.uint8), 0, end
         return content, end, end
 
     def take(self, offset: int, size: int) -> np.ndarray[Any, Any]:

@@ -2,24 +2,27 @@
 
 A layout is a list with one item for each request; an item with tensors is a list of
 [name, number of the datatype, shape, bytes]. They lie one after another, each aligned; where, both
-sides compute by the same rule, so layouts of equal batches are equal bytes and are parsed once.
+sides compute by the same rule, so items of equal requests are equal bytes and are parsed once (items.py).
 Of a tensor that stays on a GPU the region has a LOAN, and the layout a fifth word: LENT or LENT_AND_COPIED.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from backend_python.api.datatypes import BYTES, ITEM_SIZE
 from backend_python.arena import aligned
+from backend_python.items import Item
 from backend_python.protocol import ProtocolError
 
 # The loan alone; the loan, and from LOAN_BYTES on a copy in host memory.
 LENT, LENT_AND_COPIED = 1, 2
 LOAN_BYTES = 128  # of a LOAN, filled up
 
+_ANY = 1 << 63  # bytes of a region: of an item it is not known yet
 _REMEMBERED = 256  # layouts
 _REMEMBERED_BELOW = 1 << 13  # bytes of one layout
 
@@ -92,25 +95,31 @@ def answers(layout: Any, region: int) -> list[Answer | bool | None]:
     return found
 
 
+def request_item(described: bytes) -> Item:
+    """One item of EXECUTE, from its JSON."""
+    found, end = places(json.loads(described), 0, _ANY)
+    return Item(None, found, _extent(found), end, True, lends([found]))
+
+
+def answer_item(described: bytes) -> Item:
+    """One item of EXECUTED or RESPOND, from its JSON: `told` is what `answers` has. It is plain if it is an
+    answer without error and parameters."""
+    (answer,) = answers([json.loads(described)], _ANY)
+    if not isinstance(answer, Answer):
+        return Item(answer, [], 0, 0, False, False)
+    found = answer.places
+    end = aligned(_extent(found))
+    plain = answer.error is None and not answer.parameters
+    return Item(answer, found, _extent(found), end, plain, lends([found]))
+
+
+def _extent(found: list[Place]) -> int:
+    return found[-1].start + found[-1].size if found else 0
+
+
 def lends(items: Sequence[Sequence[Place]]) -> bool:
     """Whether any tensor is lent."""
     return any(place.lent for item in items for place in item)
-
-
-def uniform(items: Sequence[Sequence[Place]]) -> int:
-    """The bytes from each item to the next if all have the same arrays; 0 if they have not."""
-    if len(items) < 2 or not items[0] or len(items[1]) != len(items[0]):
-        return 0
-    first = items[0]
-    stride = items[1][0].start - first[0].start
-    if not stride or not all(
-        place.shape and place.number != BYTES and not place.lent for place in first
-    ):
-        return 0
-    for i, item in enumerate(items):
-        if item != [place._replace(start=place.start + i * stride) for place in first]:
-            return 0
-    return stride
 
 
 class Memory:

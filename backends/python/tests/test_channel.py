@@ -2,6 +2,7 @@
 
 import fcntl
 import gc
+import json
 import math
 import mmap
 import os
@@ -9,7 +10,7 @@ import random
 
 import numpy as np
 import pytest
-from backend_python import arena, layout, protocol, strings
+from backend_python import arena, items, layout, protocol, strings
 from backend_python.child.messages import Items
 from backend_python.protocol import ProtocolError
 from hypothesis import given
@@ -216,28 +217,75 @@ def sized(entries):
     return [[n, d, shape, math.prod(shape) * (4 if d == 11 else 1)] for n, d, shape in entries]
 
 
-@given(st.lists(ENTRIES, min_size=1, max_size=2), st.lists(st.integers(0, 1), max_size=5))
-def test_only_requests_with_equal_arrays_are_uniform(kinds, order):
-    items = [sized(kinds[i % len(kinds)]) for i in order]
-    places = layout.request_places(items, 1 << 20)
+@given(st.lists(st.lists(ENTRIES, min_size=1, max_size=3), max_size=4), st.data())
+def test_items_have_the_places_that_the_whole_layout_has(kinds, data):
+    known = items.Known(layout.request_item)
+    for batch in kinds:
+        batch = data.draw(st.lists(st.sampled_from(batch), max_size=5))
+        entries = [sized(each) for each in batch]
+        expected = layout.request_places(entries, 1 << 20)
 
-    stride = layout.uniform(places)
+        laid = known.of(items.joined([protocol.to_json(each) for each in entries]), 1 << 20)
 
-    if stride:
-        assert all(item == items[0] for item in items)
-        assert all(d != 13 and shape for _, d, shape, _ in items[0])
-        for i, item in enumerate(places):
-            assert [p.start for p in item] == [p.start + i * stride for p in places[0]]
-    elif len(items) > 1 and all(item == items[0] for item in items):
-        plain = all(d != 13 and shape for _, d, shape, _ in items[0])
-        assert not plain or not any(size for *_, size in items[0])
+        assert json.loads(items.joined([protocol.to_json(each) for each in entries])) == entries
+        assert [
+            [p._replace(start=start + p.start) for p in item.places]
+            for item, start in zip(laid.items, laid.starts, strict=True)
+        ] == expected
+
+
+def test_an_item_that_lies_beyond_its_region_is_refused_also_when_it_is_known():
+    known = items.Known(layout.request_item)
+    one = protocol.to_json([["a", 11, [2], 8]])
+    known.of(items.joined([one, one]), 72)
+
+    with pytest.raises(ProtocolError, match="item 1 of 8 bytes does not fit into its region"):
+        known.of(items.joined([one, one]), 71)
+
+
+@pytest.mark.parametrize("described", [b"", b"{}", b"[1", b"null"])
+def test_a_layout_that_is_no_list_is_refused(described):
+    with pytest.raises(ProtocolError, match="a layout is a list"):
+        items.Known(layout.request_item).of(described, 64)
+
+
+def test_items_without_their_separator_are_refused():
+    one = protocol.to_json([["a", 11, [2], 8]])
+
+    with pytest.raises(ValueError, match="Extra data"):
+        items.Known(layout.request_item).of(b"[%s,%s]" % (one, one), 1 << 10)
+
+
+def test_more_items_than_are_remembered_are_read_all_the_same():
+    known = items.Known(layout.request_item)
+    for n in [*range(600), *range(600)]:
+        laid = known.of(b"[%s]" % protocol.to_json([["x", 11, [n], 4 * n]]), 1 << 20)
+
+        assert laid.items[0].places[0].shape == (n,)
+
+
+@pytest.mark.parametrize(
+    ("item", "plain"),
+    [
+        ([[["y", 11, [1], 4]], None, ""], True),
+        ([[["y", 11, [1], 4]], None, "{}"], False),
+        ([[], [2, "no"], ""], False),
+        (None, False),
+        (True, False),
+    ],
+)
+def test_an_answer_is_plain_if_it_is_no_more_than_tensors(item, plain):
+    found = layout.answer_item(protocol.to_json(item))
+
+    assert found.plain is plain
+    assert [found.told] == layout.answers([item], 1 << 10)
 
 
 def test_what_items_remember_is_what_they_said_first():
-    items = Items(lambda entries: entries)
+    written = Items(lambda entries: entries)
     entries = [(("x", 11, (n,), 4 * n),) for n in range(600)]
 
-    told = [items.get(each) or items.add(each) for each in entries + entries]
+    told = [written.get(each) or written.add(each) for each in entries + entries]
 
     assert told == [protocol.to_json(each) for each in entries + entries]
 

@@ -13,8 +13,7 @@ from libc.string cimport memcpy
 from core.response cimport InferenceResponse, Listener
 from frontends.http.native.infer_response cimport write, write_at_once
 from frontends.http.native.infer_request cimport OutputForm
-from frontends.http.native.repeated_binary cimport binary_answer
-from frontends.http.native.repeated_json cimport json_answer
+from frontends.http.native.repeated_answer cimport repeated_answer
 from frontends.http.native.told cimport Told
 
 import sys
@@ -97,10 +96,9 @@ cdef class Flight(Listener):
         json_size, parts = write_at_once(self.response, self.form)
         answer = _complete(json_size, parts, shared)
         if type(answer) is bytes and not shared and told.keeps_answers():
-            if json_size:
-                told.answer = binary_answer(self.response, self.form, <bytes>answer, <list>parts)
-            else:
-                told.answer = json_answer(self.response, self.form, _JSON)
+            told.answer = repeated_answer(
+                self.response, self.form, _BINARY if json_size else _JSON, <bytes>answer
+            )
         self._end(answer)
 
     cdef _respond_aside(self):

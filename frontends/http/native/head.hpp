@@ -40,6 +40,7 @@ struct Head {
   Verdict verdict = More;
   size_t size = 0;          // bytes of the head, with the empty line; of Infer and Regular
   int64_t body_size = 0;    // of Infer and Regular
+  Span length;              // the value of Content-Length as it came
   Span model;               // of Infer
   int64_t version = -1;     // of Infer; -1 for none
   bool has_json_size = false;
@@ -255,6 +256,7 @@ class Reader {
       case 14:
         if (!is(name, "content-length")) return true;
         head_.body_size = number(value, kLargestBody);
+        head_.length = value;
         return head_.body_size >= 0 && once(kContentLength);
       case 15:
         if (!is(name, "accept-encoding")) return true;

@@ -37,6 +37,8 @@ struct Place {
 // size         bytes: of `data` in memory, or of the binary tensor
 // memory       what Memory gave for `data`; null if size is 0
 // numbers      the text of `data` from its bracket to its bracket, if they are numbers; else empty
+// shape        the text of the shape, from its bracket to its bracket
+// binary_size  the digits of `binary_data_size`; empty without
 struct Input {
   Text name;
   DataType type = DataType::kNone;
@@ -46,6 +48,8 @@ struct Input {
   uint64_t size = 0;
   void* memory = nullptr;
   Text numbers;
+  Text shape;
+  Text binary_size;
   Place place;
 };
 
@@ -241,6 +245,11 @@ class RequestReader {
     return input.source != Source::kNone;
   }
 
+  // What has been read since `begin`.
+  Text text_from(const char* begin) const {
+    return {begin, static_cast<size_t>(cursor_.at() - begin)};
+  }
+
   static bool set_source(Input& input, Source source) {
     if (input.source != Source::kNone && input.source != source) return false;
     input.source = source;
@@ -256,12 +265,15 @@ class RequestReader {
 
   bool read_shape(Input& input, uint64_t& count) {
     input.first_dimension = request_.dimensions.size();
+    cursor_.skip_space();
+    const char* begin = cursor_.at();
     const bool form = cursor_.each_element([&] {
       int64_t size;
       if (!cursor_.take_integer(size) || size < 0) return false;
       request_.dimensions.push_back(size);
       return ++input.dimension_count <= kMostDimensions;
     });
+    input.shape = text_from(begin);
     return form && count_elements(input, count);
   }
 
@@ -297,7 +309,7 @@ class RequestReader {
     cursor_.skip_space();
     const char* begin = cursor_.at();
     if (to == nullptr || !read_numbers(cursor_, input.type, count, to)) return false;
-    input.numbers = {begin, static_cast<size_t>(cursor_.at() - begin)};
+    input.numbers = text_from(begin);
     return true;
   }
 
@@ -315,7 +327,12 @@ class RequestReader {
     Once once;
     return each_member([&] {
       if (equals(key_, "binary_data_size")) {
-        return once(0) && set_source(input, Source::kBinary) && cursor_.take_integer(input.size);
+        cursor_.skip_space();
+        const char* begin = cursor_.at();
+        const bool right =
+            once(0) && set_source(input, Source::kBinary) && cursor_.take_integer(input.size);
+        input.binary_size = text_from(begin);
+        return right;
       }
       if (key_.starts_with("shared_memory_", 14)) {
         if (equals(key_, "shared_memory_region") && !set_source(input, Source::kShared)) return false;

@@ -64,6 +64,8 @@ cdef extern from "infer_request.hpp" namespace "http_json" nogil:
         uint64_t size
         void* memory
         Text numbers
+        Text shape
+        Text binary_size
         Place place
 
     cdef cppclass Output:
@@ -227,25 +229,38 @@ cdef size_t _text_bytes(Request* found) noexcept:
     return size
 
 
-cdef list places_of_numbers(bytes body, uint64_t most_bytes):
+cdef list slots_of(bytes json, uint64_t most_bytes):
     """See infer_request.pxd."""
     cdef Lease[Request] lease
     cdef Request* found = lease.get()
-    cdef list taken = [], places = []
+    cdef list taken = [], slots = []
     cdef Memory memory
-    cdef const char* json = PyBytes_AS_STRING(body)
-    cdef Py_ssize_t begin
+    cdef const char* begin = PyBytes_AS_STRING(json)
+    cdef Input* one
     cdef size_t i
     memory.context = <void*>taken
     memory.take = _take
-    if not RequestReader(json, PyBytes_GET_SIZE(body), most_bytes, memory, found[0]).read():
+    if not RequestReader(begin, PyBytes_GET_SIZE(json), most_bytes, memory, found[0]).read():
         return None
     for i in range(found.inputs.size()):
-        if not found.inputs[i].numbers.size:
+        one = &found.inputs[i]
+        slots.append(_slot(begin, one.shape, SHAPE))
+        if one.source == kBinary:
+            slots.append(_slot(begin, one.binary_size, SIZE))
+        elif one.source == kData and one.numbers.size:
+            slots.append(_slot(begin, one.numbers, DATA))
+        else:
             return None
-        begin = found.inputs[i].numbers.data - json
-        places.append((begin, begin + <Py_ssize_t>found.inputs[i].numbers.size))
-    return places
+    if slots != sorted(slots):
+        return None
+    # An id with escapes is not in the JSON as it is.
+    if found.id.size and begin <= found.id.data < begin + PyBytes_GET_SIZE(json):
+        slots.append(_slot(begin, found.id, ID))
+    return sorted(slots)
+
+
+cdef tuple _slot(const char* begin, Text text, SlotKind kind):
+    return text.data - begin, text.data - begin + <Py_ssize_t>text.size, <int>kind
 
 
 cdef char* _take(void* context, size_t size, void** memory) noexcept with gil:

@@ -84,7 +84,7 @@ cdef tuple _write_answer(InferenceResponse response, OutputForm form, bint at_on
     return json_size, parts
 
 
-cdef list texts_around_numbers(InferenceResponse response, OutputForm form):
+cdef list texts_around_slots(InferenceResponse response, OutputForm form):
     """See infer_response.pxd."""
     cdef Lease[Growth] lease
     cdef Growth* text = lease.get()
@@ -100,13 +100,15 @@ cdef Py_ssize_t _put_answer(
 ) except -1:
     """The whole answer; bytes that `parts` got, to which large arrays go, and binary tensors to `tail`.
 
-    places   if not None, gets the ends of the text before each array, which is left out then
+    places   if not None, gets the ends of the text before each slot, which is left out then
     at_once  raise TakesLong rather than write a large array
     """
     cdef Py_ssize_t given = 0
     cdef const char* comma = "["
     _put(text, "{", 1)
-    if response.id:
+    if places is not None:
+        places.append(<Py_ssize_t>text.size())
+    elif response.id:
         _put(text, '"id":', 5)
         _put_text(text, response.id)
         _put(text, ",", 1)
@@ -134,14 +136,17 @@ cdef Py_ssize_t _put_output(
 ) except -1:
     """One output; bytes that `parts` got."""
     cdef Py_ssize_t given = 0
-    _put_description(text, tensor)
+    _put_description(text, tensor, places)
     if form.placed and tensor.name in form.placed:
         _put(text, "}", 1)
     elif form.binary(tensor.name):
         _put(text, ',"parameters":{"binary_data_size":', 34)
         raw = _raw(tensor, at_once)
         size = _size(raw)
-        _put_integer(text, size)
+        if places is None:
+            _put_integer(text, size)
+        else:
+            places.append(<Py_ssize_t>text.size())
         _put(text, "}}", 2)
         if size:
             tail.append(raw)
@@ -187,14 +192,17 @@ cdef int _put_integer(Growth* text, int64_t value) except -1:
     return 0
 
 
-cdef int _put_description(Growth* text, Tensor tensor) except -1:
-    """The members of an output that each has; its object stays open."""
+cdef int _put_description(Growth* text, Tensor tensor, list places) except -1:
+    """The members of an output that each has; its object stays open. `places` as for `_put_answer`."""
     cdef const char* comma = "["
     _put(text, '{"name":', 8)
     _put_text(text, tensor.name)
     _put(text, ',"datatype":', 12)
     _put_text(text, tensor.dtype.name)
     _put(text, ',"shape":', 9)
+    if places is not None:
+        places.append(<Py_ssize_t>text.size())
+        return 0
     for size in tensor.shape:
         _put(text, comma, 1)
         _put_integer(text, size)

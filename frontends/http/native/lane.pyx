@@ -135,7 +135,6 @@ cdef class Lane(Crew):
                     self._going_on = FEWER_FLIGHTS
                     break
                 elif self._takes_told(start + at, size - at):
-                    self._repeats = True
                     at = self._begin(data, at + <Py_ssize_t>self._told.head.size)
                 else:
                     head = read(start + at, size - at)
@@ -159,9 +158,12 @@ cdef class Lane(Crew):
         self._receive_elsewhere()
 
     cdef bint _takes_told(self, const char* data, Py_ssize_t size) except -1:
-        """Whether the next head is, byte for byte, the last one, and its request this lane's."""
+        """Whether the next head is the last one, perhaps with other sizes, and its request this lane's."""
         cdef Told told = self._told
-        if told is None or not told.heads(data, size) or not self._port.takes(&told.head):
+        if told is None:
+            return False
+        self._repeats = told.heads(data, size)  # byte for byte
+        if not (self._repeats or told.heads_but_sizes(data, size)) or not self._port.takes(&told.head):
             return False
         return self._port.guard is None or told.lets_in(self._port, self._transport)
 

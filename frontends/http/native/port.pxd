@@ -21,6 +21,7 @@ cdef extern from "head.hpp" namespace "head" nogil:
         Verdict verdict
         size_t size
         int64_t body_size
+        Span length
         Span model
         int64_t version
         boolean has_json_size

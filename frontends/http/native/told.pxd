@@ -5,15 +5,23 @@ from core.pipeline.intake cimport Door
 from core.request cimport InferenceRequest
 from frontends.http.native.infer_request cimport OutputForm
 from frontends.http.native.port cimport Head, Port, Span
-from frontends.http.native.repeated cimport RepeatedAnswer, RepeatedRequest
+from frontends.http.native.repeated_answer cimport RepeatedAnswer
+from frontends.http.native.repeated_request cimport RepeatedRequest
+
+
+cdef struct Sized:
+    # A size that a head names: its digits are from `begin` to `end`.
+    Py_ssize_t begin, end, value
 
 
 @cython.final
 cdef class Told:
-    """What the head of one request says.
+    """What the heads of requests say that are alike but for the sizes that they name.
 
-    data        the head itself, which `head` points into: a client's next head is often the same
+    data        the first of them, which `head` points into: a client's next head is often the same
+    head        the last of them; only its sizes may be others than those of `data`
     json_size   bytes of JSON that it names; negative for none, and for what takes a longer look
+    first, second   where the sizes are in `data`, in their order; both at the same place for one size
     form        of the answer to the request that was read last
     request     what comes again in bodies for the same model, and in the answers; None for nothing
     answer
@@ -27,6 +35,8 @@ cdef class Told:
     cdef Head head
     cdef str model
     cdef Py_ssize_t json_size
+    cdef Sized first, second
+    cdef bint differs, length_is_first
     cdef OutputForm form
     cdef RepeatedRequest request
     cdef RepeatedAnswer answer
@@ -34,10 +44,12 @@ cdef class Told:
     cdef object ticket, visit
 
     cdef bint heads(self, const char* data, Py_ssize_t size) noexcept
+    cdef bint heads_but_sizes(self, const char* data, Py_ssize_t size) noexcept
+    cdef void _tell_sizes(self, Py_ssize_t first, Py_ssize_t second, Py_ssize_t size) noexcept
     cdef bint lets_in(self, Port port, transport) except -1
     cdef leave(self)
     cdef dict headers(self)
-    cdef InferenceRequest again(self, body, Span data)
+    cdef InferenceRequest again(self, body, Span data, Py_ssize_t json_size, uint64_t most_bytes)
     cdef keep_request(self, InferenceRequest request, Span body, uint64_t most_bytes)
     cdef go_on_from(self, Told before)
     cdef bint keeps_answers(self) noexcept

@@ -16,8 +16,7 @@ from core.pipeline.intake cimport Door
 from core.request cimport InferenceRequest
 from frontends.http.native.infer_request cimport OutputForm, read as read_body
 from frontends.http.native.port cimport Head, Port, Span, read
-from frontends.http.native.repeated_binary cimport binary_request
-from frontends.http.native.repeated_json cimport MOST_JSON, json_request
+from frontends.http.native.repeated_request cimport MOST_JSON, repeated_request
 
 from frontends.http.aside import LARGE_BYTES, TakesLong
 from frontends.http.codec.limits import JSON_SIZE
@@ -29,6 +28,13 @@ cdef enum:
     MOST_TRIED = 8  # of a client whose requests, or answers, are never as they were: nothing is kept then
 
 cdef Py_ssize_t _LARGE = LARGE_BYTES
+
+
+cdef enum:
+    MOST_DIGITS = 9  # of a size that is compared as a number
+    # Bytes of a body, beyond which a head is told anew: a large request may still be read by its own when the next
+    # one comes.
+    SMALL_BODY = 16 * 1024
 
 
 cdef Py_ssize_t _json_size(const Head* head) noexcept:
@@ -53,9 +59,47 @@ cdef class Told:
     """What the head of a request says; see told.pxd."""
 
     cdef bint heads(self, const char* data, Py_ssize_t size) noexcept:
-        """Whether these bytes begin with the same head."""
+        """Whether these bytes begin with the same head, sizes included."""
         cdef Py_ssize_t head_size = PyBytes_GET_SIZE(self.data)
-        return size >= head_size and not memcmp(data, PyBytes_AS_STRING(self.data), head_size)
+        if size < head_size or memcmp(data, PyBytes_AS_STRING(self.data), head_size):
+            return False
+        if self.differs:
+            self._tell_sizes(self.first.value, self.second.value, head_size)
+            self.differs = False
+        return True
+
+    cdef bint heads_but_sizes(self, const char* data, Py_ssize_t size) noexcept:
+        """Whether they begin with a head that differs in its sizes alone; then these are told."""
+        cdef const char* known = PyBytes_AS_STRING(self.data)
+        cdef Py_ssize_t at = self.first.begin, first, second = NO_JSON_SIZE, more
+        if at == 0 or self.head.body_size > SMALL_BODY or size < at or memcmp(data, known, at):
+            return False
+        first = _size_at(data, size, &at)
+        more = self.second.begin - self.first.end
+        if first < 0 or size - at < more or memcmp(data + at, known + self.first.end, more):
+            return False
+        at += more
+        if self.second.end > self.second.begin:
+            second = _size_at(data, size, &at)
+            if second < 0:
+                return False
+        more = PyBytes_GET_SIZE(self.data) - self.second.end
+        if size - at < more or memcmp(data + at, known + self.second.end, more):
+            return False
+        if (first if self.length_is_first else second) > SMALL_BODY:
+            return False
+        # A JSON of no bytes means something else.
+        if self.json_size != NO_JSON_SIZE and (second if self.length_is_first else first) == 0:
+            return False
+        self._tell_sizes(first, second, at + more)
+        self.differs = True
+        return True
+
+    cdef void _tell_sizes(self, Py_ssize_t first, Py_ssize_t second, Py_ssize_t size) noexcept:
+        self.head.size = <size_t>size
+        self.head.body_size = first if self.length_is_first else second
+        if self.json_size != NO_JSON_SIZE:
+            self.json_size = second if self.length_is_first else first
 
     cdef bint lets_in(self, Port port, transport) except -1:
         """Whether the guard, which the port has, lets a request with this head in."""
@@ -78,14 +122,16 @@ cdef class Told:
         cdef Span* text = &self.head.json_size
         if not self.head.has_json_size:
             return {}
+        if self.differs:
+            return {JSON_SIZE: str(self.json_size)}
         return {JSON_SIZE: PyUnicode_DecodeLatin1(text.data, text.size, NULL)}
 
-    cdef InferenceRequest again(self, body, Span data):
-        """The request in a body that differs in numbers alone from one before; None for another."""
+    cdef InferenceRequest again(self, body, Span data, Py_ssize_t json_size, uint64_t most_bytes):
+        """The request in a body that is like one before; None for another."""
         cdef InferenceRequest found
         if self.request is None:
             return None
-        found = self.request.again(body, data.data, data.size)
+        found = self.request.again(body, data.data, data.size, json_size, most_bytes)
         if found is not None:
             self.requests_tried = 1
             self.form = self.request.form
@@ -93,22 +139,19 @@ cdef class Told:
 
     cdef keep_request(self, InferenceRequest request, Span body, uint64_t most_bytes):
         """Keep what the next body may have in common with this one; not of the first of its head."""
-        cdef bytes json
+        cdef Py_ssize_t size = body.size if self.json_size == NO_JSON_SIZE else self.json_size
         if self.requests_tried > MOST_TRIED:
             return
-        if self.requests_tried:
-            if self.json_size != NO_JSON_SIZE:
-                json = PyBytes_FromStringAndSize(body.data, self.json_size)
-                self.request = binary_request(request, self.form, json, body.size)
-            elif body.size <= <size_t>MOST_JSON:
-                json = PyBytes_FromStringAndSize(body.data, body.size)
-                self.request = json_request(request, self.form, json, most_bytes)
+        if self.requests_tried and size <= MOST_JSON:
+            self.request = repeated_request(
+                request, self.form, PyBytes_FromStringAndSize(body.data, size), most_bytes
+            )
         self.requests_tried += 1
 
     cdef go_on_from(self, Told before):
-        """Keep what was found out behind another head, such as one with another Content-Length."""
+        """Keep what was found out behind another head."""
         if (
-            before.json_size == self.json_size
+            (before.json_size == NO_JSON_SIZE) == (self.json_size == NO_JSON_SIZE)
             and before.head.version == self.head.version
             and before.model == self.model
         ):
@@ -144,12 +187,13 @@ cdef InferenceRequest parsed(Port port, Told told, Door door, body):
     cdef Py_ssize_t whole = <Py_ssize_t>data.size
     cdef Py_ssize_t size = whole if told.json_size == NO_JSON_SIZE else told.json_size
     cdef tuple found = None
-    cdef InferenceRequest request = told.again(body, data)
-    if request is not None:
-        return request
+    cdef InferenceRequest request
     if whole >= _LARGE and not 0 <= size < _LARGE:
         raise TakesLong
     if 0 < size <= whole and size <= port.most:
+        request = told.again(body, data, size, port.most)
+        if request is not None:
+            return request
         found = read_body(told.model, told.head.version, body, size, port.most, port.regions)
     if found is None:  # not in the common form: the other way knows all forms, and all refusals
         request, told.form = parse(
@@ -163,6 +207,43 @@ cdef InferenceRequest parsed(Port port, Told told, Door door, body):
     return request
 
 
+cdef Py_ssize_t _size_at(const char* data, Py_ssize_t end, Py_ssize_t* at) noexcept:
+    """The size whose digits begin there, and `at` behind it; -1 for none, and for more than MOST_DIGITS."""
+    cdef Py_ssize_t value = 0, i = at[0], last = min(end, at[0] + MOST_DIGITS)
+    while i < last and c"0" <= data[i] <= c"9":
+        value = value * 10 + (data[i] - c"0")
+        i += 1
+    if i == at[0]:
+        return -1
+    at[0] = i
+    return value
+
+
+cdef void _find_sizes(Told told) noexcept:
+    """Where the sizes are in its head. There is no `first` where they take a longer look."""
+    cdef Sized length, json
+    cdef const char* start = PyBytes_AS_STRING(told.data)
+    length.begin = told.head.length.data - start
+    length.end = length.begin + <Py_ssize_t>told.head.length.size
+    length.value = told.head.body_size
+    if told.head.length.size > MOST_DIGITS or told.json_size == ODD_JSON_SIZE or told.json_size == 0:
+        return
+    if told.json_size == NO_JSON_SIZE:
+        json.begin = json.end = length.end
+        json.value = NO_JSON_SIZE
+    else:
+        json.begin = told.head.json_size.data - start
+        json.end = json.begin + <Py_ssize_t>told.head.json_size.size
+        json.value = told.json_size
+    told.length_is_first = length.begin < json.begin
+    if told.length_is_first:
+        told.first = length
+        told.second = json
+    else:
+        told.first = json
+        told.second = length
+
+
 cdef Told told_by(bytes data, Told before):
     """Of a whole head for inference; `before` is the one before it on this connection, or None."""
     cdef Told told = Told.__new__(Told)
@@ -170,6 +251,7 @@ cdef Told told_by(bytes data, Told before):
     told.head = read(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
     told.model = PyUnicode_DecodeLatin1(told.head.model.data, told.head.model.size, NULL)
     told.json_size = _json_size(&told.head)
+    _find_sizes(told)
     if before is not None:
         told.go_on_from(before)
     return told

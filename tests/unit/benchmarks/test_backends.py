@@ -12,7 +12,7 @@ from benchmarks.backends.case import BACKENDS, Case, cases
 from benchmarks.backends.loop import best, rate, sizes
 from benchmarks.exchange import http_binary, read_http
 from benchmarks.models import residual
-from benchmarks.models.sample import Sample
+from benchmarks.models.sample import Answer, Sample
 from core.config import parse_text
 
 
@@ -63,8 +63,8 @@ def test_a_request_has_the_answer_of_the_framework():
 
     sample = case.sample(case.load(None), 2)
 
-    assert sample.difference({"OUTPUT0": 2 * sample.inputs["INPUT0"]}) == ""
-    assert "other values" in sample.difference({"OUTPUT0": np.zeros((2, 3), np.float32)})
+    assert sample.difference(Answer({"OUTPUT0": 2 * sample.inputs["INPUT0"]})) == ""
+    assert "other values" in sample.difference(Answer({"OUTPUT0": np.zeros((2, 3), np.float32)}))
 
 
 def test_a_bare_server_answers_whatever_comes_in_whatever_pieces():
@@ -84,7 +84,7 @@ def test_a_bare_server_answers_whatever_comes_in_whatever_pieces():
         (size,) = re.findall(rb"Inference-Header-Content-Length: (\d+)", head)
         found = read_http(body, int(size))
 
-        np.testing.assert_array_equal(found["OUTPUT0"], 2 * sample.inputs["INPUT0"])
+        np.testing.assert_array_equal(found.outputs["OUTPUT0"], 2 * sample.inputs["INPUT0"])
     theirs.close()
     assert not connection.receive()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import exchange
-from benchmarks.models.sample import SAMPLES, Sample
+from benchmarks.models.sample import SAMPLES, Answer, Sample, samples
 from benchmarks.scenarios import SCENARIOS
 from frontends.grpc.protocol.messages import ModelInferRequest, ModelInferResponse
 
@@ -72,18 +72,50 @@ def test_right_answers_are_right_in_every_form():
 def test_a_wrong_answer_is_told(found, words):
     import re
 
-    assert re.search(words, ONE.difference(found))
+    assert re.search(words, ONE.difference(Answer(found)))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=lambda each: each.name)
 def test_every_scenario_has_a_request_for_each_of_its_servers(scenario):
     for server in scenario.servers:
-        models, sample = scenario.asked_of(server)
+        models, samples = scenario.asked_of(server)
 
-        assert models and sample.inputs and sample.outputs
+        assert models and samples
+        assert all(sample.inputs and sample.outputs for sample in samples)
 
 
 def test_samples_are_the_same_in_every_run():
     once, again = SAMPLES["add_sub"](), SAMPLES["add_sub"]()
 
     assert all(np.array_equal(once.inputs[name], again.inputs[name]) for name in once.inputs)
+
+
+@pytest.mark.parametrize("name", ["identity_mixed", "add_sub_mixed"])
+def test_mixed_requests_have_1_to_8_rows_in_turn_and_ids_and_numbers_of_their_own(name):
+    found = samples(name)
+
+    assert [len(each.inputs["INPUT0"]) for each in found[:9]] == [1, 2, 3, 4, 5, 6, 7, 8, 1]
+    assert len({each.id for each in found}) == len(found)
+    assert len({each.inputs["INPUT0"].tobytes() for each in found}) == len(found)
+    rows = [len(each.inputs["INPUT0"]) for each in found]
+    assert (
+        sum(rows) / len(rows) == 4.5
+    )  # as many as the half of 4 and the half of 5 in requests alike
+
+
+@pytest.mark.parametrize("form", ["http-json", "http-binary", "grpc"])
+def test_an_id_is_in_the_request_and_asked_for_in_the_answer(form):
+    named = Sample(ONE.inputs, ONE.outputs, id="one")
+
+    asked = exchange.exchange(form, ["m"], ONE, named)
+
+    assert b"one" not in asked.requests[0].body
+    assert b"one" in asked.requests[1].body
+    assert named.difference(Answer(ONE.outputs)) == "id '', expected 'one'"
+    assert named.difference(Answer(ONE.outputs, "one")) == ""
+
+
+def test_several_models_are_asked_in_turn():
+    asked = exchange.exchange("http-json", ["m", "n"], ONE)
+
+    assert [each.path for each in asked.requests] == ["/v2/models/m/infer", "/v2/models/n/infer"]

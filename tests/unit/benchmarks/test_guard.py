@@ -1,9 +1,12 @@
 """Counting instructions: the lanes that are counted, and what is said about a count."""
 
+from itertools import pairwise
+
 import pytest
 
 from benchmarks.guard import lane
 from benchmarks.guard.__main__ import verdict
+from benchmarks.guard.connections import Turns
 
 
 @pytest.mark.parametrize("name", lane.LANES)
@@ -31,3 +34,21 @@ def test_a_count_below_it_is_to_be_kept():
 
 def test_a_lane_without_baseline_is_fine():
     assert verdict(900, None) == ("no baseline", True)
+
+
+def test_connections_ask_in_turn_each_another_request_every_time():
+    turns = Turns(256, 16, each_its_own=False)
+
+    rounds = [turns.next() for _ in range(20)]
+
+    for one, next_one in pairwise(rounds):
+        assert all(
+            a % 8 != b % 8 for a, b in zip(one, next_one, strict=True)
+        )  # others of rows, too
+    assert {number % 8 for each in rounds for number in each} == set(range(8))
+
+
+def test_connections_may_have_requests_of_their_own():
+    turns = Turns(2, 5, each_its_own=True)
+
+    assert [turns.next(), turns.next()] == [[0, 1, 0, 1, 0]] * 2

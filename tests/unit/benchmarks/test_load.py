@@ -17,25 +17,34 @@ traffic: 20.00KB (20480) total, 2.00KB (2048) headers (space savings 90.00%), 10
 
 
 def test_wrks_last_line_is_read():
-    found = wrk.read("Running 1s test\nresult 1000 2000000 0 300000 40 90\n", answer_bytes=200)
+    found = wrk.read("Running 1s test\nresult 1000 2000000 0 300000 40 90\n", [200], connections=16)
 
     assert found == Load(requests=1000, errors=0, seconds=2.0, p50_us=40, p99_us=90)
 
 
 def test_answers_with_an_error_status_do_not_count_as_answers():
-    found = wrk.read("result 1000 1000000 10 300000 40 90\n", answer_bytes=200)
+    found = wrk.read("result 1000 1000000 10 300000 40 90\n", [200], connections=16)
 
     assert (found.requests, found.errors) == (990, 10)
 
 
 def test_answers_that_are_shorter_than_the_right_one_fail_the_round():
     with pytest.raises(Failed, match="1000 answers had 5000 bytes, expected at least 200000"):
-        wrk.read("result 1000 1000000 0 5000 40 90\n", answer_bytes=200)
+        wrk.read("result 1000 1000000 0 5000 40 90\n", [200], connections=16)
+
+
+def test_answers_of_several_sizes_have_all_of_them_but_for_those_in_flight():
+    sizes = [100, 200, 300]
+
+    assert wrk.least_bytes(7, sizes, connections=1) == 600 + 600 + 100 - 200
+    assert wrk.least_bytes(2, sizes, connections=16) == 0
+    with pytest.raises(Failed, match="3000 answers had 500000 bytes, expected at least 596800"):
+        wrk.read("result 3000 1000000 0 500000 40 90\n", sizes, connections=16)
 
 
 def test_a_wrk_without_result_fails_with_its_words():
     with pytest.raises(Failed, match="unable to connect"):
-        wrk.read("unable to connect to 127.0.0.1", answer_bytes=200)
+        wrk.read("unable to connect to 127.0.0.1", [200], connections=16)
 
 
 def test_h2loads_words_are_read():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.report import page, table
+from benchmarks.report import page, summary, table
 from benchmarks.report.result import Footprint, Result, Round, Row, against, read
 
 
@@ -101,3 +101,46 @@ def test_a_page_that_is_not_there_is_made(tmp_path):
     page.main([str(tmp_path / "result.json"), str(tmp_path / "page.md")])
 
     assert "| grpc | 4 |" in (tmp_path / "page.md").read_text()
+
+
+def of_mixed(scenario, cpu_us, server="core", rate=100):
+    return Row(scenario, "http-binary", 16, server, rounds(rate, rate, rate, cpu_us=cpu_us))
+
+
+MIXED = Result(
+    "2026-01-02",
+    "python -m benchmarks",
+    {},
+    rows=[
+        of_mixed("add_sub_mixed", 45.0, rate=400),
+        of_mixed("add_sub_mixed", 150.0, "triton"),
+        of_mixed("add_sub_4_rows", 38.0),
+        of_mixed("add_sub_5_rows", 42.0),
+        of_mixed("identity_mixed", 12.0),
+    ],
+)
+
+
+def test_the_summary_compares_with_triton_and_with_as_many_rows_in_requests_that_are_alike():
+    text = summary.markdown(MIXED)
+
+    assert "2026-01-02, `python -m benchmarks`" in text
+    assert "| Python model, http-binary | 16 | 4.0 times | 0.30 | 45.0 ± 0% | 1.12 |" in text
+    assert "| identity, http-binary | 16 | - | - | 12.0 ± 0% | - |" in text
+
+
+def test_the_summary_is_put_between_its_lines(tmp_path):
+    MIXED.write(tmp_path / "result.json")
+    (tmp_path / "page.md").write_text(f"words\n{summary.OPEN}\nold\n{summary.CLOSE}\nmore\n")
+
+    summary.main([str(tmp_path / "result.json"), str(tmp_path / "page.md")])
+
+    expected = summary.markdown(MIXED)
+    assert (tmp_path / "page.md").read_text() == (
+        f"words\n{summary.OPEN}\n\n{expected}\n{summary.CLOSE}\nmore\n"
+    )
+
+
+def test_a_result_without_these_scenarios_has_no_summary():
+    with pytest.raises(ValueError, match="no row of core in identity_mixed, add_sub_mixed"):
+        summary.markdown(RESULT)

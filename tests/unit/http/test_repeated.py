@@ -193,8 +193,15 @@ LISTS = st.builds(
 TEXTS = st.builds(
     text_request,
     LISTS | LISTS.map(lambda one: f"[{one}]"),
-    st.sampled_from(["[1,2]", "[2,1]", "[1,1]", "[1,0]"]),
-    st.sampled_from(["", "", "", '"id":"one",', '"parameters":{"mine":1},']),
+    st.sampled_from(
+        ["[1,2]", "[2,1]", "[1,1]", "[1,0]", "[ 2 ,1]", "[01,1]", "[1]", "[1,-1]", "[3,1,1]"]
+    ),
+    st.sampled_from(
+        [
+            *["", "", "", '"id":"one",', '"id":"2",', '"id":"",', r'"id":"\"",', '"id":"ü",'],
+            *['"id":3,', '"parameters":{"mine":1},'],
+        ]
+    ),
     st.sampled_from(["", "", " "]),
 )
 
@@ -215,6 +222,93 @@ def test_a_request_in_json_is_as_if_it_were_the_first(texts, data):
             assert mine.inputs["x"].shape == theirs.inputs["x"].shape
             assert (mine.id, mine.parameters) == (theirs.id, theirs.parameters)
         connection.requests.clear()
+
+
+JSONS = st.builds(
+    lambda id, shape, size: (
+        f'{{{id}"parameters":{{"binary_data_output":true}},"inputs":[{{"name":"x","datatype":"FP32",'
+        f'"shape":{shape},"parameters":{{"binary_data_size":{size}}}}}]}}'
+    ).encode(),
+    st.sampled_from(["", '"id":"one",', '"id":"another",', '"id": "3",', r'"id":"\u0041",']),
+    st.sampled_from(["[1,2]", "[2,1]", "[2, 2]", "[1,1]", "[0,1]", "[02,1]", "[2]", "[2,1e0]"]),
+    st.sampled_from(["8", "16", "4", "0", "08", "8.0", "-8", "99999999999999999999", '"8"']),
+)
+HEADS = st.sampled_from(
+    [
+        "Content-Length: {whole}\r\nInference-Header-Content-Length: {json}",
+        "Inference-Header-Content-Length: {json}\r\nContent-Length: {whole}",
+        "Content-Length: {whole}\r\nInference-Header-Content-Length: 0{json}",
+        "Content-Length: 00{whole}\r\nInference-Header-Content-Length: {json}",
+        "Content-Length: {whole}\r\nInference-Header-Content-Length: 0",
+        "Content-Length: {whole}",
+    ]
+)
+
+
+@st.composite
+def binary_requests(draw):
+    head, json_part = draw(HEADS), draw(JSONS)
+    body = json_part + draw(st.binary(min_size=4, max_size=4)) * draw(st.sampled_from([2, 4, 1, 0]))
+    told = head.format(whole=len(body), json=len(json_part))
+    return f"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\n{told}\r\n\r\n".encode() + body
+
+
+@given(st.lists(binary_requests(), min_size=1, max_size=8), st.data())
+def test_a_binary_request_is_as_if_it_were_the_first(texts, data):
+    connection = Connection()
+    for _ in range(len(texts) * 3):
+        text = data.draw(st.sampled_from(texts))
+        alone = Connection()
+
+        answer = connection.give(text)
+
+        assert answer == alone.give(text)
+        assert len(connection.requests) == len(alone.requests)
+        for mine, theirs in zip(connection.requests, alone.requests, strict=True):
+            assert (mine.id, mine.inputs["x"].shape) == (theirs.id, theirs.inputs["x"].shape)
+            assert bytes(mine.inputs["x"].raw) == bytes(theirs.inputs["x"].raw)
+        connection.requests.clear()
+
+
+@pytest.mark.parametrize("at_once", [1, 5], ids=["alone", "together"])
+def test_requests_with_ids_and_rows_of_their_own_are_read_and_answered_as_they_are(
+    connection, at_once
+):
+    asked = [np.full((1 + i % 8, 2), i, np.float32) for i in range(40)]
+    for begin in range(0, len(asked), at_once):
+        some = range(begin, begin + at_once)
+
+        connection.lane.data_received(b"".join(request(asked[i], id=f"number {i}") for i in some))
+
+    for i, each in enumerate(connection.requests):
+        assert each.id == f"number {i}"
+        np.testing.assert_array_equal(each.inputs["x"].array, asked[i])
+    answers = b"".join(connection.written)
+    alone = b"".join(Connection().ask(values, id=f"number {i}") for i, values in enumerate(asked))
+    assert re.sub(rb"Date: [^\r]*", b"Date: then", answers) == alone
+
+
+def test_a_head_with_another_size_may_come_in_pieces(connection):
+    for i in range(60):
+        values = np.full((1 + i % 8, 2), i, np.float32)
+        data = request(values, id=f"{i}")
+
+        connection.lane.data_received(data[: 3 * i])
+        connection.lane.data_received(data[3 * i :])
+
+        assert connection.requests[-1].id == f"{i}"
+        np.testing.assert_array_equal(connection.requests[-1].inputs["x"].array, values)
+
+
+def test_a_shape_cannot_claim_memory_that_was_not_sent(connection):
+    for _ in range(3):
+        connection.give(text_request("[[1.5]]", "[1,1]"))
+
+    for shape in ("[100000,100000]", "[1,999999999999999999]", "[999999999,99999999999]"):
+        answer = connection.give(text_request("[[1.5]]", shape))
+
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert answer == Connection().give(text_request("[[1.5]]", shape))
 
 
 def test_what_is_behind_the_numbers_belongs_to_the_request(connection):
@@ -245,14 +339,14 @@ def test_lists_of_other_lengths_are_refused(connection):
 def arrays(size):
     """Arrays of any order that have so many numbers."""
     values = st.lists(st.floats(-9, 9, width=32), min_size=size, max_size=size)
-    shapes = st.sampled_from([(1, size), (size, 1), (2, size // 2)])
+    shapes = st.sampled_from([(1, size), (size, 1), (2, size // 2), (size,), (1, 1, size)])
     made = st.builds(lambda v, s: np.array(v, np.float32).reshape(s), values, shapes)
     return made | made.map(lambda array: np.asfortranarray(array))
 
 
 @st.composite
 def responses(draw):
-    outputs = [Tensor.of("y", draw(arrays(4)))]
+    outputs = [Tensor.of("y", draw(arrays(draw(st.sampled_from([4, 4, 2, 6])))))]
     if draw(st.booleans()):
         outputs = [Tensor("y", dtypes.FP32, t.shape, raw=bytes(t.raw)) for t in outputs]
     if draw(st.integers(0, 5)) == 0:
@@ -262,7 +356,7 @@ def responses(draw):
         "m" if rare else "n",
         2 if rare == 1 else 1,
         outputs[:0] if rare == 2 else outputs,
-        id="an id" if rare == 3 else "",
+        id=draw(st.sampled_from(["an id", "2", 'a "quote"', "ü\n"])) if rare > 5 else "",
         parameters={"a": draw(st.integers(0, 3))} if rare == 4 else None,
     )
 

@@ -61,6 +61,11 @@ def number_of(dtype: np.dtype[Any]) -> int:
     return BF16 if dtype.name == "bfloat16" else 0
 
 
+def array_of(buffer: Any, start: int, number: int, shape: tuple[int, ...]) -> Any:
+    """An array over a buffer's bytes from `start` on, which it keeps alive. BF16 as uint16; not BYTES."""
+    return np.ndarray(shape, NUMPY[number], buffer, start)
+
+
 def plain_number(array: Any) -> int:
     """The datatype of an array that is a tensor as it is: in C order, its type in NUMBERS. Else 0."""
     if type(array) is not np.ndarray or not array.flags.c_contiguous:

@@ -1,6 +1,6 @@
 import cython
 
-from backend_python.native.interface cimport plain_number
+from backend_python.native.interface cimport array_of, plain_number
 
 cdef int BF16, BYTES
 

@@ -10,7 +10,7 @@ import numpy as np
 from backend_python import strings
 from backend_python.api import datatypes
 from backend_python.api.arguments import text
-from backend_python.api.datatypes import BF16, BYTES, plain_number
+from backend_python.api.datatypes import BF16, BYTES, array_of, plain_number
 from backend_python.api.errors import TritonModelException
 
 if TYPE_CHECKING:
@@ -117,8 +117,7 @@ class Tensor:
                 flat = strings.decode(self._wire(), math.prod(self._shape))
                 self._array = flat.reshape(self._shape)
             else:
-                dtype = datatypes.NUMPY[self._number]
-                self._array = np.ndarray(self._shape, dtype, self._buffer, self._start)
+                self._array = array_of(self._buffer, self._start, self._number, self._shape)
         return self._array
 
     def _wire(self) -> Buffer:

@@ -6,11 +6,9 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from backend_python import layout, protocol
 from backend_python.api import request as api_request
-from backend_python.api.datatypes import BYTES, NUMPY
+from backend_python.api.datatypes import BYTES
 from backend_python.api.errors import ErrorCode, TritonError
 from backend_python.api.host import Host, Key
 from backend_python.api.request import (
@@ -18,9 +16,10 @@ from backend_python.api.request import (
     InferenceRequest,
 )
 from backend_python.api.response import InferenceResponse
-from backend_python.api.tensor import Tensor, received, shared
+from backend_python.api.tensor import Tensor, received
 from backend_python.arena import ALIGNMENT, Receiver
 from backend_python.compiled import gather
+from backend_python.items import Known, joined, tensors
 from backend_python.protocol import Frame
 from backend_python.strings import speakable
 
@@ -37,25 +36,6 @@ class Parts(NamedTuple):
     # What the region holds, arrays or bytes, each at the next multiple of ALIGNMENT.
     tensors: list[Any]
     size: int  # of the region
-
-
-class _Column(NamedTuple):
-    """One input of all requests of a batch, whose tensors are alike: rows of one array."""
-
-    name: str
-    number: int
-    dtype: Any
-    shape: tuple[int, ...]  # requests first
-    start: int
-    strides: tuple[int, ...]
-
-
-class _Plan(NamedTuple):
-    """How the requests of equal batches lie in their region."""
-
-    places: list[list[layout.Place]]
-    columns: list[_Column] | None  # None if the requests are not alike
-    lends: bool  # whether tensors of it are lent
 
 
 Entry = tuple[Any, ...]  # name, number of the datatype, shape, bytes; of one that is lent also how
@@ -98,7 +78,7 @@ class RequestDecoder:
         self._in = inputs
         self._all = frozenset(output_names)
         self._decoupled = decoupled
-        self._plans = layout.Memory()
+        self._items = Known(layout.request_item)
 
     def requests(self, frame: Frame) -> list[InferenceRequest]:
         content = frame.content
@@ -106,71 +86,31 @@ class RequestDecoder:
         end = protocol.REGION.size + length
         region, _, stop = self._in.tensors(content, end, offset, size)
         described = content[protocol.REGION.size : end]
-        if (plan := self._plans.get((described, size))) is None:
-            plan = self._plans.add((described, size), length, _plan(described, size))
-        if plan.lends and self._lending is not None:
-            inputs = self._lending.tensors(plan.places, region)
-        elif plan.columns:
-            inputs = _alike(plan.columns, region)
+        laid = self._items.of(described, size)
+        if laid.lends and self._lending is not None:
+            places = layout.request_places(json.loads(described), size)
+            inputs = self._lending.tensors(places, region)
         else:
-            inputs = _each(plan.places, region)
-        if stop == end:
-            return api_request.all_received(
-                self._host, frame.number, inputs, self._all, self._decoupled
-            )
-        fields = json.loads(content[end:stop])
-        return [self._told(frame.number, i, tensors, fields[i]) for i, tensors in enumerate(inputs)]
+            inputs = tensors(laid, region)
+        requests = api_request.all_received(
+            self._host, frame.number, inputs, self._all, self._decoupled
+        )
+        if stop != end:
+            for request, fields in zip(requests, json.loads(content[end:stop])):
+                if type(fields) is str:  # no more than an id, as with most that have any
+                    request._request_id = fields
+                elif fields is not None:
+                    self._tell(request, fields)
+        return requests
 
-    def _told(self, batch: int, i: int, inputs: list[Tensor], fields: Any) -> InferenceRequest:
-        wanted = self._all if fields[5] is None else frozenset(fields[5])
-        found = api_request.received(self._host, batch, i, inputs, wanted, self._decoupled)
-        found._request_id, found._correlation_id, found._flags, found._timeout = fields[:4]
-        found._parameters, _, found._trace = fields[4:7]
+    def _tell(self, request: InferenceRequest, fields: list[Any]) -> None:
+        """What a request has besides tensors."""
+        request._request_id, request._correlation_id, request._flags, request._timeout = fields[:4]
+        request._parameters, wanted, request._trace = fields[4:7]
+        if wanted is not None:
+            request._outputs = frozenset(wanted)
         if len(fields) > 7 and fields[7] and self._lending is not None:
-            self._lending.staying[batch, i] = fields[7]
-        return found
-
-
-def _plan(described: bytes, size: int) -> _Plan:
-    places = layout.request_places(json.loads(described), size)
-    stride = layout.uniform(places)
-    columns = [_column(place, len(places), stride) for place in places[0]] if stride else None
-    return _Plan(places, columns, layout.lends(places))
-
-
-def _column(place: layout.Place, requests: int, stride: int) -> _Column:
-    dtype = NUMPY[place.number]
-    strides = [dtype.itemsize]
-    for dim in place.shape[:0:-1]:
-        strides.insert(0, strides[0] * dim)
-    return _Column(
-        place.name,
-        place.number,
-        dtype,
-        (requests, *place.shape),
-        place.start,
-        (stride, *strides),
-    )
-
-
-def _alike(columns: list[_Column], region: Any) -> list[list[Tensor]]:
-    """The inputs of each request, one array made for all of them and cut into rows."""
-    found = []
-    for name, number, dtype, shape, start, strides in columns:
-        rows = np.ndarray(shape, dtype, region, start, strides)
-        found.append([shared(name, number, row) for row in rows])
-    return list(map(list, zip(*found)))  # as many of each: rows of arrays with one shape
-
-
-def _each(places: list[list[layout.Place]], region: Any) -> list[list[Tensor]]:
-    """The inputs of each request, made into arrays when the model asks."""
-    return [
-        [
-            received(name, number, shape, region, start, size)
-            for name, number, shape, start, size, _ in item
-        ]
-        for item in places
-    ]
+            self._lending.staying[request._key] = fields[7]
 
 
 class AnswerEncoder:
@@ -213,7 +153,7 @@ class AnswerEncoder:
                 items.append(b"true")
             else:
                 items.append(b"null" if request._sender is None else b"false")
-        return Parts(b"[%s]" % b",".join(items), tensors, end)
+        return Parts(joined(items), tensors, end)
 
     def _batch_there(
         self,

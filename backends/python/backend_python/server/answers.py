@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import orjson
-
 from backend_python import layout
+from backend_python.items import Item, Known, Laid
 from core import dtypes
 from core.batch import Batch
 from core.errors import CoreError, Kind
@@ -19,49 +18,55 @@ class Told:
     """The layout of EXECUTED or RESPOND.
 
     items    answers, or None, False, True as PROTOCOL.md has them
-    places   where the tensors of each item are: [] if it has none
     plain    whether each item is an answer without error and parameters, as most are
     lent     tensors on GPUs that the child lends: item, place in it, what was told
     """
 
-    __slots__ = ("items", "lent", "places", "plain")
+    __slots__ = ("_laid", "lent", "plain")
 
-    def __init__(self, described: bytes, size: int):
-        """ProtocolError, or another exception, for what is no layout of a region of `size` bytes."""
-        self.items = layout.answers(orjson.loads(described), size)
-        found = [item.places if isinstance(item, layout.Answer) else [] for item in self.items]
-        self.places = [
-            [Place(p.name, dtypes.BY_NUMBER[p.number], p.shape, p.start, p.size) for p in each]
-            for each in found
-        ]
-        self.lent = [
-            (i, j, place)
-            for i, each in enumerate(found)
-            for j, place in enumerate(each)
-            if place.lent
-        ]
-        self.plain = all(
-            isinstance(item, layout.Answer) and item.error is None and not item.parameters
-            for item in self.items
-        )
+    def __init__(self, laid: Laid):
+        self._laid = laid
+        self.plain = laid.plain
+        self.lent = _lent(laid) if laid.lends else []
+
+    @property
+    def items(self) -> list[layout.Answer | bool | None]:
+        return [item.told for item in self._laid.items]
 
     def tensors(self, region: Any, offset: int) -> list[list[Tensor]]:
         """The tensors of each item, in a region that begins at `offset`."""
-        return answers(self.places, region, offset)
+        laid = self._laid
+        return answers([item.places for item in laid.items], laid.starts, region, offset)
+
+
+def _lent(laid: Laid) -> list[tuple[int, int, layout.Place]]:
+    return [
+        (i, j, place)
+        for i, item in enumerate(laid.items)
+        if isinstance(item.told, layout.Answer)
+        for j, place in enumerate(item.told.places)
+        if place.lent
+    ]
+
+
+def _item(described: bytes) -> Item:
+    """As layout.answer_item, with places of core."""
+    item = layout.answer_item(described)
+    item.places = [
+        Place(p.name, dtypes.BY_NUMBER[p.number], p.shape, p.start, p.size) for p in item.places
+    ]
+    return item
 
 
 class Remembered:
-    """Layouts of late. One thread at a time."""
+    """Items of late. One thread at a time."""
 
     def __init__(self) -> None:
-        self._known = layout.Memory()
+        self._items = Known(_item)
 
     def of(self, described: bytes, size: int) -> Told:
-        """Raises as Told."""
-        found: Told | None = self._known.get((described, size))
-        if found is None:
-            found = self._known.add((described, size), len(described), Told(described, size))
-        return found
+        """ProtocolError, or another exception, for what is no layout of a region of `size` bytes."""
+        return Told(self._items.of(described, size))
 
 
 def give(batch: Batch, i: int, answer: layout.Answer, tensors: list[Tensor], final: bool) -> None:

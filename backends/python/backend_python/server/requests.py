@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from backend_python.arena import ALIGNMENT
+from backend_python.items import joined
 from backend_python.protocol import to_json
 from backend_python.strings import speakable
 from core.errors import CoreError
@@ -56,12 +57,15 @@ class Encoder:
     def batch(self, requests: list[InferenceRequest]) -> Parts:
         """The message of a batch; nothing is copied yet, but BYTES of JSON are encoded."""
         laid = self._requests.batch(requests)
-        told = b"[%s]" % b",".join(laid.items)
+        told = joined(laid.items)
         if self._lending is not None:
             return Parts(laid.parts, laid.size, told, self._fields_there(requests, laid.plain))
         if laid.plain:
             return Parts(laid.parts, laid.size, told, b"")
-        fields = orjson.dumps([_fields(request, self._states) for request in requests])
+        if laid.named:
+            fields = orjson.dumps([request.id for request in requests])
+        else:
+            fields = orjson.dumps([_fields(request, self._states) for request in requests])
         return Parts(laid.parts, laid.size, told, fields)
 
     def _fields_there(self, requests: list[InferenceRequest], plain: bool) -> bytes:
@@ -85,9 +89,9 @@ class Encoder:
         """
         assert self._lending is not None
         lends = self._lending.lends(self._lending.takes, ALIGNMENT)
-        items = [lends.entries(request.inputs.values()) for request in requests]
+        items = [to_json(lends.entries(request.inputs.values())) for request in requests]
         fields = self._fields_there(requests, False)
-        return Parts(lends.parts, lends.size, to_json(items), fields)
+        return Parts(lends.parts, lends.size, joined(items), fields)
 
     def answer_there(self, item: InferenceResponse, takes: frozenset[bytes]) -> Parts:
         """The message of one answer of a called model with tensors on GPUs, for who takes those on these.

@@ -1,0 +1,137 @@
+"""The items of a layout, each remembered by its bytes.
+
+described ─► [Known] ─► Laid ─► tensors
+
+A batch is seldom like the one before it, because its requests have other rows. Its items are: there are as
+many different ones as there are numbers of rows. So an item is found by its bytes, and only its beginning is
+computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from backend_python.api.tensor import Tensor, received
+from backend_python.protocol import ProtocolError
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from backend_python import uncompiled as cython
+
+SEPARATOR = b",\n"  # between items: JSON without spaces has a line break nowhere else
+_REMEMBERED = 256  # items
+_REMEMBERED_BELOW = 1 << 13  # bytes of one item
+
+
+def joined(items: list[bytes]) -> bytes:
+    """The layout of these items."""
+    return b"[%s]" % SEPARATOR.join(items)
+
+
+@cython.freelist(8)
+@cython.cclass
+class Item:
+    """One item, wherever it begins.
+
+    told      what it says besides its tensors, as the one who parses it has it
+    places    of its tensors, with `start` counted from the item's beginning
+    extent    bytes that its tensors need
+    size      bytes up to the beginning of the next item
+    plain     whether it is one of the most common kind
+    lends     whether it has tensors on a GPU
+    """
+
+    told: Any
+    places: list[Any]
+    extent: int
+    size: int
+    plain: bool
+    lends: bool
+
+    def __init__(
+        self, told: Any, places: list[Any], extent: int, size: int, plain: bool, lends: bool
+    ):
+        self.told = told
+        self.places = places
+        self.extent = extent
+        self.size = size
+        self.plain = plain
+        self.lends = lends
+
+
+@cython.freelist(8)
+@cython.cclass
+class Laid:
+    """The items of one layout.
+
+    starts   of each item where in its region it begins
+    plain    whether all of them are
+    lends    whether any of them does
+    """
+
+    items: list[Item]
+    starts: list[int]
+    plain: bool
+    lends: bool
+
+
+class Known:
+    """Finds items by their bytes. One thread at a time.
+
+    parse   makes an Item of its JSON; ProtocolError, or another exception, for what is none
+    """
+
+    def __init__(self, parse: Callable[[bytes], Item]):
+        self._parse = parse
+        self._known: dict[bytes, Item] = {}
+
+    def of(self, described: bytes, region: int) -> Laid:
+        """What a layout says of a region of so many bytes. Raises as `parse`, also for tensors that are not
+        wholly within the region."""
+        laid: Laid = Laid.__new__(Laid)
+        laid.items = []
+        laid.starts = []
+        laid.plain = True
+        laid.lends = False
+        if len(described) < 2 or described[:1] != b"[" or described[-1:] != b"]":
+            raise ProtocolError("a layout is a list")
+        start = 0
+        for part in described[1:-1].split(SEPARATOR) if len(described) > 2 else ():
+            item = self._known.get(part)
+            if item is None:
+                item = self._add(part)
+            if item.extent > region - start:
+                raise ProtocolError(
+                    f"item {len(laid.items)} of {item.extent} bytes does not fit into its region"
+                )
+            laid.items.append(item)
+            laid.starts.append(start)
+            start += item.size
+            if not item.plain:
+                laid.plain = False
+            if item.lends:
+                laid.lends = True
+        return laid
+
+    def _add(self, part: bytes) -> Item:
+        item = self._parse(part)
+        if len(part) < _REMEMBERED_BELOW:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[part] = item
+        return item
+
+
+def tensors(laid: Laid, region: Any) -> list[list[Tensor]]:
+    """The tensors of each item, which become arrays when the model asks; their places are layout.Place."""
+    found = []
+    for i in range(len(laid.items)):
+        item = laid.items[i]
+        start = laid.starts[i]
+        these = []
+        for name, number, shape, at, size, _ in item.places:
+            these.append(received(name, number, shape, region, start + at, size))
+        found.append(these)
+    return found

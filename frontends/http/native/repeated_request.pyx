@@ -1,0 +1,217 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+"""Requests of one client, which are alike but for some parts; see repeated_request.pyi.
+
+body ─► [RepeatedRequest] ─► InferenceRequest
+
+What the parts are is in slots.hpp; numbers of tensors are read by what reads them in other requests, so that
+both ways have the same rules. Whatever does not fit is left to the other way.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.long cimport PyLong_FromLongLong
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.unicode cimport PyUnicode_DecodeASCII
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcmp
+
+from core.native.arrays cimport length
+from core.request cimport InferenceRequest, made_request
+from core.tensor cimport Tensor, made_tensor
+from frontends.http.native.infer_request cimport (
+    COPIED_UP_TO, DATA, ID, MOST_DIMENSIONS, SHAPE, SIZE, OutputForm, part_of_body, slots_of,
+)
+
+from math import prod
+
+cdef extern from "tensor_data.hpp" namespace "http_json" nogil:
+    ctypedef int NativeDataType "http_json::DataType"
+
+    const char* read_numbers(const char*, const char*, NativeDataType, size_t, char*)
+
+cdef extern from "slots.hpp" namespace "http_json" nogil:
+    const char* take_text(const char*, const char*, const char*, size_t)
+    const char* take_natural(const char*, const char*, int64_t&)
+    const char* take_shape(const char*, const char*, int64_t*, size_t, uint64_t&)
+    const char* take_plain(const char*, const char*)
+    const uint64_t kMostElements
+
+cdef object MOST_ELEMENTS = <uint64_t>kMostElements
+
+
+@cython.final
+cdef class RepeatedRequest:
+    """See repeated_request.pxd."""
+
+    cdef InferenceRequest again(
+        self, object body, const char* data, Py_ssize_t whole, Py_ssize_t json_size, uint64_t most_bytes
+    ):
+        if (
+            whole == self._size
+            and json_size == PyBytes_GET_SIZE(self._json)
+            and not memcmp(data, PyBytes_AS_STRING(self._json), json_size)
+        ):
+            return self._with(self._id, self._same_inputs(body, data))
+        return self._like(body, data, whole, json_size, most_bytes)
+
+    cdef InferenceRequest _like(
+        self, object body, const char* data, Py_ssize_t whole, Py_ssize_t json_size, uint64_t most_bytes
+    ):
+        """The request in a body whose JSON is another one, but like it."""
+        cdef const char* at = data
+        cdef const char* end = data + json_size
+        cdef const char* begin
+        cdef const char* kinds = PyBytes_AS_STRING(self._kinds)
+        cdef Py_ssize_t i, input = 0, offset = json_size, count
+        cdef int64_t[MOST_DIMENSIONS] sizes
+        cdef int64_t size = 0
+        cdef uint64_t elements = 0
+        cdef char kind
+        cdef str id = self._id
+        cdef dict inputs = {}
+        cdef tuple shape = None
+        cdef Tensor like = None
+        cdef bytes text
+        cdef bytes raw
+        count = PyBytes_GET_SIZE(self._kinds)
+        for i in range(count):
+            text = <bytes>self._texts[i]
+            at = take_text(at, end, PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
+            if at == NULL:
+                return None
+            kind = kinds[i]
+            if kind == SHAPE:
+                like = <Tensor>self._tensors[input]
+                shape = like.shape
+                text = <bytes>self._shapes[input]
+                begin = take_text(at, end, PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
+                if begin != NULL:
+                    at = begin
+                    elements = <uint64_t>self._counts[input]
+                else:
+                    at = take_shape(at, end, sizes, len(shape), elements)
+                    if at == NULL:
+                        return None
+                    shape = _shape(sizes, len(shape))
+                input += 1
+            elif kind == SIZE:
+                at = take_natural(at, end, size)
+                if at == NULL or size > whole - offset:
+                    return None
+                inputs[like.name] = made_tensor(
+                    like.name, like.dtype, shape, _part(body, data, offset, size), None
+                )
+                offset += size
+            elif kind == DATA:
+                # As many elements as there may be text for: a shape cannot claim more memory than was sent.
+                if not 0 < elements <= <uint64_t>(end - at) or elements > most_bytes // like.dtype.byte_size:
+                    return None
+                raw = PyBytes_FromStringAndSize(NULL, elements * <uint64_t>like.dtype.byte_size)
+                # Numbers of the configuration's enum begin with 1, else their order is that of DataType.
+                at = read_numbers(
+                    at, end, <NativeDataType>(like.dtype.number - 1), elements, PyBytes_AS_STRING(raw)
+                )
+                if at == NULL:
+                    return None
+                inputs[like.name] = made_tensor(like.name, like.dtype, shape, raw, None)
+            else:
+                begin = at
+                at = take_plain(at, end)
+                if at == NULL:
+                    return None
+                id = PyUnicode_DecodeASCII(begin, at - begin, NULL)
+        text = <bytes>self._texts[count]
+        if take_text(at, end, PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text)) != end or offset != whole:
+            return None
+        return self._with(id, inputs)
+
+    cdef dict _same_inputs(self, object body, const char* data):
+        """The inputs behind the same JSON."""
+        cdef Py_ssize_t i, size, offset = PyBytes_GET_SIZE(self._json)
+        cdef dict inputs = {}
+        cdef Tensor like
+        for i in range(len(self._tensors)):
+            like = <Tensor>self._tensors[i]
+            size = self._sizes[i]
+            inputs[like.name] = made_tensor(
+                like.name, like.dtype, like.shape, _part(body, data, offset, size), None
+            )
+            offset += size
+        return inputs
+
+    cdef InferenceRequest _with(self, str id, dict inputs):
+        """The same request with another id and other inputs."""
+        cdef InferenceRequest request = made_request(self._model, inputs)
+        request.model_version = self._version
+        request.id = id
+        request.correlation_id = self._correlation_id
+        request.flags = self._flags
+        request.priority = self._priority
+        request.timeout_us = self._timeout_us
+        request.outputs = self._outputs
+        return request
+
+
+cdef inline tuple _shape(const int64_t* sizes, Py_ssize_t count):
+    cdef Py_ssize_t i
+    cdef tuple shape = PyTuple_New(count)
+    for i in range(count):
+        size = PyLong_FromLongLong(sizes[i])
+        Py_INCREF(size)  # PyTuple_SET_ITEM takes a reference
+        PyTuple_SET_ITEM(shape, i, size)
+    return shape
+
+
+cdef inline object _part(object body, const char* data, Py_ssize_t at, Py_ssize_t size):
+    """Some bytes of a body: a small body or a small part is copied."""
+    if size <= COPIED_UP_TO or type(body) is bytes:
+        return PyBytes_FromStringAndSize(data + at, size)
+    return part_of_body(body, at, size)
+
+
+cdef RepeatedRequest repeated_request(
+    InferenceRequest request, OutputForm form, bytes json, uint64_t most_bytes
+):
+    cdef RepeatedRequest found
+    cdef Tensor tensor
+    cdef list slots, texts = [], kinds = [], shapes = []
+    cdef Py_ssize_t behind = 0
+    if request.shared or request._parameters:
+        return None
+    for tensor in request.inputs.values():
+        if prod(tensor.shape) > MOST_ELEMENTS:
+            return None
+    slots = slots_of(json, most_bytes)
+    if slots is None:
+        return None
+    for begin, end, kind in slots:
+        texts.append(json[behind:begin])
+        kinds.append(kind)
+        if kind == SHAPE:
+            shapes.append(json[begin:end])
+        behind = end
+    texts.append(json[behind:])
+    found = RepeatedRequest.__new__(RepeatedRequest)
+    found._model = request.model_name
+    found._version = request.model_version
+    found._id = request.id
+    found._correlation_id = request.correlation_id
+    found._flags = request.flags
+    found._priority = request.priority
+    found._timeout_us = request.timeout_us
+    found._outputs = request.outputs
+    found._tensors = tuple([
+        made_tensor(tensor.name, tensor.dtype, tensor.shape, None, None)
+        for tensor in request.inputs.values()
+    ])
+    found._texts = tuple(texts)
+    found._shapes = tuple(shapes)
+    found._counts = tuple([prod(tensor.shape) for tensor in request.inputs.values()])
+    found._kinds = bytes(kinds)
+    if DATA not in kinds:
+        found._json = json
+        found._sizes = tuple([length(tensor._raw) for tensor in request.inputs.values()])
+        found._size = len(json) + sum(found._sizes)
+    found.form = form
+    return found

@@ -1,0 +1,62 @@
+// The parts of a request's JSON that differ from one request of a client to the next.
+//
+// bytes ─► [take_…] ─► repeated_request.pyx.  Each function reads one part that begins at `at`, and returns what
+// is behind it: null for what is wrong, and for what is right but rare, which the reader of whole documents
+// knows. No Python type, no allocation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "json_cursor.hpp"
+
+namespace http_json {
+
+constexpr int kMostDigits = 18;                      // of a number that surely fits into 63 bits
+constexpr uint64_t kMostElements = uint64_t{1} << 40;  // of a tensor; more are counted elsewhere
+
+// A text that is the same each time.
+inline const char* take_text(const char* at, const char* end, const char* text, size_t size) {
+  if (static_cast<size_t>(end - at) < size || std::memcmp(at, text, size) != 0) return nullptr;
+  return at + size;
+}
+
+// A natural number as JSON has it: no sign, and no zero in front of other digits.
+inline const char* take_natural(const char* at, const char* end, int64_t& value) {
+  const char* begin = at;
+  value = 0;
+  while (at != end && static_cast<unsigned char>(*at - '0') <= 9) {
+    if (at - begin == kMostDigits) return nullptr;
+    value = value * 10 + (*at++ - '0');
+  }
+  if (at == begin || (*begin == '0' && at - begin > 1)) return nullptr;
+  return at;
+}
+
+// A list of `count` natural numbers to `sizes`; `elements` is their product, at most kMostElements.
+inline const char* take_shape(
+    const char* at, const char* end, int64_t* sizes, size_t count, uint64_t& elements) {
+  const auto skip = [&] {
+    while (at != end && is_space(*at)) ++at;
+    return at != end;
+  };
+  elements = 1;
+  if (at == end || *at++ != '[') return nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    if (i != 0 && (!skip() || *at++ != ',')) return nullptr;
+    if (!skip() || (at = take_natural(at, end, sizes[i])) == nullptr) return nullptr;
+    const uint64_t size = static_cast<uint64_t>(sizes[i]);
+    if (size != 0 && elements > kMostElements / size) return nullptr;
+    elements *= size;
+  }
+  return skip() && *at == ']' ? at + 1 : nullptr;
+}
+
+// The characters of a string up to its quote, which stays: ASCII without escapes.
+inline const char* take_plain(const char* at, const char* end) {
+  while (at != end && kPlain[static_cast<unsigned char>(*at)]) ++at;
+  return at != end && *at == '"' ? at : nullptr;
+}
+
+}  // namespace http_json
