@@ -15,27 +15,23 @@ import logging
 import socket
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from http import HTTPStatus
 from typing import Any
 
 from core.access import Visit
 from core.account import Share
-from core.errors import CoreError
 from core.server import Server
 from core.telemetry.access_log import Entry
-from core.telemetry.tracing import Trace
-from core.tensor import Buffer
 from frontends.aiohttp_web import HttpVersion11, web
 from frontends.crowd import most_connections
 from frontends.http.access_log import client_of, write_malformed
-from frontends.http.codec.limits import MOST_CHUNKS, body_too_large, too_large, too_many_chunks
 from frontends.http.errors import refusal
 from frontends.http.guard import Guard
-from frontends.http.message import Answer, Call, Parts
+from frontends.http.message import Call
 from frontends.http.native.lane import Lane
 from frontends.http.native.port import Port
 from frontends.http.patience import TOO_MANY, TOO_SLOW, Patience, Unfinished, Waiting
+from frontends.http.sending import response_of
 from frontends.http.sockets import Conversation
 
 logger = logging.getLogger("core")
@@ -102,7 +98,8 @@ class Connections(web.Server):
         return self._guest(self._account.share())
 
     def _guest(self, share: Share) -> _Connection:
-        return _Connection(self, share, loop=self._loop, **self._kwargs)
+        is_guest = self._port is not None
+        return _Connection(self, share, is_guest=is_guest, loop=self._loop, **self._kwargs)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
@@ -197,13 +194,27 @@ class _Connection(web.RequestHandler):
     came   bytes that have come
     heard  of these, those that had come when its last request was over
     share  of the memory that all connections may hold
+    finishing  whether the server ends: the next answer is the last
     """
 
-    __slots__ = ("busy", "came", "heard", "share", "used", "visit")
+    __slots__ = (
+        "_unread",
+        "busy",
+        "came",
+        "finishing",
+        "heard",
+        "is_guest",
+        "share",
+        "used",
+        "visit",
+    )
 
-    def __init__(self, manager: Connections, share: Share, **options: Any):
+    def __init__(self, manager: Connections, share: Share, *, is_guest: bool, **options: Any):
         super().__init__(manager, **options)
         self.share = share
+        self.is_guest = is_guest
+        self.finishing = False
+        self._unread = 0  # bytes that are counted for what the transport keeps
         self.busy = False
         self.used = 0.0
         self.visit: Visit | None = None
@@ -212,6 +223,33 @@ class _Connection(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         self.came += len(data)
         super().data_received(data)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self.is_guest or self.transport is None:
+            return  # its lane counts
+        size = self.transport.get_write_buffer_size()
+        if self.share.try_take(size):
+            self._unread = size
+        else:
+            self._loop.call_soon(self.abort)  # not within what the transport does now
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._forget_unread()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        self._forget_unread()
+
+    def _forget_unread(self) -> None:
+        self.share.give(self._unread)
+        self._unread = 0
+
+    def abort(self) -> None:
+        """Close now, and drop what the client has not read."""
+        if self.transport is not None:
+            self.transport.abort()
 
     def unfinished(self) -> Unfinished | None:
         """The request of which a part is missing, for which nothing but the client is to blame."""
@@ -237,6 +275,7 @@ class _Connection(web.RequestHandler):
 
     def finish(self) -> None:
         """Close if there is no request; pre_shutdown has told it to close after its answer."""
+        self.finishing = True
         # What is written already still leaves.
         if not self.busy and self.transport is not None:
             self.transport.close()
@@ -276,112 +315,3 @@ def connection_of(request: web.BaseRequest) -> _Connection:
     connection = request.protocol
     assert isinstance(connection, _Connection)
     return connection
-
-
-def response_of(answer: Answer, request: web.BaseRequest) -> web.Response:
-    """The answer as the engine sends it.
-
-    The connection ends after it when the body of the request was not read to its end: the client
-    may never send the rest, and what it sends next would be taken for it.
-    """
-    response = web.Response(
-        status=answer.status, headers={**answer.headers, "Server": "core"}, body=answer.body
-    )
-    if not request.content.is_eof():
-        response.force_close()
-    return response
-
-
-async def send_traced(answer: Answer, trace: Trace, request: web.BaseRequest) -> web.StreamResponse:
-    """Send an answer here and not behind the handler, so that the trace learns when: from its first
-    byte to its last."""
-    trace.stamp("HTTP_SEND_START")
-    try:
-        if answer.more is not None:
-            response = await send(answer, answer.more, request)
-        else:
-            whole = response_of(answer, request)
-            await whole.prepare(request)
-            await whole.write_eof()
-            response = whole
-        trace.stamp("HTTP_SEND_END")
-    finally:
-        trace.release()
-    return response
-
-
-async def send(answer: Answer, more: Parts, request: web.BaseRequest) -> web.StreamResponse:
-    """Send an answer whose body comes in parts: each when it is there and the client took the last.
-
-    The parts are closed in any end, also when the client goes away.
-    """
-    response = web.StreamResponse(
-        status=answer.status, headers={**answer.headers, "Server": "core"}
-    )
-    if not request.content.is_eof():
-        response.force_close()
-    async with aclosing(more):
-        await response.prepare(request)
-        await response.write(answer.body)
-        async for part in more:
-            # The engine itself waits for the client only now and then.
-            await request.writer.drain()
-            await response.write(part)
-        await response.write_eof()
-    return response
-
-
-async def read_body(request: web.BaseRequest, most: int, most_body: int) -> Buffer:
-    """The whole body as it came, still compressed; copied once if it came in several pieces.
-
-    most        bytes that it may have; a larger one is refused before it is read, or as it grows
-    most_body   bytes that any body may have, which says why
-    Raises CoreError(INVALID) for that, and for more than MOST_CHUNKS chunks.
-    """
-    length = request.content_length
-    most = min(most, most_body)
-    refuse = body_too_large if most == most_body else too_large
-    if length is not None and length > most:
-        raise refuse(length, most)
-    await _continue(request)
-    if length is not None:
-        return await _read_known(request, length)
-    return await _read_chunks(request, most, refuse) if request.body_exists else b""
-
-
-async def _continue(request: web.BaseRequest) -> None:
-    """Tell a client that asks first (`Expect: 100-continue`, as curl does) to send its body."""
-    if request.headers.get("Expect", "").lower() != "100-continue":
-        return
-    if request.version >= HttpVersion11 and not request.content.is_eof():
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0  # the answer itself has not begun
-
-
-async def _read_known(request: web.BaseRequest, length: int) -> Buffer:
-    content = request.content
-    piece = await content.readany()
-    if len(piece) == length:
-        return piece
-    # Grows with what has come: a length that is only claimed takes no memory.
-    body = bytearray(piece)
-    while piece := await content.readany():
-        body += piece
-    return body
-
-
-async def _read_chunks(
-    request: web.BaseRequest, most: int, refuse: Callable[[int, int], CoreError]
-) -> Buffer:
-    body = bytearray()
-    chunks = 0
-    while True:
-        piece, complete = await request.content.readchunk()
-        if not piece and not complete:
-            return body
-        body += piece
-        chunks += complete
-        if chunks > MOST_CHUNKS:
-            raise too_many_chunks()
-        if len(body) > most:
-            raise refuse(len(body), most)

@@ -21,6 +21,9 @@ cdef class Recorder(Crew):
         """The request could be read."""
         self.entry.id = request.id
 
+    cdef settle(self, Flight flight):
+        self.lane.settle(flight)
+
     cdef answered(self, Flight flight):
         # The lane may let the flight go, and with it this object.
         hold = self

@@ -8,6 +8,11 @@ from frontends.http.native.port cimport Head, Port, Span
 from frontends.http.native.repeated cimport RepeatedAnswer, RepeatedRequest
 
 
+cdef enum:
+    NO_JSON_SIZE = -1  # all of the body is JSON
+    ODD_JSON_SIZE = -2  # not one to nine digits: `parse` knows what it means
+
+
 @cython.final
 cdef class Told:
     """What the head of one request says.

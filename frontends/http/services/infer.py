@@ -14,11 +14,13 @@ from core.response import Reply
 from core.server import Server
 from core.telemetry.tracing import Trace
 from frontends.http.codec import compression
+from frontends.http.codec.limits import JSON_SIZE
 from frontends.http.codec.parameters import add_headers
 from frontends.http.codec.parse import OutputForm, parse
 from frontends.http.codec.render import render
 from frontends.http.errors import error_answer, refusal
 from frontends.http.message import Answer, Call
+from frontends.http.native.tally import made_bytes
 from frontends.http.services.traced import bring_context, received
 
 
@@ -44,6 +46,8 @@ async def infer(server: Server, call: Call) -> Answer:
         model, version, signature, call.headers, body, most_bytes, server.shared_memory
     )
     call.asked = request
+    made = made_bytes(request, JSON_SIZE in call.headers)
+    call.share.take_large(made, "the tensors of the request")
     if pattern := server.options.http_header_forward_pattern:
         forwarded = _compiled(pattern)
         add_headers((item for item in call.headers.items() if forwarded(item[0])), request)
