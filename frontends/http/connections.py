@@ -28,6 +28,7 @@ from frontends.http.access_log import client_of, write_malformed
 from frontends.http.errors import refusal
 from frontends.http.guard import Guard
 from frontends.http.message import Call
+from frontends.http.native.framing import Framing
 from frontends.http.native.lane import Lane
 from frontends.http.native.port import Port
 from frontends.http.patience import TOO_MANY, TOO_SLOW, Patience, Unfinished, Waiting
@@ -77,6 +78,7 @@ class Connections(web.Server):
             self._open,
             options.http_header_timeout_secs,
             options.http_body_timeout_secs,
+            options.http_body_byte_rate,
             given_up=self._too_slow,
         )
         self.patience.begin(self._loop)
@@ -195,9 +197,11 @@ class _Connection(web.RequestHandler):
     heard  of these, those that had come when its last request was over
     share  of the memory that all connections may hold
     finishing  whether the server ends: the next answer is the last
+    unframed   whether it had a request whose end only the engine knows
     """
 
     __slots__ = (
+        "_framing",
         "_unread",
         "busy",
         "came",
@@ -205,6 +209,7 @@ class _Connection(web.RequestHandler):
         "heard",
         "is_guest",
         "share",
+        "unframed",
         "used",
         "visit",
     )
@@ -214,6 +219,8 @@ class _Connection(web.RequestHandler):
         self.share = share
         self.is_guest = is_guest
         self.finishing = False
+        self.unframed = False
+        self._framing = Framing()  # its lane does the same for a guest
         self._unread = 0  # bytes that are counted for what the transport keeps
         self.busy = False
         self.used = 0.0
@@ -222,7 +229,15 @@ class _Connection(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         self.came += len(data)
-        super().data_received(data)
+        if self.is_guest or not data:
+            super().data_received(data)
+            return
+        at = 0
+        while at < len(data) and self.transport is not None:
+            end = self._framing.next_part(data, at, self.idle)
+            self.unframed = self.unframed or self._framing.ends_unknown()
+            super().data_received(data[at:end])
+            at = end
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -255,9 +270,9 @@ class _Connection(web.RequestHandler):
         """The request of which a part is missing, for which nothing but the client is to blame."""
         request = self._current_request
         if request is not None and not request.content.is_eof() and not self._reading_paused:
-            return Unfinished(True, self.used, self.came)
+            return Unfinished(True, self.used, self.came - self.heard)
         if self.idle and self.came > self.heard:
-            return Unfinished(False, self.used, self.came)
+            return Unfinished(False, self.used, self.came - self.heard)
         return None
 
     def give_up(self) -> None:

@@ -194,7 +194,8 @@ class Endpoint:
 
         def call(body: bytes) -> Call:
             share = RequestShare(connection_of(request).share)
-            return Call("POST", path, match.captures, headers, body, share=share)
+            captures = self._router.named(self._server, match)
+            return Call("POST", path, captures, headers, body, share=share)
 
         try:
             first = call(b"")
@@ -232,7 +233,7 @@ class Endpoint:
             call = Call(
                 request.method,
                 path,
-                match.captures,
+                self._router.named(self._server, match),
                 request.headers,
                 body,
                 received,

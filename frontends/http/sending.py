@@ -50,10 +50,13 @@ def _ends(request: web.BaseRequest) -> bool:
     """Whether the connection ends after the answer.
 
     It does when the body of the request was not read to its end: the client may never send the rest,
-    and what it sends next would be taken for it. It does when the server ends.
+    and what it sends next would be taken for it. It does when the server ends, and after a request to
+    upgrade that has a body, where the engine alone knows its end: it drops what follows that.
     """
     connection: Any = request.protocol
-    return connection.finishing or not request.content.is_eof()
+    if connection.finishing or not request.content.is_eof():
+        return True
+    return connection.unframed and request._message.upgrade and bool(request.content_length)
 
 
 def _begun(answer: Answer, request: web.BaseRequest) -> web.StreamResponse:

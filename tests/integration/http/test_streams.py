@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from core import dtypes
+from core.account import MemoryAccount
 from core.config import InputSpec, Signature
 from core.errors import invalid
 from core.memory import SharedMemoryRegions
@@ -32,6 +33,7 @@ class ScriptedServer:
         self.tracing = Tracer(self.options)
         self.access = None  # anybody may do anything
         self.access_log = None
+        self.account = MemoryAccount(1 << 30, 0)
         self.files = WatchedFiles(0)
         self.replies = asyncio.Queue()
 
