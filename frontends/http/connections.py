@@ -197,7 +197,7 @@ class _Connection(web.RequestHandler):
     heard  of these, those that had come when its last request was over
     share  of the memory that all connections may hold
     finishing  whether the server ends: the next answer is the last
-    unframed   whether it had a request whose end only the engine knows
+    drops_followers  whether it had a request behind whose body the engine drops what follows
     """
 
     __slots__ = (
@@ -205,11 +205,11 @@ class _Connection(web.RequestHandler):
         "_unread",
         "busy",
         "came",
+        "drops_followers",
         "finishing",
         "heard",
         "is_guest",
         "share",
-        "unframed",
         "used",
         "visit",
     )
@@ -219,7 +219,7 @@ class _Connection(web.RequestHandler):
         self.share = share
         self.is_guest = is_guest
         self.finishing = False
-        self.unframed = False
+        self.drops_followers = False
         self._framing = Framing()  # its lane does the same for a guest
         self._unread = 0  # bytes that are counted for what the transport keeps
         self.busy = False
@@ -235,7 +235,7 @@ class _Connection(web.RequestHandler):
         at = 0
         while at < len(data) and self.transport is not None:
             end = self._framing.next_part(data, at, self.idle)
-            self.unframed = self.unframed or self._framing.ends_unknown()
+            self.drops_followers = self.drops_followers or self._framing.drops_followers()
             super().data_received(data[at:end])
             at = end
 

@@ -56,7 +56,7 @@ def _ends(request: web.BaseRequest) -> bool:
     connection: Any = request.protocol
     if connection.finishing or not request.content.is_eof():
         return True
-    return connection.unframed and request._message.upgrade and bool(request.content_length)
+    return connection.drops_followers and request._message.upgrade and bool(request.content_length)
 
 
 def _begun(answer: Answer, request: web.BaseRequest) -> web.StreamResponse:

@@ -15,7 +15,8 @@ cdef class Framing:
     cdef bint at_blank_line
     cdef bytes _begun  # the beginning of a head
     cdef int _parts  # of the bytes that came last
+    cdef bytes _part  # the last one of a request whose end only the engine knows, if it may be a head
 
     cpdef Py_ssize_t next_part(self, bytes data, Py_ssize_t at, bint idle) except -1
-    cpdef bint ends_unknown(self) noexcept
+    cpdef bint drops_followers(self) except -1
     cdef bint is_at_start(self) noexcept

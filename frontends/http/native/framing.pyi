@@ -13,5 +13,5 @@ class Framing:
         idle   whether the engine has answered everything that it has seen, and waits for a request
         """
 
-    def ends_unknown(self) -> bool:
-        """Whether only the engine knows where the request of the last part ends."""
+    def drops_followers(self) -> bool:
+        """Whether the last part may belong to a request behind whose body the engine drops what follows."""

@@ -55,13 +55,16 @@ cdef class Framing:
             found = data.find(_BLANK_LINE, at)
             if found >= 0:
                 end = found + 4
+        if self.owed == UNKNOWN and end - at <= MOST_HEAD:
+            self._part = data[at:end]
         self.at_blank_line = end - at >= 4 and not memcmp(
             PyBytes_AS_STRING(data) + end - 4, PyBytes_AS_STRING(_BLANK_LINE), 4
         )
         return end
 
-    cpdef bint ends_unknown(self) noexcept:
-        return self.owed == UNKNOWN
+    cpdef bint drops_followers(self) except -1:
+        part, self._part = self._part, None
+        return part is not None and b"upgrade" in part.lower()
 
     cdef bint is_at_start(self) noexcept:
         """Whether the next byte is the first of a request, if the engine is idle.

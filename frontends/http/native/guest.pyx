@@ -36,7 +36,7 @@ cdef class Guest:
     cdef Py_ssize_t give(self, bytes data, Py_ssize_t at) except -1:
         """Bytes that belong together; returns what comes behind them."""
         cdef Py_ssize_t end = self._framing.next_part(data, at, False)
-        if self._framing.ends_unknown():
-            self.protocol.unframed = True
+        if self._framing.drops_followers():
+            self.protocol.drops_followers = True
         self.protocol.data_received(data if end - at == PyBytes_GET_SIZE(data) else data[at:end])
         return end
