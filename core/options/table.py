@@ -176,6 +176,9 @@ class Options:
         "0 for any.")
     http_body_timeout_secs: int = _http(integer(), 60,
         "Time in seconds in which 64 KiB of a body, or the rest of it, must come; 0 for any.")
+    http_body_byte_rate: int = _http(integer(), 65536,
+        "Bytes per second at which a body must come once --http-body-timeout-secs have passed: a body of n "
+        "bytes has that time and n / rate seconds; 0 for any rate.")
     http_answer_timeout_secs: int = _http(integer(0, 2_000_000), 300,
         "Longest time in seconds in which a client takes nothing of its answer; 0 for any.")
     http_use_ssl: bool = _http(BOOL, False, "Whether HTTP is served over TLS.")

@@ -145,4 +145,4 @@ def _size(response: web.StreamResponse) -> int:
     if isinstance(response, web.Response):
         body = response.body
         return len(body) if isinstance(body, bytes | bytearray) else 0
-    return response.body_length
+    return response.body_length if response.content_length is None else response.content_length

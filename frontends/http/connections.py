@@ -15,28 +15,26 @@ import logging
 import socket
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
 from core.access import Visit
 from core.account import Share
-from core.errors import CoreError
 from core.server import Server
 from core.telemetry.access_log import Entry
-from core.telemetry.tracing import Trace
-from core.tensor import Buffer
 from frontends.aiohttp_web import HttpVersion11, web
 from frontends.crowd import most_connections
 from frontends.ending import GOODBYE_S, not_done
 from frontends.http.access_log import client_of, write_malformed
-from frontends.http.codec.limits import MOST_CHUNKS, too_many_chunks
 from frontends.http.errors import refusal
 from frontends.http.guard import Guard
-from frontends.http.message import Answer, Call, Parts
+from frontends.http.message import Call
+from frontends.http.native.framing import Framing
 from frontends.http.native.lane import Lane
 from frontends.http.native.port import Port
 from frontends.http.patience import TOO_MANY, TOO_SLOW, Patience, Unfinished, Waiting
+from frontends.http.sending import response_of
 from frontends.http.sockets import Conversation
 
 logger = logging.getLogger("core")
@@ -82,6 +80,7 @@ class Connections(web.Server):
             self._open,
             options.http_header_timeout_secs,
             options.http_body_timeout_secs,
+            options.http_body_byte_rate,
             given_up=self._too_slow,
         )
         self.patience.begin(self._loop)
@@ -103,7 +102,8 @@ class Connections(web.Server):
         return self._guest(self._account.share())
 
     def _guest(self, share: Share) -> _Connection:
-        return _Connection(self, share, loop=self._loop, **self._kwargs)
+        is_guest = self._port is not None
+        return _Connection(self, share, is_guest=is_guest, loop=self._loop, **self._kwargs)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
@@ -217,13 +217,33 @@ class _Connection(web.RequestHandler):
     came   bytes that have come
     heard  of these, those that had come when its last request was over
     share  of the memory that all connections may hold
+    finishing  whether the server ends: the next answer is the last
+    drops_followers  whether it had a request behind whose body the engine drops what follows
     """
 
-    __slots__ = ("busy", "call", "came", "heard", "share", "used", "visit")
+    __slots__ = (
+        "_framing",
+        "_unread",
+        "busy",
+        "call",
+        "came",
+        "drops_followers",
+        "finishing",
+        "heard",
+        "is_guest",
+        "share",
+        "used",
+        "visit",
+    )
 
-    def __init__(self, manager: Connections, share: Share, **options: Any):
+    def __init__(self, manager: Connections, share: Share, *, is_guest: bool, **options: Any):
         super().__init__(manager, **options)
         self.share = share
+        self.is_guest = is_guest
+        self.finishing = False
+        self.drops_followers = False
+        self._framing = Framing()  # its lane does the same for a guest
+        self._unread = 0  # bytes that are counted for what the transport keeps
         self.busy = False
         self.used = 0.0
         self.call: Call | None = None
@@ -232,15 +252,50 @@ class _Connection(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         self.came += len(data)
-        super().data_received(data)
+        if self.is_guest or not data:
+            super().data_received(data)
+            return
+        at = 0
+        while at < len(data) and self.transport is not None:
+            end = self._framing.next_part(data, at, self.idle)
+            self.drops_followers = self.drops_followers or self._framing.drops_followers()
+            super().data_received(data[at:end])
+            at = end
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self.is_guest or self.transport is None:
+            return  # its lane counts
+        size = self.transport.get_write_buffer_size()
+        if self.share.try_take(size):
+            self._unread = size
+        else:
+            self._loop.call_soon(self.abort)  # not within what the transport does now
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._forget_unread()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        self._forget_unread()
+
+    def _forget_unread(self) -> None:
+        self.share.give(self._unread)
+        self._unread = 0
+
+    def abort(self) -> None:
+        """Close now, and drop what the client has not read."""
+        if self.transport is not None:
+            self.transport.abort()
 
     def unfinished(self) -> Unfinished | None:
         """The request of which a part is missing, for which nothing but the client is to blame."""
         request = self._current_request
         if request is not None and not request.content.is_eof() and not self._reading_paused:
-            return Unfinished(True, self.used, self.came)
+            return Unfinished(True, self.used, self.came - self.heard)
         if self.idle and self.came > self.heard:
-            return Unfinished(False, self.used, self.came)
+            return Unfinished(False, self.used, self.came - self.heard)
         return None
 
     def give_up(self) -> None:
@@ -258,6 +313,7 @@ class _Connection(web.RequestHandler):
 
     def finish(self) -> None:
         """Close if there is no request; pre_shutdown has told it to close after its answer."""
+        self.finishing = True
         # What is written already still leaves.
         if not self.busy and self.transport is not None:
             self.transport.close()
@@ -297,112 +353,3 @@ def connection_of(request: web.BaseRequest) -> _Connection:
     connection = request.protocol
     assert isinstance(connection, _Connection)
     return connection
-
-
-def response_of(answer: Answer, request: web.BaseRequest) -> web.Response:
-    """The answer as the engine sends it.
-
-    The connection ends after it when the body of the request was not read to its end: the client
-    may never send the rest, and what it sends next would be taken for it.
-    """
-    response = web.Response(
-        status=answer.status, headers={**answer.headers, "Server": "core"}, body=answer.body
-    )
-    if not request.content.is_eof():
-        response.force_close()
-    return response
-
-
-async def send_traced(answer: Answer, trace: Trace, request: web.BaseRequest) -> web.StreamResponse:
-    """Send an answer here and not behind the handler, so that the trace learns when: from its first
-    byte to its last."""
-    trace.stamp("HTTP_SEND_START")
-    try:
-        if answer.more is not None:
-            response = await send(answer, answer.more, request)
-        else:
-            whole = response_of(answer, request)
-            await whole.prepare(request)
-            await whole.write_eof()
-            response = whole
-        trace.stamp("HTTP_SEND_END")
-    finally:
-        trace.release()
-    return response
-
-
-async def send(answer: Answer, more: Parts, request: web.BaseRequest) -> web.StreamResponse:
-    """Send an answer whose body comes in parts: each when it is there and the client took the last.
-
-    The parts are closed in any end, also when the client goes away.
-    """
-    response = web.StreamResponse(
-        status=answer.status, headers={**answer.headers, "Server": "core"}
-    )
-    if not request.content.is_eof():
-        response.force_close()
-    async with aclosing(more):
-        await response.prepare(request)
-        await response.write(answer.body)
-        async for part in more:
-            # The engine itself waits for the client only now and then.
-            await request.writer.drain()
-            await response.write(part)
-        await response.write_eof()
-    return response
-
-
-async def read_body(
-    request: web.BaseRequest, most: int, refuse: Callable[[int, int], CoreError]
-) -> Buffer:
-    """The whole body as it came, still compressed; copied once if it came in several pieces.
-
-    most     bytes that it may have; a larger one is refused before it is read, or as it grows
-    refuse   makes the error for one with so many bytes, of so many
-    Raises CoreError(INVALID) for that, and for more than MOST_CHUNKS chunks.
-    """
-    length = request.content_length
-    if length is not None and length > most:
-        raise refuse(length, most)
-    await _continue(request)
-    if length is not None:
-        return await _read_known(request, length)
-    return await _read_chunks(request, most, refuse) if request.body_exists else b""
-
-
-async def _continue(request: web.BaseRequest) -> None:
-    """Tell a client that asks first (`Expect: 100-continue`, as curl does) to send its body."""
-    if request.headers.get("Expect", "").lower() != "100-continue":
-        return
-    if request.version >= HttpVersion11 and not request.content.is_eof():
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0  # the answer itself has not begun
-
-
-async def _read_known(request: web.BaseRequest, length: int) -> Buffer:
-    content = request.content
-    piece = await content.readany()
-    if len(piece) == length:
-        return piece
-    # Grows with what has come: a length that is only claimed takes no memory.
-    body = bytearray(piece)
-    while piece := await content.readany():
-        body += piece
-    return body
-
-
-async def _read_chunks(
-    request: web.BaseRequest, most: int, refuse: Callable[[int, int], CoreError]
-) -> Buffer:
-    body = bytearray()
-    chunks = 0
-    while True:
-        piece, complete = await request.content.readchunk()
-        if not piece and not complete:
-            return body
-        body += piece
-        chunks += complete
-        if chunks > MOST_CHUNKS:
-            raise too_many_chunks()
-        if len(body) > most:
-            raise refuse(len(body), most)

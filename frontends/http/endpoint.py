@@ -22,6 +22,7 @@ from core.tensor import Buffer
 from frontends.aiohttp_web import web
 from frontends.crowd import BACKLOG
 from frontends.http.access_log import CALL, CALLER, recorded
+from frontends.http.bodies import read_body
 from frontends.http.codec.limits import (
     MOST_CONTROL_BYTES,
     body_too_large,
@@ -29,19 +30,13 @@ from frontends.http.codec.limits import (
     largest_body,
     too_large,
 )
-from frontends.http.connections import (
-    Connections,
-    connection_of,
-    read_body,
-    response_of,
-    send,
-    send_traced,
-)
+from frontends.http.connections import Connections, connection_of
 from frontends.http.errors import error_answer, refusal, unexpected
 from frontends.http.guard import Guard
 from frontends.http.message import Answer, Call
 from frontends.http.request_share import RequestShare
 from frontends.http.router import Route, Router
+from frontends.http.sending import response_of, send
 from frontends.http.services.generate import generate_stream
 from frontends.http.sockets import Conversation, asked_for, refused
 from frontends.tls import Certificates, listening
@@ -185,20 +180,10 @@ class Endpoint:
                     return response_of(refused_now, request)
         share = RequestShare(connection_of(request).share)
         try:
-            return await self._send(await self._answer(request, share), request, share)
+            answer = await self._answer(request, share)
+            return await send(answer, request, share)
         finally:
             share.close()
-
-    @staticmethod
-    async def _send(
-        answer: Answer, request: web.BaseRequest, share: RequestShare
-    ) -> web.StreamResponse:
-        """Send an answer, or let the engine send what is small; `share` is needed no longer then."""
-        if answer.trace is not None:
-            return await send_traced(answer, answer.trace, request)
-        if answer.more is not None:
-            return await send(answer, answer.more, request)
-        return response_of(answer, request)
 
     def _conversation(
         self, request: web.BaseRequest
@@ -217,7 +202,8 @@ class Endpoint:
 
         def call(body: bytes) -> Call:
             share = RequestShare(connection_of(request).share)
-            return Call("POST", path, match.captures, headers, body, share=share)
+            captures = self._router.named(self._server, match)
+            return Call("POST", path, captures, headers, body, share=share)
 
         try:
             first = call(b"")
@@ -256,13 +242,13 @@ class Endpoint:
             received = None
             start_ns = time.monotonic_ns()
             if match.route.takes_body:
-                body = await read_body(request, *self._bound(match.route, request.headers))
+                body = await read_body(request, *self._bound(match.route, request.headers), share)
             if self._server.tracing.on:
                 received = (start_ns, time.monotonic_ns())
             call = Call(
                 request.method,
                 path,
-                match.captures,
+                self._router.named(self._server, match),
                 request.headers,
                 body,
                 received,

@@ -36,7 +36,7 @@ class Unfinished(NamedTuple):
 
     in_body    whether its headers are complete
     after      when the request before it was over, which tells it from others of its connection
-    received   bytes, only growing while it is the same request
+    received   bytes of it, only growing while it is the same request
     """
 
     in_body: bool
@@ -60,6 +60,8 @@ class Patience:
     connections   those of the port, looked at as they are
     header_s      longest time until the headers are complete, 0 for any
     body_s        time in which PROGRESS bytes of a body must come, 0 for any
+    body_rate     bytes that come in a second of the rest of the time that a body has, 0 for any number: a
+                  body of n bytes is complete within body_s + n / body_rate
     """
 
     def __init__(
@@ -67,13 +69,15 @@ class Patience:
         connections: Collection[Waiting],
         header_s: float,
         body_s: float,
+        body_rate: float,
         *,
         given_up: Callable[[Waiting], None] = lambda connection: None,
     ):
         self._connections = connections
         self._limits = {False: header_s, True: body_s}
+        self._body_rate = body_rate
         self._given_up = given_up
-        self._seen: dict[Waiting, tuple[Unfinished, float]] = {}  # with when it was seen first
+        self._seen: dict[Waiting, _Seen] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -102,20 +106,42 @@ class Patience:
             if found is None or not self._limits[found.in_body]:
                 continue
             known = before.get(connection)
-            if known is None or not _is_same(known[0], found):
-                self._seen[connection] = (found, now_s)
-            elif now_s - known[1] < self._limits[found.in_body]:
-                self._seen[connection] = known
-            else:
+            if known is None or not _is_same(known.found, found):
+                known = _Seen(found, now_s, now_s)
+            elif found.in_body and found.received - known.found.received >= PROGRESS:
+                known = _Seen(found, now_s, known.begun_s)
+            if self._is_late(known, found, now_s):
                 self._given_up(connection)
                 connection.give_up()
+            else:
+                self._seen[connection] = known
+
+    def _is_late(self, known: _Seen, found: Unfinished, now_s: float) -> bool:
+        limit_s = self._limits[found.in_body]
+        if now_s - known.progress_s >= limit_s:
+            return True
+        if not found.in_body or not self._body_rate:
+            return False
+        return now_s - known.begun_s >= limit_s + found.received / self._body_rate
+
+
+class _Seen(NamedTuple):
+    """A request that was unfinished before.
+
+    found        as it was at `progress_s`
+    progress_s   when PROGRESS more bytes of it had come for the last time
+    begun_s      when it was seen first
+    """
+
+    found: Unfinished
+    progress_s: float
+    begun_s: float
 
 
 def _is_same(before: Unfinished, now: Unfinished) -> bool:
-    """Whether it is the same request, and no more of it has come than a slow client sends."""
+    """Whether it is the same request."""
     return (
         before.in_body == now.in_body
         and before.after == now.after
         and before.received <= now.received
-        and not (now.in_body and now.received - before.received >= PROGRESS)
     )

@@ -1,6 +1,7 @@
 """Which service answers a path.
 
-Paths are matched as they came: a percent sign is not decoded, so `a%20b` is a model of that name.
+Paths are matched as they came: a percent sign is not decoded. Only the name of a model is, if no model has
+it as it stands (names.py).
 The first row of the table that fits decides, path and method; else the first that fits the path.
 """
 
@@ -17,6 +18,7 @@ from core.access import Demand, demand
 from core.server import Server
 from frontends.http.errors import refusal
 from frontends.http.message import JSON_HEADERS, Answer, Call
+from frontends.http.names import with_model
 from frontends.http.openapi.document import describe
 from frontends.http.restricted import Restrictions
 from frontends.http.services import health, metadata, repository, shared_memory
@@ -146,6 +148,10 @@ class Router:
         """
         found = self._row(method, path)
         return {} if found is None else found[1]
+
+    def named(self, server: Server, match: Match) -> Mapping[str, Any]:
+        """Return the named parts of a path, with the model's name as the server knows it."""
+        return with_model(server, match.captures, match.route.category)
 
     def _row(self, method: str, path: str) -> tuple[Route, Mapping[str, Any]] | None:
         """The first that fits, else the first for the path, with the named parts of that."""

@@ -1,11 +1,14 @@
 import cython
 
+from libc.stdint cimport int64_t
+
 from core.response cimport InferenceResponse, Listener, Reply
 from frontends.http.native.infer_request cimport OutputForm
 from frontends.http.native.told cimport Told
 
 
 cdef class Crew:
+    cdef settle(self, Flight flight)
     cdef answered(self, Flight flight)
 
 
@@ -20,6 +23,7 @@ cdef class Flight(Listener):
     form     of the answer, as `parse` found it
     answer   bytes, or a list of buffers; None before the end
     visit    left with the end; None where nobody is counted
+    held     bytes that its crew counts for it: of the body and its tensors, then of the answer
     """
 
     cdef Crew crew
@@ -31,6 +35,7 @@ cdef class Flight(Listener):
     cdef Py_ssize_t count
     cdef object answer
     cdef object visit
+    cdef int64_t held
 
     cdef fail(self, error)
     cdef _respond(self)
@@ -49,7 +54,8 @@ cdef class Row:
     cdef int count
 
     cdef add(self, Flight flight)
-    cdef take(self, list ready)
+    cdef int64_t take(self, list ready) except -1
+    cdef close_last(self)
     cdef Flight empty(self)
 
 

@@ -32,7 +32,8 @@ cdef extern from "answer.hpp" namespace "answer" nogil:
 
 cdef enum:
     JOINED = 64 * 1024  # an answer up to this is one object; of a larger one the tensors are not copied
-    MOST_HEAD = 512  # bytes of an answer's head, whose texts are all known here
+    MOST_HEAD = 512  # bytes of the head of a common answer
+    MOST_FIELDS = 192  # of these, for the fields that every answer has
     NO_JSON_SIZE = -1
 
 # asyncio's writelines of these versions never asks the writer to pause.
@@ -40,6 +41,7 @@ cdef bint _CAN_GATHER = not (
     (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
 )
 
+cdef bytes _CLOSE = b"\r\nConnection: close\r\n"
 cdef bytes _JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json"
 cdef bytes _BINARY = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n" + JSON_SIZE.encode() + b": "
@@ -49,7 +51,12 @@ cdef bytes _BINARY = (
 cdef class Crew:
     """Who waits for the answers of flights."""
 
+    cdef settle(self, Flight flight):
+        """Count the memory of an answer instead of that of its request; may put an error in its place."""
+        raise NotImplementedError
+
     cdef answered(self, Flight flight):
+        """Send an answer that is settled when it is its turn."""
         raise NotImplementedError
 
 
@@ -147,6 +154,7 @@ cdef class Flight(Listener):
         self.reply = None
         self.response = None
         if self.crew is not None:  # else the client has gone meanwhile
+            self.crew.settle(self)
             self.crew.answered(self)
 
 
@@ -162,10 +170,12 @@ cdef class Row:
         self._last = flight
         self.count += 1
 
-    cdef take(self, list ready):
-        """Move the answers whose turn it is out of their flights."""
+    cdef int64_t take(self, list ready) except -1:
+        """Move the answers whose turn it is out of their flights; return the bytes counted for them."""
         cdef Flight flight = self.first
+        cdef int64_t held = 0
         while flight is not None and flight.answer is not None:
+            held += flight.held
             if type(flight.answer) is list:
                 ready += <list>flight.answer
             else:
@@ -175,6 +185,17 @@ cdef class Row:
             flight = self.first
         if flight is None:
             self._last = None
+        return held
+
+    cdef close_last(self):
+        """Let the last answer say that the connection ends after it, if it is there."""
+        cdef Flight last = self._last
+        if last is None or last.answer is None:
+            return
+        if type(last.answer) is bytes:
+            last.answer = closing(last.answer)
+        else:
+            last.answer[0] = closing(last.answer[0])
 
     cdef Flight empty(self):
         """What was the first of them; they still know each other."""
@@ -182,6 +203,14 @@ cdef class Row:
         self.first = self._last = None
         self.count = 0
         return first
+
+
+cdef bytes closing(bytes answer):
+    """Let an answer, or its head, say that the connection ends after it."""
+    if answer.find(_CLOSE, 0, answer.find(b"\r\n\r\n") + 2) >= 0:
+        return answer
+    line, _, rest = answer.partition(b"\r\n")
+    return line + _CLOSE + rest
 
 
 cdef write_all(transport, list buffers):
@@ -210,10 +239,14 @@ cdef _answer(bytes start, int64_t json_size, list parts, bint join):
 
     join   the parts may change before they are sent
     """
-    cdef char head[MOST_HEAD]
+    cdef char room[MOST_HEAD]
+    cdef char* head = room
     cdef Py_ssize_t size = 0, head_size
     cdef char* at
-    cdef bytes joined
+    cdef bytes joined, more_room
+    if PyBytes_GET_SIZE(start) > MOST_HEAD - MOST_FIELDS:
+        more_room = PyBytes_FromStringAndSize(NULL, PyBytes_GET_SIZE(start) + MOST_FIELDS)
+        head = PyBytes_AS_STRING(more_room)
     for part in parts:
         size += PyBytes_GET_SIZE(part) if type(part) is bytes else memoryview(part).nbytes
     head_size = write_head(

@@ -1,7 +1,6 @@
 import cython
 
-from libc.stdint cimport int64_t
-
+from frontends.http.native.framing cimport Framing
 from frontends.http.native.port cimport Port
 
 
@@ -15,8 +14,7 @@ cdef class Guest:
 
     cdef object protocol
     cdef bint here
-    cdef int64_t _owed  # bytes of the request that it is being given; UNKNOWN: it alone knows
-    cdef bint _at_blank_line  # the last bytes that it was given end with one
+    cdef Framing _framing
 
     cdef come(self, Port port, transport, share)
     cdef leave(self, exc)

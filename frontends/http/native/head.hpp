@@ -240,11 +240,19 @@ class Reader {
         if (is(name, "host")) return value.size != 0 && once(kHost);
         return !is(name, "etag");
       case 6:
-        return !is(name, "expect") && !is(name, "server");
+        if (is(name, "expect")) infer_ = false;  // the other engine tells the client to go on
+        return !is(name, "server");
       case 7:
-        return !is(name, "upgrade");
+        // Nothing but WebSocket is offered, and that only to who asks with GET: the request is as it is.
+        if (is(name, "upgrade")) infer_ = false;
+        return true;
       case 10:
-        if (is(name, "connection")) return is(value, "keep-alive") && once(kConnection);
+        if (is(name, "connection")) {
+          if (!once(kConnection) || has(value, "close")) return false;
+          if (is(value, "keep-alive")) return true;
+          infer_ = false;
+          return has(value, "upgrade");
+        }
         if (is(name, "user-agent")) return once(kUserAgent);
         return true;
       case 12:

@@ -1,8 +1,13 @@
 import cython
 
+from libc.stdint cimport int64_t
+
+from core.request cimport InferenceRequest
 from frontends.http.native.flight cimport Crew, Flight, Row
 from frontends.http.native.guest cimport Guest
+from frontends.http.native.outgoing cimport Outgoing
 from frontends.http.native.port cimport Head, Port
+from frontends.http.native.tally cimport Tally
 from frontends.http.native.told cimport Told
 
 
@@ -16,7 +21,7 @@ cdef class Lane(Crew):
 
     cdef Port _port
     cdef object _transport
-    cdef object _share  # of the memory of all connections
+    cdef Tally _tally  # of the memory that this connection holds
     cdef bint _is_encrypted
     cdef object _timer
     cdef double _used  # when the last answer was given
@@ -31,15 +36,23 @@ cdef class Lane(Crew):
     cdef bint _reading_paused
     cdef bint _repeats  # the last head was the one before it
     cdef object _reception  # who receives now; None for this lane itself
+    cdef int64_t _body_held  # bytes that are counted for the body that is being received
+    cdef object _refusal  # why there is no room for more of it
 
     cdef Guest _guest
 
     # out
     cdef Row _row
     cdef list _ready  # buffers to be written
+    cdef int64_t _ready_held  # bytes that are counted for them: they are written piece by piece
+    cdef Outgoing _outgoing
+    cdef int64_t _unread  # bytes that are counted for what the transport keeps
     cdef bint _turn_is_planned
-    cdef bint _writing_paused
+    cdef bint _transport_paused
+    cdef bint _writing_paused  # the transport is, or a part of an answer waits
     cdef bint _finishing
+    cdef bint _refusing  # finishing, for a body is not read to its end
+    cdef bint _lingering
 
     # for the access log, if there is one
     cdef str _client
@@ -51,13 +64,19 @@ cdef class Lane(Crew):
     cdef Py_ssize_t _receive(self, bytes data, Py_ssize_t at) except -1
     cdef _receive_elsewhere(self)
     cdef bytes _leave_reception(self)
+    cdef Flight _new_flight(self, body)
+    cdef _refuse(self, error)
+    cdef _hold_made(self, Flight flight, InferenceRequest request)
     cdef _admit(self, body)
     cdef _admit_alone(self, body)
     cdef _invite_guest(self)
     cdef _go_on(self)
     cdef _advance(self)
     cdef _flush(self)
+    cdef _send_more(self)
+    cdef bint _has_unsent(self) except -1
     cdef _set_reading(self)
     cdef _end_if_idle(self)
+    cdef _linger(self)
     cdef bint _in_body(self) except -1
     cdef _watch(self, double seconds)

@@ -39,6 +39,15 @@ class Lane(asyncio.Protocol):
     def cut(self) -> None:
         """Close now; requests in flight are cancelled."""
 
+    def grow(self, size: int) -> bool:
+        """Count `size` bytes more for the body that is being received; whether there is room for them."""
+
+    def refused(self) -> None:
+        """A Reception has got more of the body than there is room for."""
+
+    def send_more(self) -> None:
+        """The transport has taken what it got."""
+
     def received(self) -> None:
         """The body is there: a Reception has got the rest of it."""
 

@@ -9,6 +9,7 @@ came are given on; all else asks it to go on.
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from core.pipeline.intake cimport Door
@@ -17,10 +18,12 @@ from core.response cimport Reply
 from frontends.http.native.flight cimport Crew, Flight, Row, write_all
 from frontends.http.native.guest cimport Guest
 from frontends.http.native.now cimport now_s
+from frontends.http.native.outgoing cimport Outgoing
 from frontends.http.native.port cimport Head, Infer, More, Port, read
 from frontends.http.native.reading cimport read_aside
 from frontends.http.native.recorder cimport Recorder, recorder_of
-from frontends.http.native.told cimport Told, parsed, told_by
+from frontends.http.native.tally cimport made_for, size_of, tally_of
+from frontends.http.native.told cimport NO_JSON_SIZE, Told, parsed, told_by
 
 from core.errors import CoreError
 from frontends.http.access_log import client_of
@@ -37,7 +40,10 @@ cdef enum:
     DIRECT_FROM = 256 * 1024  # what is left of a body from which on the transport reads into it itself
     LANDS_FROM = 32 * 1024  # bytes of a body for which the transport does so from the first of the next one on
     LANDS_TO = 1024 * 1024  # and up to which it does: room is taken before the body is there
+    LARGE = 64 * 1024  # an answer above this is counted also if it can be sent at once
     UNKNOWN = -1
+
+cdef double _LINGER_S = 10.0  # for a client that still sends a body while its refusal is on the way
 
 
 cdef class Lane(Crew):
@@ -48,13 +54,14 @@ cdef class Lane(Crew):
         self._going_on = UNKNOWN
         self._row = Row.__new__(Row)
         self._guest = Guest.__new__(Guest)
+        self._outgoing = Outgoing.__new__(Outgoing)
         self._ready = []
 
     # what the transport calls ------------------------------------------------
 
     def connection_made(self, transport):
         self._transport = transport
-        self._share = self._port.account.share()
+        self._tally = tally_of(self._port.account.share())
         self._is_encrypted = transport.get_extra_info("ssl_object") is not None
         self._used = now_s()
         if self._port.access_log is not None:
@@ -65,6 +72,8 @@ cdef class Lane(Crew):
     def connection_lost(self, exc):
         cdef Flight flight = self._row.empty(), after
         self._transport = None
+        self._outgoing = Outgoing.__new__(Outgoing)
+        self._tally.close()
         self._pending = self._body = None
         self._timer.cancel()
         self._reception = None
@@ -86,16 +95,23 @@ cdef class Lane(Crew):
         return None
 
     def pause_writing(self):
-        self._writing_paused = True
+        cdef int64_t size = self._transport.get_write_buffer_size()
+        self._transport_paused = self._writing_paused = True
+        if self._tally.hold(size, "answers that the client does not read") is None:
+            self._unread = size
+        else:
+            self._port.loop.call_soon(self.cut)  # not within what the transport does now
         if self._guest.protocol is not None:
             self._guest.protocol.pause_writing()
         self._set_reading()
 
     def resume_writing(self):
-        self._writing_paused = False
+        self._transport_paused = False
+        self._tally.release(self._unread)
+        self._unread = 0
         if self._guest.protocol is not None:
             self._guest.protocol.resume_writing()
-        self._go_on()
+        self.send_more()
 
     def data_received(self, data):
         if self._transport is None:
@@ -143,7 +159,7 @@ cdef class Lane(Crew):
                     self._repeats = False
                     if self._takes_new(data, at, &head):
                         at = self._begin(data, at + <Py_ssize_t>head.size)
-                    elif self._row.count:
+                    elif self._row.count or self._has_unsent():
                         self._going_on = 0  # the answers are in order: the guest comes after these
                         break
                     else:
@@ -181,6 +197,9 @@ cdef class Lane(Crew):
             if size <= SMALL:
                 body = PyBytes_FromStringAndSize(PyBytes_AS_STRING(data) + begin, size)
             else:
+                if not self.grow(size):
+                    self._refuse(self._refusal)
+                    return begin + size
                 body = memoryview(data)[begin : begin + size]
             self._admit(body)
             return begin + size
@@ -192,10 +211,14 @@ cdef class Lane(Crew):
     cdef Py_ssize_t _receive(self, bytes data, Py_ssize_t at) except -1:
         """More of the body; returns what comes behind it."""
         cdef Py_ssize_t more = min(self._body_size - self._received, PyBytes_GET_SIZE(data) - at)
-        cdef Py_ssize_t end = self._received + more
+        cdef Py_ssize_t end = self._received + more, room
         if end > PyByteArray_GET_SIZE(self._body):
             # Grows with what has come: a length that is only claimed takes no memory.
-            PyByteArray_Resize(self._body, min(self._body_size, max(2 * end, <Py_ssize_t>FIRST_ROOM)))
+            room = min(self._body_size, max(2 * end, <Py_ssize_t>FIRST_ROOM))
+            if not self.grow(room - PyByteArray_GET_SIZE(self._body)):
+                self._refuse(self._refusal)
+                return PyBytes_GET_SIZE(data)
+            PyByteArray_Resize(self._body, room)
         memcpy(PyByteArray_AS_STRING(self._body) + self._received, PyBytes_AS_STRING(data) + at, more)
         self._received = end
         if end == self._body_size:
@@ -224,6 +247,28 @@ cdef class Lane(Crew):
                 self, self._transport, told.data, told.head.body_size, max(told.json_size, 0)
             )
             self._reception.begin()
+
+    def grow(self, int64_t size):
+        """Count `size` bytes more for the body that is being received; whether there is room for them."""
+        self._refusal = self._tally.hold(size, "the body of the request")
+        if self._refusal is not None:
+            return False
+        self._body_held += size
+        return True
+
+    def refused(self):
+        """A Reception has got more of the body than there is room for."""
+        self._reception = None
+        if self._transport is not None:
+            self._refuse(self._refusal)
+
+    cdef _refuse(self, error):
+        """Answer the request whose body is being received with an error, and end after that."""
+        self._body = None
+        self._tally.release(self._body_held)
+        self._body_held = 0
+        self._finishing = self._refusing = True
+        self._new_flight(b"").fail(error)
 
     def received(self):
         """The body is there: a Reception has got the rest of it."""
@@ -260,6 +305,8 @@ cdef class Lane(Crew):
     cdef bytes _leave_reception(self):
         """Receive again; returns what a Landing has got of the next request."""
         reception, self._reception = self._reception, None
+        self._tally.release(self._body_held)
+        self._body_held = 0
         return reception.leave()
 
     cdef _admit_alone(self, body):
@@ -270,30 +317,46 @@ cdef class Lane(Crew):
             self._working = False
         self._go_on()
 
+    cdef Flight _new_flight(self, body):
+        """The flight of a request: the one whose head was told last."""
+        cdef Flight flight = Flight.__new__(Flight)
+        cdef Told told = self._told
+        flight.crew = self
+        if self._port.access_log is not None:
+            flight.crew = recorder_of(self, self._port.access_log, self._client, told, body)
+        flight.told = told
+        if told.visit is not None:
+            flight.visit, told.visit = told.visit, None
+        flight.held, self._body_held = self._body_held, 0
+        self._row.add(flight)
+        return flight
+
+    cdef _hold_made(self, Flight flight, InferenceRequest request):
+        """Count the tensors that were made for a request. Raises MemoryExhausted."""
+        cdef int64_t size = made_for(request, flight.told.json_size != NO_JSON_SIZE)
+        error = self._tally.hold(size, "the tensors of the request")
+        if error is not None:
+            raise error
+        flight.held += size
+
     cdef _admit(self, body):
         """Hand a complete request to its model: the one whose head was told last."""
-        cdef Flight flight = Flight.__new__(Flight)
+        cdef Flight flight = self._new_flight(body)
         cdef Reply reply
         cdef Port port = self._port
         cdef Door door
         cdef InferenceRequest request
         cdef Told told = self._told
-        cdef Recorder recorder = None
-        flight.crew = self
-        if port.access_log is not None:
-            flight.crew = recorder = recorder_of(self, port.access_log, self._client, told, body)
-        flight.told = told
-        if told.visit is not None:
-            flight.visit, told.visit = told.visit, None
-        self._row.add(flight)
         try:
             door = port.doors.find(told.model, told.head.version)
             if door.signature.decoupled:
                 refuse_decoupled()
             request = parsed(port, told, door, body)
             flight.form = told.form
-            if recorder is not None:
-                recorder.asked(request)
+            if flight.crew is not self:
+                (<Recorder>flight.crew).asked(request)
+            if type(body) is not bytes:  # it is large
+                self._hold_made(flight, request)
             reply = door.ask(request)
             flight.reply = reply
             # The flight lets it go when it has the answer, which may be within this call.
@@ -312,12 +375,33 @@ cdef class Lane(Crew):
     cdef _invite_guest(self):
         """From here on all bytes are the guest's, until it has answered what they ask."""
         self._flush()
-        self._guest.come(self._port, self._transport, self._share)
+        self._guest.come(self._port, self._transport, self._tally.share)
         if self._reading_paused:
             self._reading_paused = False
             self._transport.resume_reading()
 
     # out ---------------------------------------------------------------------------
+
+    cdef settle(self, Flight flight):
+        """Count an answer that is large, or waits; one that there is no room for becomes an error."""
+        cdef int64_t size
+        if flight.held:
+            self._tally.release(flight.held)
+            flight.held = 0
+        if type(flight.answer) is bytes:
+            size = PyBytes_GET_SIZE(<bytes>flight.answer)
+            if size <= SMALL:
+                return
+            if size <= LARGE and flight is self._row.first and not self._writing_paused:
+                return
+        size = size_of(flight.answer)
+        error = self._tally.hold(size, "the answer")
+        if error is None:
+            flight.held = size
+            return
+        crew, flight.crew, flight.answer = flight.crew, None, None
+        flight.fail(error)
+        flight.crew = crew
 
     cdef answered(self, Flight flight):
         """A flight of this lane has its answer."""
@@ -354,8 +438,10 @@ cdef class Lane(Crew):
             self._end_if_idle()
 
     cdef _advance(self):
+        if self._finishing and not self._in_body():
+            self._row.close_last()
         if not self._writing_paused:
-            self._row.take(self._ready)
+            self._ready_held += self._row.take(self._ready)
 
     cdef _flush(self):
         """Write what is ready, in one go."""
@@ -363,13 +449,41 @@ cdef class Lane(Crew):
         if not ready or self._transport is None:
             return
         self._used = now_s()
-        if len(ready) == 1:
+        if self._ready_held:
+            self._outgoing.add(ready, self._ready_held)
+            self._ready, self._ready_held = [], 0
+            self._send_more()
+        elif len(ready) == 1:
             self._transport.write(ready.pop())
         else:
             self._ready = []
             write_all(self._transport, ready)
         if self._finishing:
             self._end_if_idle()
+
+    cdef _send_more(self):
+        """Give the transport the next piece of large answers."""
+        self._outgoing.send_piece(self._transport, self._tally)
+        self._writing_paused = self._transport_paused or self._outgoing.waits
+        if self._outgoing.waits and not self._transport_paused:
+            # Whether it has taken this piece it says at the end of the turn.
+            self._port.loop.call_soon(self.send_more)
+
+    def send_more(self):
+        """The transport has taken what it got."""
+        if self._transport is None or self._transport_paused:
+            return
+        if self._outgoing.waits:
+            self._send_more()
+        else:
+            self._writing_paused = False
+        if not self._writing_paused:
+            self._go_on()
+
+    cdef bint _has_unsent(self) except -1:
+        """Whether a part of an answer waits after all has been sent that can be."""
+        self._flush()
+        return self._outgoing.waits
 
     cdef _set_reading(self):
         cdef bint pause = self._going_on != UNKNOWN or self._writing_paused
@@ -401,7 +515,7 @@ cdef class Lane(Crew):
         if self._guest.here:
             self._guest.protocol.give_up()
         elif self._transport is not None:
-            if not self._row.count:
+            if not self._row.count and not self._outgoing.waits:
                 self._transport.write(TOO_SLOW)
             self._transport.close()
 
@@ -415,6 +529,8 @@ cdef class Lane(Crew):
         if self._body is None and not self._guest.here:
             self._pending = None
             self._going_on = UNKNOWN
+        if self._lingering:
+            self._transport.close()
         self._end_if_idle()
 
     def cut(self):
@@ -425,9 +541,23 @@ cdef class Lane(Crew):
     cdef _end_if_idle(self):
         if self._transport is None or self._row.count or self._ready or self._in_body():
             return
+        if self._outgoing.waits:
+            return
+        if self._refusing:
+            self._linger()
+            return
         # A busy guest closes the transport itself, for it was told too.
         if not self._guest.here or not self._guest.protocol.busy:
             self._transport.close()
+
+    cdef _linger(self):
+        """End when the client has read its refusal: bytes that nobody reads would tear it down before."""
+        if self._lingering:
+            return
+        self._lingering = True
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._port.loop.call_later(_LINGER_S, self.cut)
 
     cdef bint _in_body(self) except -1:
         return self._body is not None or self._reception is not None and self._reception.in_body

@@ -16,8 +16,11 @@ class Guest(Protocol):
     idle   it has answered every request whose head it has seen and waits for the next
     busy   it has a request without an answer
     used   time.monotonic() when its last request was over
+    drops_followers   set when it gets a request behind whose body it drops what follows
     It closes the transport by itself, and pauses its reading only while it is not idle.
     """
+
+    drops_followers: bool
 
     @property
     def idle(self) -> bool: ...

@@ -52,6 +52,7 @@ cdef class Rest(Receiver):
 
     cdef bytearray _body
     cdef Py_ssize_t _there, _size
+    cdef bint _refused  # there is no room for more: what comes is dropped
 
     def __init__(self, lane, transport, bytearray body, Py_ssize_t there, Py_ssize_t size):
         self._lane = lane
@@ -72,14 +73,21 @@ cdef class Rest(Receiver):
         if room == self._there:
             # A loop's hint may be -1, and nothing of the body may have come yet.
             more = max(room, <Py_ssize_t>sizehint, <Py_ssize_t>LEAST_ROOM)
-            room = min(self._size, room + min(more, <Py_ssize_t>MOST_ROOM))
-            PyByteArray_Resize(self._body, room)
+            more = min(self._size - room, min(more, <Py_ssize_t>MOST_ROOM))
+            if not self._lane.grow(more):
+                self._refused = True
+                return memoryview(bytearray(LEAST_ROOM))
+            PyByteArray_Resize(self._body, room + more)
         return memoryview(self._body)[self._there : self._there + MOST_READ]
 
     def buffer_updated(self, Py_ssize_t count):
+        lane = self._lane
+        if self._refused:
+            self._give_way_to(lane)
+            lane.refused()
+            return
         self._there += count
         if self._there == self._size:
-            lane = self._lane
             self._give_way_to(lane)
             lane.received()
 
@@ -89,6 +97,7 @@ cdef class Ground(Receiver):
 
     cdef bytes _head
     cdef bytearray _room  # None before a first byte
+    cdef bint _refused  # there is no room for a request: the lane receives it, and says so
     cdef Py_ssize_t _size, _tensors_at, _begin, _there
 
     def __init__(self, lane, transport, bytes head, Py_ssize_t body_size, Py_ssize_t json_size):
@@ -118,6 +127,11 @@ cdef class Ground(Receiver):
     def get_buffer(self, sizehint):
         cdef uintptr_t at
         if self._room is None:
+            self._refused = not self._lane.grow(LINE + self._size + BEHIND)
+            if self._refused:
+                self._begin = 0
+                self._room = PyByteArray_FromStringAndSize(NULL, LEAST_ROOM)
+                return self._room
             self._room = PyByteArray_FromStringAndSize(NULL, LINE + self._size + BEHIND)
             at = <uintptr_t>PyByteArray_AS_STRING(self._room) + <uintptr_t>self._tensors_at
             self._begin = <Py_ssize_t>(-at % LINE)
@@ -126,7 +140,7 @@ cdef class Ground(Receiver):
     def buffer_updated(self, Py_ssize_t count):
         cdef Py_ssize_t before = self._there, head_size = PyBytes_GET_SIZE(self._head)
         self._there += count
-        if before < head_size and memcmp(
+        if self._refused or before < head_size and memcmp(
             PyByteArray_AS_STRING(self._room) + self._begin,
             PyBytes_AS_STRING(self._head),
             min(self._there, head_size),

@@ -26,6 +26,9 @@ cdef class Recorder(Crew):
         if not self.entry.id:
             self.entry.id = named_id(body)
 
+    cdef settle(self, Flight flight):
+        self.lane.settle(flight)
+
     cdef answered(self, Flight flight):
         # The lane may let the flight go, and with it this object.
         hold = self

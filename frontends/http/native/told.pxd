@@ -14,6 +14,11 @@ cdef struct Sized:
     Py_ssize_t begin, end, value
 
 
+cdef enum:
+    NO_JSON_SIZE = -1  # all of the body is JSON
+    ODD_JSON_SIZE = -2  # not one to nine digits: `parse` knows what it means
+
+
 @cython.final
 cdef class Told:
     """What the heads of requests say that are alike but for the sizes that they name.

@@ -23,8 +23,6 @@ from frontends.http.codec.limits import JSON_SIZE
 from frontends.http.codec.parse import parse
 
 cdef enum:
-    NO_JSON_SIZE = -1  # all of the body is JSON
-    ODD_JSON_SIZE = -2  # not one to nine digits: `parse` knows what it means
     MOST_TRIED = 8  # of a client whose requests, or answers, are never as they were: nothing is kept then
 
 cdef Py_ssize_t _LARGE = LARGE_BYTES

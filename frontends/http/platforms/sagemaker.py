@@ -70,6 +70,10 @@ class SageMakerRouter(Router):
     def __init__(self, restrictions: Restrictions, rows: Sequence[Route]):
         super().__init__(restrictions, rows, unknown=400)
 
+    def named(self, server: Server, match: Match) -> Mapping[str, Any]:
+        """The names in paths are SageMaker's own."""
+        return match.captures
+
     def led(
         self, route: Route, captures: Mapping[str, Any], method: str, headers: Mapping[str, str]
     ) -> Match | Answer:

@@ -15,6 +15,7 @@ from core.server import Place, Server
 from frontends.http.codec.json_text import read_control
 from frontends.http.errors import refusal
 from frontends.http.message import Answer, Call
+from frontends.http.names import as_known
 from frontends.http.platforms.sagemaker_folder import ROOT, checked, model_in
 from frontends.http.router import Service
 from frontends.http.services.metadata import json_answer
@@ -61,7 +62,7 @@ class SageMakerModels:
         try:
             label, url = _asked(call)
             name = _name(call, label)
-            if _place(server, label) is not None:
+            if any(place.label == label for place in server.places()):
                 raise already_exists(f"model '{label}' is loaded already")
             folder = await asyncio.to_thread(self._folder, url)
         except CoreError as error:
@@ -99,8 +100,9 @@ class SageMakerModels:
 
 
 def _place(server: Server, label: str) -> Place | None:
-    """Where the model lies that SageMaker calls so."""
-    return next((place for place in server.places() if place.label == label), None)
+    """Where the model lies that SageMaker calls so, whether or not `label` is percent-encoded."""
+    places = {place.label: place for place in server.places()}
+    return places.get(as_known(label, places.__contains__))
 
 
 def _told_of(place: Place) -> dict[str, str]:

@@ -24,6 +24,7 @@ from frontends.http.codec.render import render, render_at_once
 from frontends.http.errors import error_answer, refusal
 from frontends.http.message import Answer, Call
 from frontends.http.native.infer_request import natural_number
+from frontends.http.native.tally import made_bytes
 from frontends.http.services.traced import bring_context, received
 
 _UNPACKED = "the unpacked body of a request"
@@ -46,6 +47,8 @@ async def infer(server: Server, call: Call) -> Answer:
         )
     request, form = await _read(server, call, signature, encoding)
     call.asked = request
+    made = made_bytes(request, JSON_SIZE in call.headers)
+    call.share.take_large(made, "the tensors of the request")
     if pattern := server.options.http_header_forward_pattern:
         forwarded = _compiled(pattern)
         add_headers((item for item in call.headers.items() if forwarded(item[0])), request)

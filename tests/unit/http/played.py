@@ -44,6 +44,8 @@ class Transport:
         self.written = []  # one list of buffers for each write
         self.reading = True
         self.closed = False
+        self.half_closed = False
+        self.unread = 0  # bytes that it keeps until the client reads
         self.protocol = None
 
     def set_protocol(self, protocol):
@@ -66,6 +68,15 @@ class Transport:
     def resume_reading(self):
         assert not self.reading
         self.reading = True
+
+    def get_write_buffer_size(self):
+        return self.unread
+
+    def can_write_eof(self):
+        return True
+
+    def write_eof(self):
+        self.half_closed = True
 
     def close(self):
         self.closed = True

@@ -14,6 +14,8 @@ from unit.http.played import OTHER, Connection, request
 from core.errors import invalid
 from core.response import InferenceResponse
 from core.tensor import Tensor
+from frontends.http.errors import refusal
+from frontends.http.native import flight
 
 CORPUS = Path(__file__).parents[2] / "fuzz/corpus/http_head"
 
@@ -281,3 +283,14 @@ def test_each_head_counts_also_where_it_is_nearly_the_last(connection):
     assert asked_for == [("m", -1)] * 2 + [("n", -1), ("n", 1)] + [("n", 2)] * 3 + [("m", -1)]
     assert [list(each.request.inputs["x"].array) for each in connection.replies] == [[1.0]] * 8
     assert connection.guests == []
+
+
+def test_a_long_header_of_an_error_is_sent_whole(connection, monkeypatch):
+    answer = refusal(401, "no")
+    answer.headers = {**answer.headers, "WWW-Authenticate": "x" * 5000}
+    monkeypatch.setattr(flight, "error_answer", lambda error: answer)
+    connection.receive(request(values=(1.0,), parameters=1))
+
+    head, _, body = connection.transport.sent.partition(b"\r\n\r\n")
+    assert b"\r\nWWW-Authenticate: " + b"x" * 5000 + b"\r\n" in head
+    assert body == b'{"error":"no"}'

@@ -1,0 +1,87 @@
+"""Bodies of requests as aiohttp receives them: how large they may be, and what is counted for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from core.account import UNCOUNTED
+from core.errors import CoreError
+from core.tensor import Buffer
+from frontends.aiohttp_web import HttpVersion11, web
+from frontends.http.codec.limits import MOST_CHUNKS, too_many_chunks
+from frontends.http.request_share import RequestShare
+
+_BODY = "the body of the request"
+
+
+async def read_body(
+    request: web.BaseRequest,
+    most: int,
+    refuse: Callable[[int, int], CoreError],
+    share: RequestShare,
+) -> Buffer:
+    """The whole body as it came, still compressed; copied once if it came in several pieces.
+
+    most     bytes that it may have; a larger one is refused before it is read, or as it grows
+    refuse   makes the error for one with so many bytes, of so many
+    share    counts the body as it grows
+    Raises CoreError(INVALID) for that, and for more than MOST_CHUNKS chunks, and MemoryExhausted.
+    """
+    length = request.content_length
+    if length is not None and length > most:
+        raise refuse(length, most)
+    await _continue(request)
+    if length is not None:
+        return await _read_known(request, length, share)
+    return await _read_chunks(request, most, refuse, share) if request.body_exists else b""
+
+
+async def _continue(request: web.BaseRequest) -> None:
+    """Tell a client that asks first (`Expect: 100-continue`, as curl does) to send its body."""
+    if request.headers.get("Expect", "").lower() != "100-continue":
+        return
+    if request.version >= HttpVersion11 and not request.content.is_eof():
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # the answer itself has not begun
+
+
+async def _read_known(request: web.BaseRequest, length: int, share: RequestShare) -> Buffer:
+    content = request.content
+    piece = await content.readany()
+    if len(piece) == length <= UNCOUNTED:
+        return piece
+    # Grows with what has come: a length that is only claimed takes no memory.
+    body = bytearray()
+    while piece:
+        _add(body, piece, share)
+        piece = await content.readany()
+    return body
+
+
+def _add(body: bytearray, piece: bytes, share: RequestShare) -> None:
+    """Append a piece. Raises MemoryExhausted."""
+    if share.held:
+        share.take(len(piece), _BODY)
+    else:
+        share.take_large(len(body) + len(piece), _BODY)
+    body += piece
+
+
+async def _read_chunks(
+    request: web.BaseRequest,
+    most: int,
+    refuse: Callable[[int, int], CoreError],
+    share: RequestShare,
+) -> Buffer:
+    body = bytearray()
+    chunks = 0
+    while True:
+        piece, complete = await request.content.readchunk()
+        if not piece and not complete:
+            return body
+        _add(body, piece, share)
+        chunks += complete
+        if chunks > MOST_CHUNKS:
+            raise too_many_chunks()
+        if len(body) > most:
+            raise refuse(len(body), most)

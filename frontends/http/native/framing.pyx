@@ -1,0 +1,77 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+"""Where requests end in the bytes of a connection; see framing.pyi.
+
+bytes ─► [Framing] ─► aiohttp
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t
+from libc.string cimport memcmp
+
+from frontends.http.native.port cimport Head, Infer, More, Regular, read
+
+cdef enum:
+    UNKNOWN = -1
+    MOST_HEAD = 8192  # more than head.hpp reads
+    MOST_PARTS = 64  # of what came in one go; the rest is one part
+
+cdef bytes _BLANK_LINE = b"\r\n\r\n"
+
+
+@cython.final
+cdef class Framing:
+    """See framing.pxd."""
+
+    cpdef Py_ssize_t next_part(self, bytes data, Py_ssize_t at, bint idle) except -1:
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(data), end = size, found, before = 0
+        cdef bytes text = data
+        cdef Head head
+        if at == 0:
+            self._parts = 0
+        self._parts += 1
+        if self.owed == UNKNOWN and self.at_blank_line and idle:
+            self.owed = 0
+        if self.owed == 0:
+            if self._begun is not None:
+                before = PyBytes_GET_SIZE(self._begun)
+                text = self._begun + data[at : at + MOST_HEAD]
+                head = read(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
+            else:
+                head = read(PyBytes_AS_STRING(data) + at, size - at)
+            self._begun = None
+            if head.verdict == More:
+                self._begun = text if before else data[at:]
+                self.at_blank_line = False
+                return size
+            self.owed = UNKNOWN
+            if head.verdict == Regular or head.verdict == Infer:
+                self.owed = <int64_t>head.size + head.body_size - before
+        if self.owed != UNKNOWN:
+            end = min(size, at + <Py_ssize_t>self.owed)
+            self.owed -= end - at
+        elif self._parts < MOST_PARTS:
+            # A request without a body, or with chunks, ends with a blank line, if not with the first.
+            found = data.find(_BLANK_LINE, at)
+            if found >= 0:
+                end = found + 4
+        if self.owed == UNKNOWN and end - at <= MOST_HEAD:
+            self._part = data[at:end]
+        self.at_blank_line = end - at >= 4 and not memcmp(
+            PyBytes_AS_STRING(data) + end - 4, PyBytes_AS_STRING(_BLANK_LINE), 4
+        )
+        return end
+
+    cpdef bint drops_followers(self) except -1:
+        part, self._part = self._part, None
+        return part is not None and b"upgrade" in part.lower()
+
+    cdef bint is_at_start(self) noexcept:
+        """Whether the next byte is the first of a request, if the engine is idle.
+
+        After a request whose end was not known, a blank line is one: while the engine is idle, every
+        request of which it has seen the head is over, and no beginning of a head ends with that.
+        """
+        if self.owed == 0:
+            return self._begun is None
+        return self.owed == UNKNOWN and self.at_blank_line

@@ -1,0 +1,21 @@
+import cython
+
+from libc.stdint cimport int64_t
+
+from frontends.http.native.tally cimport Tally
+
+
+@cython.final
+cdef class Outgoing:
+    """Answers that are sent piece by piece; see outgoing.pyi.
+
+    waits    whether a part is still here
+    """
+
+    cdef readonly bint waits
+    cdef object _buffers  # a deque
+    cdef Py_ssize_t _at  # bytes of the first that are sent
+    cdef int64_t _held
+
+    cdef add(self, list buffers, int64_t held)
+    cdef send_piece(self, transport, Tally tally)

@@ -1,0 +1,52 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+"""Answers that are sent piece by piece; see outgoing.pyi.
+
+Lane ─► [Outgoing] ─► transport
+"""
+
+cimport cython
+from libc.stdint cimport int64_t
+
+from frontends.http.native.flight cimport write_all
+from frontends.http.native.tally cimport Tally
+
+from collections import deque
+
+cdef enum:
+    PIECE = 1024 * 1024  # bytes that the transport gets at a time
+
+
+@cython.final
+cdef class Outgoing:
+    """See outgoing.pxd."""
+
+    cdef add(self, list buffers, int64_t held):
+        """Send these buffers after the others; `held` bytes are counted for them."""
+        if self._buffers is None:
+            self._buffers = deque()
+        self._buffers.extend(buffers)
+        self._held += held
+        self.waits = True
+
+    cdef send_piece(self, transport, Tally tally):
+        """Give the transport as much as it gets at a time; what left is counted no longer."""
+        cdef list piece = []
+        cdef Py_ssize_t room = PIECE, left
+        cdef int64_t gone
+        while self._buffers and room:
+            buffer = self._buffers[0]
+            left = len(buffer) - self._at
+            if left <= room:
+                self._buffers.popleft()
+                piece.append(memoryview(buffer)[self._at :] if self._at else buffer)
+                self._at = 0
+                room -= left
+            else:
+                piece.append(memoryview(buffer)[self._at : self._at + room])
+                self._at += room
+                room = 0
+        self.waits = bool(self._buffers)
+        gone = min(self._held, <int64_t>(PIECE - room)) if self.waits else self._held
+        self._held -= gone
+        tally.release(gone)
+        write_all(transport, piece)

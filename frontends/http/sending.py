@@ -1,0 +1,141 @@
+"""How answers leave through aiohttp.
+
+Answer ─► [sending] ─► aiohttp.  Small ones as the engine does it; large ones piece by piece, so that they are
+held once and not a second time by the transport.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+from core.account import UNCOUNTED
+from core.errors import MemoryExhausted
+from core.telemetry.tracing import Trace
+from frontends.aiohttp_web import web
+from frontends.http.errors import error_answer
+from frontends.http.message import Answer, Parts
+from frontends.http.request_share import RequestShare
+
+_PIECE = 1024 * 1024  # bytes of a large answer that the transport gets at a time
+
+
+async def send(answer: Answer, request: web.BaseRequest, share: RequestShare) -> web.StreamResponse:
+    """Send an answer; one that is small, and holds nothing, is left to the engine.
+
+    share   of the request, which counts the answer too until it has left
+    An answer that there is no room for becomes an error with status 503.
+    """
+    if answer.trace is not None:
+        return await _send_traced(answer, answer.trace, request, share)
+    if answer.more is not None:
+        return await _send_parts(answer, answer.more, request, share)
+    if len(answer.body) <= UNCOUNTED and not (share.held or share.unpaid):
+        return response_of(answer, request)
+    return await _send_whole(answer, request, share)
+
+
+def response_of(answer: Answer, request: web.BaseRequest) -> web.Response:
+    """The answer as the engine sends it."""
+    response = web.Response(
+        status=answer.status, headers={**answer.headers, "Server": "core"}, body=answer.body
+    )
+    if _ends(request):
+        response.force_close()
+    return response
+
+
+def _ends(request: web.BaseRequest) -> bool:
+    """Whether the connection ends after the answer.
+
+    It does when the body of the request was not read to its end: the client may never send the rest,
+    and what it sends next would be taken for it. It does when the server ends, and after a request to
+    upgrade that has a body, where the engine alone knows its end: it drops what follows that.
+    """
+    connection: Any = request.protocol
+    if connection.finishing or not request.content.is_eof():
+        return True
+    return connection.drops_followers and request._message.upgrade and bool(request.content_length)
+
+
+def _begun(answer: Answer, request: web.BaseRequest) -> web.StreamResponse:
+    response = web.StreamResponse(
+        status=answer.status, headers={**answer.headers, "Server": "core"}
+    )
+    if _ends(request):
+        response.force_close()
+    return response
+
+
+async def _send_traced(
+    answer: Answer, trace: Trace, request: web.BaseRequest, share: RequestShare
+) -> web.StreamResponse:
+    """Send an answer here and not behind the handler, so that the trace learns when: from its first
+    byte to its last."""
+    trace.stamp("HTTP_SEND_START")
+    try:
+        if answer.more is not None:
+            response = await _send_parts(answer, answer.more, request, share)
+        else:
+            response = await _send_whole(answer, request, share)
+        trace.stamp("HTTP_SEND_END")
+    finally:
+        trace.release()
+    return response
+
+
+async def _send_whole(
+    answer: Answer, request: web.BaseRequest, share: RequestShare
+) -> web.StreamResponse:
+    """Send an answer; returns when the client has taken it, but for a piece that is not counted."""
+    try:
+        share.take_large(len(answer.body), "the answer")
+    except MemoryExhausted as error:
+        answer = error_answer(error)
+    if len(answer.body) <= UNCOUNTED:
+        response: web.StreamResponse = response_of(answer, request)
+        await response.prepare(request)
+        await response.write_eof()
+    else:
+        response = _begun(answer, request)
+        response.content_length = len(answer.body)
+        await response.prepare(request)
+        body = memoryview(answer.body)
+        for at in range(0, len(body), _PIECE):
+            await response.write(body[at : at + _PIECE])
+            await _taken(request)
+        await response.write_eof()
+    await _taken(request)
+    return response
+
+
+async def _taken(request: web.BaseRequest) -> None:
+    """Wait until the client has taken what was written, but for what is not counted."""
+    await asyncio.sleep(0)  # only at the end of its turn does the loop know what the kernel takes
+    await request.writer.drain()
+
+
+async def _send_parts(
+    answer: Answer, more: Parts, request: web.BaseRequest, share: RequestShare
+) -> web.StreamResponse:
+    """Send an answer whose body comes in parts: each when it is there and the client took the last.
+
+    The parts are closed in any end, also when the client goes away.
+    """
+    response = _begun(answer, request)
+    async with aclosing(more):
+        await response.prepare(request)
+        await response.write(answer.body)
+        async for part in more:
+            # The engine itself waits for the client only now and then.
+            await request.writer.drain()
+            if len(part) <= UNCOUNTED:
+                await response.write(part)
+                continue
+            share.take(len(part), "a part of the answer")
+            await response.write(part)
+            await _taken(request)
+            share.give(len(part))
+        await response.write_eof()
+    return response
