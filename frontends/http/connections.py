@@ -21,6 +21,7 @@ from typing import Any
 
 from core.access import Visit
 from core.account import Share
+from core.errors import CoreError
 from core.server import Server
 from core.telemetry.access_log import Entry
 from frontends.aiohttp_web import HttpVersion11, web
