@@ -21,7 +21,7 @@ from core.hookspecs import BatchTiming
 from core.host_policy import HostPolicies
 from core.pipeline.admit import Admission, group_key
 from core.pipeline.answers.delivery import Terms
-from core.pipeline.batching.batcher import Batcher, BatchLimits, InOrder
+from core.pipeline.batching.batcher import BatchLimits, GroupingBatcher, InOrder, SingleBatcher
 from core.pipeline.batching.queue import QueuePolicy, RequestQueue, Waiting
 from core.pipeline.batching.rule import rules_of
 from core.pipeline.batching.scheduler import Scheduler
@@ -123,9 +123,10 @@ class Chain:
                 key=key,
                 clock_ns=self._clock_ns,
             )
-        return Batcher(
+        limits = batch_limits(config)
+        return (SingleBatcher if limits.alone else GroupingBatcher)(
             queue=request_queue(config),
-            limits=batch_limits(config),
+            limits=limits,
             statistics=self.statistics,
             loop=self._loop,
             pool=self._pool,

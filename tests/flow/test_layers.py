@@ -110,7 +110,7 @@ async def test_a_model_without_layers_has_no_room_for_them(serve, plugin):
     plugin()
     chain = await serve(Double)
 
-    assert [type(room).__name__ for room in chain.rooms] == ["Batcher"]
+    assert [type(room).__name__ for room in chain.rooms] == ["SingleBatcher"]
     await chain.close()
 
 

@@ -27,15 +27,26 @@ cdef class Batcher(Scheduler):
     cdef BatchLimits _limits
     cdef object _key
     cdef object _rules
-    cdef Py_ssize_t _most
-    cdef bint _alone
     cdef bint _pump_soon
     cdef object _estimate
 
+    cdef _push(self, Waiting waiting)
+    @cython.locals(waiting=Waiting)
+    cdef _expire(self, long long now_ns)
+
+
+cdef class SingleBatcher(Batcher):
     @cython.locals(reply=Reply, waiting=Waiting)
     cpdef Reply ask(self, InferenceRequest request)
     @cython.locals(worker=Worker)
     cdef bint _runs_at_once(self, Waiting waiting) except -1
+    @cython.locals(queue=RequestQueue, chosen=list, worker=Worker)
+    cpdef long long _start_batches(self) except? -1
+
+
+cdef class GroupingBatcher(Batcher):
+    @cython.locals(reply=Reply, waiting=Waiting)
+    cpdef Reply ask(self, InferenceRequest request)
     @cython.locals(queue=RequestQueue, chosen=list, worker=Worker, now_ns=cython.longlong,
                    look_again_ns=cython.longlong, expiry_ns=cython.longlong)
     cpdef long long _start_batches(self) except? -1

@@ -91,7 +91,7 @@ def choose(
 
 
 class Batcher(Scheduler):
-    """The scheduler of a stateless model. Loop thread only.
+    """The scheduler of a stateless model: what both kinds below share. Loop thread only.
 
     key     what requests of one batch must share, or None
     rules   gives the model's own rule for a batch, or None
@@ -117,11 +117,8 @@ class Batcher(Scheduler):
         )
         self._queue = queue
         self._limits = limits
-        self._key = key if not limits.alone else None
+        self._key = key
         self._rules = rules
-        # As many requests from the front as one batch can look at.
-        self._most = 1 if limits.alone else limits.most_rows + 1
-        self._alone = limits.alone
         self._pump_soon = False
         self._estimate = WaitEstimate(statistics) if early else None
 
@@ -134,38 +131,11 @@ class Batcher(Scheduler):
         """See Scheduler."""
         return self._queue.by_level()
 
-    def ask(self, request: InferenceRequest) -> Reply:
-        """Queue an admitted request. Raises CoreError(UNAVAILABLE) if the queue is full."""
-        reply = made_reply(request)
-        key = self._key(request) if self._key is not None else None
-        waiting = made_waiting(request, reply, key)
-        if self._alone and self._runs_at_once(waiting):
-            return reply
-        if request.deadline_ns and self._estimate is not None:
-            self._refuse_late(request, self._estimate)
+    def _push(self, waiting: Waiting) -> None:
+        """Queue a request. Raises CoreError(UNAVAILABLE) if the queue is full, or DeadlineExceeded."""
+        if waiting.request.deadline_ns and self._estimate is not None:
+            self._refuse_late(waiting.request, self._estimate)
         self._queue.push(waiting)
-        if self._alone:
-            self.pump()
-        else:
-            # Not at once: requests that arrive in one turn of the loop belong into one batch.
-            self._look_soon()
-        if not waiting.taken:
-            request.on_cancel(_leaving(self, waiting))
-        return reply
-
-    def _runs_at_once(self, waiting: Waiting) -> bool:
-        """Run a request past the queue, if it is empty and an instance is idle."""
-        if self._pumping or self._queue.waits() or (worker := self._pool.claim()) is None:
-            return False
-        waiting.taken = True
-        self._pumping = True  # what an inline instance's answer brings in waits for its turn
-        try:
-            self._pool.run([waiting], worker)
-        finally:
-            self._pumping = False
-        if self._queue.waits():
-            self.pump()
-        return True
 
     def _refuse_late(self, request: InferenceRequest, estimate: WaitEstimate) -> None:
         """Raise DeadlineExceeded for a request that would wait clearly longer than its client.
@@ -192,34 +162,99 @@ class Batcher(Scheduler):
         else:
             self._queue.put_back(waiting)
 
+    def _expire(self, now_ns: int) -> None:
+        """Refuse the requests whose time in the queue has passed."""
+        for waiting in self._queue.expire(now_ns):
+            self._refuse(waiting, unavailable("Request timeout expired"), "REJECTED")
+
+    def _fail_all(self, error: CoreError) -> None:
+        for waiting in list(self._queue.in_order()):
+            self._queue.remove(waiting)
+            self._refuse(waiting, error, "OTHER")
+
+    def cancelled(self, waiting: Waiting) -> bool:
+        """Nobody waits for the answer to a request that waited. Returns whether it was in the queue."""
+        if not self._queue.remove(waiting):
+            return False
+        self._refuse(waiting, cancelled(), "CANCELED")
+        return True
+
+
+class SingleBatcher(Batcher):
+    """Gives every request to an instance by itself. Loop thread only."""
+
+    def ask(self, request: InferenceRequest) -> Reply:
+        """Run an admitted request, or queue it. Raises as `_push`."""
+        reply = made_reply(request)
+        waiting = made_waiting(request, reply, None)
+        if self._runs_at_once(waiting):
+            return reply
+        self._push(waiting)
+        self.pump()
+        if not waiting.taken:
+            request.on_cancel(_leaving(self, waiting))
+        return reply
+
+    def _runs_at_once(self, waiting: Waiting) -> bool:
+        """Run a request past the queue, if it is empty and an instance is idle."""
+        if self._pumping or self._queue.waits() or (worker := self._pool.claim()) is None:
+            return False
+        waiting.taken = True
+        self._pumping = True  # what an inline instance's answer brings in waits for its turn
+        try:
+            self._pool.run([waiting], worker)
+        finally:
+            self._pumping = False
+        if self._queue.waits():
+            self.pump()
+        return True
+
     def _start_batches(self) -> int:
         queue = self._queue
-        now_ns = 0
-        if not self._alone or queue.timed:
-            now_ns = self._clock.now_ns()
-            for waiting in queue.expire(now_ns):
-                self._refuse(waiting, unavailable("Request timeout expired"), "REJECTED")
+        if queue.timed:
+            self._expire(self._clock.now_ns())
+        while queue.waits() and (worker := self._pool.claim()) is not None:
+            chosen = queue.front(1)
+            queue.take(chosen)
+            self._pool.run(chosen, worker)
+        return queue.next_expiry_ns() if queue.timed else 0
+
+
+class GroupingBatcher(Batcher):
+    """Gives requests to instances in batches (dynamic_batching). Loop thread only."""
+
+    def ask(self, request: InferenceRequest) -> Reply:
+        """Queue an admitted request. Raises as `_push`."""
+        reply = made_reply(request)
+        key = self._key(request) if self._key is not None else None
+        waiting = made_waiting(request, reply, key)
+        self._push(waiting)
+        # Not at once: requests that arrive in one turn of the loop belong into one batch.
+        self._look_soon()
+        if not waiting.taken:
+            request.on_cancel(_leaving(self, waiting))
+        return reply
+
+    def _start_batches(self) -> int:
+        queue = self._queue
+        now_ns = self._clock.now_ns()
+        self._expire(now_ns)
         look_again_ns = 0
         while queue.waits() and (worker := self._pool.claim()) is not None:
-            chosen = queue.front(self._most)
-            if not self._alone:
-                fits = None if self._rules is None else self._rules()
-                count, look_again_ns = choose(chosen, self._limits, now_ns, fits)
-                if not count:
-                    self._pool.unclaim(worker)
-                    break
-                del chosen[count:]
+            # As many requests from the front as one batch can look at.
+            chosen = queue.front(self._limits.most_rows + 1)
+            fits = None if self._rules is None else self._rules()
+            count, look_again_ns = choose(chosen, self._limits, now_ns, fits)
+            if not count:
+                self._pool.unclaim(worker)
+                break
+            del chosen[count:]
             queue.take(chosen)
             self._pool.run(chosen, worker)
         expiry_ns = queue.next_expiry_ns() if queue.timed else 0
         if look_again_ns and expiry_ns:
             return min(look_again_ns, expiry_ns)
         return look_again_ns or expiry_ns
-
-    def _fail_all(self, error: CoreError) -> None:
-        for waiting in list(self._queue.in_order()):
-            self._queue.remove(waiting)
-            self._refuse(waiting, error, "OTHER")
 
     def _look_soon(self) -> None:
         if not self._pump_soon:
@@ -230,12 +265,12 @@ class Batcher(Scheduler):
         self._pump_soon = False
         self.pump()
 
-    def cancelled(self, waiting: Waiting) -> None:
-        """Nobody waits for the answer to a request that waited."""
-        if self._queue.remove(waiting):
-            self._refuse(waiting, cancelled(), "CANCELED")
-            if not self._alone:
-                self._look_soon()  # without it the others may be a preferred size
+    def cancelled(self, waiting: Waiting) -> bool:
+        """See Batcher."""
+        left = Batcher.cancelled(self, waiting)
+        if left:
+            self._look_soon()  # without it the others may be a preferred size
+        return left
 
 
 @cython.freelist(64)
