@@ -75,6 +75,7 @@ class Connections(web.Server):
         self._all_closed = asyncio.Event()
         self._conversations: set[Conversation] = set()
         self._most = most_connections(options.http_max_connections)
+        self.finishing = False
         self._refusing = False  # since when there are too many, which the log says once
         self.access_log = server.access_log
         self.patience = Patience(
@@ -175,6 +176,7 @@ class Connections(web.Server):
 
     async def drain(self, timeout_s: float) -> None:
         """Close idle connections at once, the others after their answer, or when the time is over."""
+        self.finishing = True
         self.pre_shutdown()
         self.patience.end()
         for conversation in tuple(self._conversations):
@@ -218,7 +220,6 @@ class _Connection(web.RequestHandler):
     came   bytes that have come
     heard  of these, those that had come when its last request was over
     share  of the memory that all connections may hold
-    finishing  whether the server ends: the next answer is the last
     drops_followers  whether it had a request behind whose body the engine drops what follows
     """
 
@@ -229,7 +230,6 @@ class _Connection(web.RequestHandler):
         "call",
         "came",
         "drops_followers",
-        "finishing",
         "heard",
         "is_guest",
         "share",
@@ -241,7 +241,6 @@ class _Connection(web.RequestHandler):
         super().__init__(manager, **options)
         self.share = share
         self.is_guest = is_guest
-        self.finishing = False
         self.drops_followers = False
         self._framing = Framing()  # its lane does the same for a guest
         self._unread = 0  # bytes that are counted for what the transport keeps
@@ -262,6 +261,12 @@ class _Connection(web.RequestHandler):
             self.drops_followers = self.drops_followers or self._framing.drops_followers()
             super().data_received(data[at:end])
             at = end
+
+    @property
+    def finishing(self) -> bool:
+        """Whether the server ends: the next answer is the last."""
+        manager = self._manager
+        return isinstance(manager, Connections) and manager.finishing
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -314,7 +319,6 @@ class _Connection(web.RequestHandler):
 
     def finish(self) -> None:
         """Close if there is no request; pre_shutdown has told it to close after its answer."""
-        self.finishing = True
         # What is written already still leaves.
         if not self.busy and self.transport is not None:
             self.transport.close()
