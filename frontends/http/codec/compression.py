@@ -21,7 +21,7 @@ AT_ONCE_BYTES = 64 * 1024
 # What a body pays for with its size: tensors and JSON shrink to a tenth or so of their size. What it unpacks
 # to beyond that is borrowed from the account of the server.
 FREE_RATIO = 16
-FREE_BYTES = 4 * 1024 * 1024
+FREE_BYTES = 1024 * 1024
 
 _WINDOW = {GZIP: zlib.MAX_WBITS | 16, DEFLATE: zlib.MAX_WBITS}
 _EITHER = zlib.MAX_WBITS | 32  # the header of the data says which

@@ -2,12 +2,14 @@ import cython
 
 from libc.stdint cimport int64_t
 
+from core.request cimport InferenceRequest
 from core.response cimport InferenceResponse, Listener, Reply
 from frontends.http.native.infer_request cimport OutputForm
 from frontends.http.native.told cimport Told
 
 
 cdef class Crew:
+    cdef was_read(self, Flight flight, InferenceRequest request)
     cdef settle(self, Flight flight)
     cdef answered(self, Flight flight)
 

@@ -10,6 +10,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
+from core.request cimport InferenceRequest
 from core.response cimport InferenceResponse, Listener
 from frontends.http.native.infer_response cimport write, write_at_once
 from frontends.http.native.infer_request cimport OutputForm
@@ -50,6 +51,10 @@ cdef bytes _BINARY = (
 
 cdef class Crew:
     """Who waits for the answers of flights."""
+
+    cdef was_read(self, Flight flight, InferenceRequest request):
+        """Count the memory of a request that has been read. Raises MemoryExhausted."""
+        raise NotImplementedError
 
     cdef settle(self, Flight flight):
         """Count the memory of an answer instead of that of its request; may put an error in its place."""

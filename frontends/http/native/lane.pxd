@@ -66,7 +66,6 @@ cdef class Lane(Crew):
     cdef bytes _leave_reception(self)
     cdef Flight _new_flight(self, body)
     cdef _refuse(self, error)
-    cdef _hold_made(self, Flight flight, InferenceRequest request)
     cdef _admit(self, body)
     cdef _admit_alone(self, body)
     cdef _invite_guest(self)

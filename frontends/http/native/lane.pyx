@@ -331,7 +331,7 @@ cdef class Lane(Crew):
         self._row.add(flight)
         return flight
 
-    cdef _hold_made(self, Flight flight, InferenceRequest request):
+    cdef was_read(self, Flight flight, InferenceRequest request):
         """Count the tensors that were made for a request. Raises MemoryExhausted."""
         cdef int64_t size = made_for(request, flight.told.json_size != NO_JSON_SIZE)
         error = self._tally.hold(size, "the tensors of the request")
@@ -356,7 +356,7 @@ cdef class Lane(Crew):
             if flight.crew is not self:
                 (<Recorder>flight.crew).asked(request)
             if type(body) is not bytes:  # it is large
-                self._hold_made(flight, request)
+                self.was_read(flight, request)
             reply = door.ask(request)
             flight.reply = reply
             # The flight lets it go when it has the answer, which may be within this call.
@@ -364,8 +364,8 @@ cdef class Lane(Crew):
         except TakesLong:
             read_aside(port, flight, door.signature, body)
         except CoreError as error:
-            if recorder is not None:
-                recorder.refused(body)
+            if flight.crew is not self:
+                (<Recorder>flight.crew).refused(body)
             flight.fail(error)
         except Exception:
             flight.fail(None)

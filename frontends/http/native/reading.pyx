@@ -11,7 +11,6 @@ from core.request cimport InferenceRequest
 from core.response cimport Reply
 from frontends.http.native.flight cimport Flight
 from frontends.http.native.port cimport Port
-from frontends.http.native.recorder cimport Recorder
 from frontends.http.native.told cimport Told
 
 import asyncio
@@ -52,8 +51,7 @@ cdef class Reading:
         self._body = None
         try:
             request, flight.form = task.result()
-            if type(flight.crew) is Recorder:
-                (<Recorder>flight.crew).asked(<InferenceRequest>request)
+            flight.crew.was_read(flight, <InferenceRequest>request)
             door = self._port.doors.find(told.model, told.head.version)  # it may be another by now
             reply = door.ask(<InferenceRequest>request)
             flight.reply = reply

@@ -26,6 +26,10 @@ cdef class Recorder(Crew):
         if not self.entry.id:
             self.entry.id = named_id(body)
 
+    cdef was_read(self, Flight flight, InferenceRequest request):
+        self.asked(request)
+        self.lane.was_read(flight, request)
+
     cdef settle(self, Flight flight):
         self.lane.settle(flight)
 
