@@ -2,36 +2,29 @@ import cython
 
 from libc.stdint cimport int64_t
 
-from core.request cimport InferenceRequest
-from frontends.http.native.flight cimport Crew, Flight, Row
+from frontends.http.native.flight cimport Flight
 from frontends.http.native.guest cimport Guest
-from frontends.http.native.outgoing cimport Outgoing
-from frontends.http.native.port cimport Head, Port
-from frontends.http.native.tally cimport Tally
+from frontends.http.native.port cimport Head
 from frontends.http.native.told cimport Told
+from frontends.http.native.writer cimport LaneWriter
 
 
 @cython.final
-cdef class Lane(Crew):
+cdef class Lane(LaneWriter):
     """One connection; see lane.pyi.
 
     Bytes are in one place at a time: `_pending` (not looked at, or the beginning of a head), `_body`
     (of the request that is being received), with the guest, or in a flight.
     """
 
-    cdef Port _port
-    cdef object _transport
-    cdef Tally _tally  # of the memory that this connection holds
     cdef bint _is_encrypted
     cdef object _timer
-    cdef double _used  # when the last answer was given
 
     # in
     cdef bytes _pending
     cdef bytearray _body  # with room for what may come; None between requests
     cdef Py_ssize_t _body_size, _received
     cdef Told _told  # of the last head for inference
-    cdef bint _working  # within _process
     cdef int _going_on  # _pending waits until there are no more flights than this; UNKNOWN: it does not
     cdef bint _reading_paused
     cdef bint _repeats  # the last head was the one before it
@@ -41,16 +34,7 @@ cdef class Lane(Crew):
 
     cdef Guest _guest
 
-    # out
-    cdef Row _row
-    cdef list _ready  # buffers to be written
-    cdef int64_t _ready_held  # bytes that are counted for them: they are written piece by piece
-    cdef Outgoing _outgoing
-    cdef int64_t _unread  # bytes that are counted for what the transport keeps
-    cdef bint _turn_is_planned
-    cdef bint _transport_paused
-    cdef bint _writing_paused  # the transport is, or a part of an answer waits
-    cdef bint _finishing
+    # the end
     cdef bint _refusing  # finishing, for a body is not read to its end
     cdef bint _lingering
 
@@ -69,13 +53,6 @@ cdef class Lane(Crew):
     cdef _admit(self, body)
     cdef _admit_alone(self, body)
     cdef _invite_guest(self)
-    cdef _go_on(self)
-    cdef _advance(self)
-    cdef _flush(self)
-    cdef _send_more(self)
-    cdef bint _has_unsent(self) except -1
     cdef _set_reading(self)
-    cdef _end_if_idle(self)
     cdef _linger(self)
-    cdef bint _in_body(self) except -1
     cdef _watch(self, double seconds)

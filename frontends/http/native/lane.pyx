@@ -15,15 +15,16 @@ from libc.string cimport memcpy
 from core.pipeline.intake cimport Door
 from core.request cimport InferenceRequest
 from core.response cimport Reply
-from frontends.http.native.flight cimport Crew, Flight, Row, write_all
+from frontends.http.native.flight cimport Flight
 from frontends.http.native.guest cimport Guest
 from frontends.http.native.now cimport now_s
 from frontends.http.native.outgoing cimport Outgoing
 from frontends.http.native.port cimport Head, Infer, More, Port, read
 from frontends.http.native.reading cimport read_aside
 from frontends.http.native.recorder cimport Recorder, recorder_of
-from frontends.http.native.tally cimport made_for, size_of, tally_of
+from frontends.http.native.tally cimport made_for, tally_of
 from frontends.http.native.told cimport NO_JSON_SIZE, Told, parsed, told_by
+from frontends.http.native.writer cimport LaneWriter
 
 from core.errors import CoreError
 from frontends.http.access_log import client_of
@@ -40,22 +41,18 @@ cdef enum:
     DIRECT_FROM = 256 * 1024  # what is left of a body from which on the transport reads into it itself
     LANDS_FROM = 32 * 1024  # bytes of a body for which the transport does so from the first of the next one on
     LANDS_TO = 1024 * 1024  # and up to which it does: room is taken before the body is there
-    LARGE = 64 * 1024  # an answer above this is counted also if it can be sent at once
     UNKNOWN = -1
 
 cdef double _LINGER_S = 10.0  # for a client that still sends a body while its refusal is on the way
 
 
-cdef class Lane(Crew):
+cdef class Lane(LaneWriter):
     """One connection; see lane.pxd."""
 
     def __init__(self, Port port):
-        self._port = port
+        super().__init__(port)
         self._going_on = UNKNOWN
-        self._row = Row.__new__(Row)
         self._guest = Guest.__new__(Guest)
-        self._outgoing = Outgoing.__new__(Outgoing)
-        self._ready = []
 
     # what the transport calls ------------------------------------------------
 
@@ -95,20 +92,13 @@ cdef class Lane(Crew):
         return None
 
     def pause_writing(self):
-        cdef int64_t size = self._transport.get_write_buffer_size()
-        self._transport_paused = self._writing_paused = True
-        if self._tally.hold(size, "answers that the client does not read") is None:
-            self._unread = size
-        else:
-            self._port.loop.call_soon(self.cut)  # not within what the transport does now
+        self._pause()
         if self._guest.protocol is not None:
             self._guest.protocol.pause_writing()
         self._set_reading()
 
     def resume_writing(self):
-        self._transport_paused = False
-        self._tally.release(self._unread)
-        self._unread = 0
+        self._resume()
         if self._guest.protocol is not None:
             self._guest.protocol.resume_writing()
         self.send_more()
@@ -382,43 +372,6 @@ cdef class Lane(Crew):
 
     # out ---------------------------------------------------------------------------
 
-    cdef settle(self, Flight flight):
-        """Count an answer that is large, or waits; one that there is no room for becomes an error."""
-        cdef int64_t size
-        if flight.held:
-            self._tally.release(flight.held)
-            flight.held = 0
-        if type(flight.answer) is bytes:
-            size = PyBytes_GET_SIZE(<bytes>flight.answer)
-            if size <= SMALL:
-                return
-            if size <= LARGE and flight is self._row.first and not self._writing_paused:
-                return
-        size = size_of(flight.answer)
-        error = self._tally.hold(size, "the answer")
-        if error is None:
-            flight.held = size
-            return
-        crew, flight.crew, flight.answer = flight.crew, None, None
-        flight.fail(error)
-        flight.crew = crew
-
-    cdef answered(self, Flight flight):
-        """A flight of this lane has its answer."""
-        if self._working or flight is not self._row.first:
-            return
-        if flight.next is None:
-            self._go_on()
-        elif not self._turn_is_planned:
-            # Others of this connection may end in this turn: one write for all.
-            self._turn_is_planned = True
-            self._port.loop.call_soon(self.turn)
-
-    def turn(self):
-        """The end of a turn of the loop in which answers came."""
-        self._turn_is_planned = False
-        self._go_on()
-
     cdef _go_on(self):
         """Give what there is and, if that made room, go on with what waits."""
         if self._transport is None or self._working:
@@ -436,54 +389,6 @@ cdef class Lane(Crew):
         self._set_reading()
         if self._finishing:
             self._end_if_idle()
-
-    cdef _advance(self):
-        if self._finishing and not self._in_body():
-            self._row.close_last()
-        if not self._writing_paused:
-            self._ready_held += self._row.take(self._ready)
-
-    cdef _flush(self):
-        """Write what is ready, in one go."""
-        cdef list ready = self._ready
-        if not ready or self._transport is None:
-            return
-        self._used = now_s()
-        if self._ready_held:
-            self._outgoing.add(ready, self._ready_held)
-            self._ready, self._ready_held = [], 0
-            self._send_more()
-        elif len(ready) == 1:
-            self._transport.write(ready.pop())
-        else:
-            self._ready = []
-            write_all(self._transport, ready)
-        if self._finishing:
-            self._end_if_idle()
-
-    cdef _send_more(self):
-        """Give the transport the next piece of large answers."""
-        self._outgoing.send_piece(self._transport, self._tally)
-        self._writing_paused = self._transport_paused or self._outgoing.waits
-        if self._outgoing.waits and not self._transport_paused:
-            # Whether it has taken this piece it says at the end of the turn.
-            self._port.loop.call_soon(self.send_more)
-
-    def send_more(self):
-        """The transport has taken what it got."""
-        if self._transport is None or self._transport_paused:
-            return
-        if self._outgoing.waits:
-            self._send_more()
-        else:
-            self._writing_paused = False
-        if not self._writing_paused:
-            self._go_on()
-
-    cdef bint _has_unsent(self) except -1:
-        """Whether a part of an answer waits after all has been sent that can be."""
-        self._flush()
-        return self._outgoing.waits
 
     cdef _set_reading(self):
         cdef bint pause = self._going_on != UNKNOWN or self._writing_paused
@@ -532,11 +437,6 @@ cdef class Lane(Crew):
         if self._lingering:
             self._transport.close()
         self._end_if_idle()
-
-    def cut(self):
-        """Close now; requests in flight are cancelled."""
-        if self._transport is not None:
-            self._transport.abort()
 
     cdef _end_if_idle(self):
         if self._transport is None or self._row.count or self._ready or self._in_body():
