@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from core import dtypes
+from core.account import MemoryAccount
 from core.config import InputSpec, Signature
 from core.errors import invalid, not_found
 from core.memory import SharedMemoryRegions
@@ -37,6 +38,7 @@ class ScriptedServer:
         )
         self.access = None  # anybody may do anything
         self.access_log = None
+        self.account = MemoryAccount(1 << 30, 0)
         self.files = WatchedFiles(0)
         self.shared_memory = SharedMemoryRegions(False)
         self.doors = None  # only streams are asked for here
