@@ -242,14 +242,14 @@ class _Connection(web.RequestHandler):
         """Give the engine a part; who reads a body in which there is an error is told."""
         before = len(self._messages)
         super().data_received(data)
-        if len(self._messages) <= before or not hasattr(self._messages[-1][0], "exc"):
+        messages: Any = self._messages
+        if len(messages) <= before or not hasattr(messages[-1][0], "exc"):
             return
-        request = self._current_request
-        body = self._messages[-2][1] if len(self._messages) > 1 else request and request.content
+        request: Any = self._current_request
+        body: Any = messages[-2][1] if len(messages) > 1 else request and request.content
         if body is not None and not body.is_eof() and body.exception() is None:
-            body.set_exception(web.RequestPayloadError(self._messages[-1][0].message))
+            body.set_exception(web.RequestPayloadError(messages[-1][0].message))
 
-    @property
     def finishing(self) -> bool:
         """Whether the server ends: the next answer is the last."""
         manager = self._manager
