@@ -250,6 +250,7 @@ class _Connection(web.RequestHandler):
         if body is not None and not body.is_eof() and body.exception() is None:
             body.set_exception(web.RequestPayloadError(messages[-1][0].message))
 
+    @property
     def finishing(self) -> bool:
         """Whether the server ends: the next answer is the last."""
         manager = self._manager
