@@ -253,14 +253,26 @@ class _Connection(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         self.came += len(data)
         if self.is_guest or not data:
-            super().data_received(data)
+            self._feed(data)
             return
         at = 0
         while at < len(data) and self.transport is not None:
             end = self._framing.next_part(data, at, self.idle)
             self.drops_followers = self.drops_followers or self._framing.drops_followers()
-            super().data_received(data[at:end])
+            self._feed(data[at:end])
             at = end
+
+    def _feed(self, data: bytes) -> None:
+        """Give the engine a part; who reads a body in which there is an error is told."""
+        before = len(self._messages)
+        super().data_received(data)
+        messages: Any = self._messages
+        if len(messages) <= before or not hasattr(messages[-1][0], "exc"):
+            return
+        request: Any = self._current_request
+        body: Any = messages[-2][1] if len(messages) > 1 else request and request.content
+        if body is not None and not body.is_eof() and body.exception() is None:
+            body.set_exception(web.RequestPayloadError(messages[-1][0].message))
 
     @property
     def finishing(self) -> bool:

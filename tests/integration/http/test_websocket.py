@@ -39,6 +39,7 @@ class ScriptedServer:
         self.access = None  # anybody may do anything
         self.account = MemoryAccount.of(self.options)
         self.access_log = None
+        self.account = MemoryAccount(1 << 30, 0)
         self.files = WatchedFiles(0)
         self.shared_memory = SharedMemoryRegions(False)
         self.doors = None  # only streams are asked for here
