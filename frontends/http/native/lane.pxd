@@ -1,16 +1,13 @@
 import cython
 
-from libc.stdint cimport int64_t
-
-from frontends.http.native.flight cimport Flight
+from frontends.http.native.body cimport BodyReader
 from frontends.http.native.guest cimport Guest
 from frontends.http.native.port cimport Head
 from frontends.http.native.told cimport Told
-from frontends.http.native.writer cimport LaneWriter
 
 
 @cython.final
-cdef class Lane(LaneWriter):
+cdef class Lane(BodyReader):
     """One connection; see lane.pyi.
 
     Bytes are in one place at a time: `_pending` (not looked at, or the beginning of a head), `_body`
@@ -22,20 +19,14 @@ cdef class Lane(LaneWriter):
 
     # in
     cdef bytes _pending
-    cdef bytearray _body  # with room for what may come; None between requests
-    cdef Py_ssize_t _body_size, _received
     cdef Told _told  # of the last head for inference
     cdef int _going_on  # _pending waits until there are no more flights than this; UNKNOWN: it does not
     cdef bint _reading_paused
     cdef bint _repeats  # the last head was the one before it
-    cdef object _reception  # who receives now; None for this lane itself
-    cdef int64_t _body_held  # bytes that are counted for the body that is being received
-    cdef object _refusal  # why there is no room for more of it
 
     cdef Guest _guest
 
     # the end
-    cdef bint _refusing  # finishing, for a body is not read to its end
     cdef bint _lingering
 
     # for the access log, if there is one
@@ -45,13 +36,7 @@ cdef class Lane(LaneWriter):
     cdef bint _takes_told(self, const char* data, Py_ssize_t size) except -1
     cdef bint _takes_new(self, bytes data, Py_ssize_t at, const Head* head) except -1
     cdef Py_ssize_t _begin(self, bytes data, Py_ssize_t begin) except -1
-    cdef Py_ssize_t _receive(self, bytes data, Py_ssize_t at) except -1
-    cdef _receive_elsewhere(self)
     cdef bytes _leave_reception(self)
-    cdef Flight _new_flight(self, body)
-    cdef _refuse(self, error)
-    cdef _admit(self, body)
-    cdef _admit_alone(self, body)
     cdef _invite_guest(self)
     cdef _set_reading(self)
     cdef _linger(self)

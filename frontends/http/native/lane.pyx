@@ -7,14 +7,14 @@ No task, coroutine or future is made for a request. `Lane._process` is the one p
 came are given on; all else asks it to go on.
 """
 
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
 
 from core.pipeline.intake cimport Door
 from core.request cimport InferenceRequest
 from core.response cimport Reply
+from frontends.http.native.body cimport BodyReader
 from frontends.http.native.flight cimport Flight
 from frontends.http.native.guest cimport Guest
 from frontends.http.native.now cimport now_s
@@ -24,7 +24,6 @@ from frontends.http.native.reading cimport read_aside
 from frontends.http.native.recorder cimport Recorder, recorder_of
 from frontends.http.native.tally cimport made_for, tally_of
 from frontends.http.native.told cimport NO_JSON_SIZE, Told, parsed, told_by
-from frontends.http.native.writer cimport LaneWriter
 
 from core.errors import CoreError
 from frontends.http.access_log import client_of
@@ -37,7 +36,6 @@ cdef enum:
     MOST_FLIGHTS = 64  # requests of one connection without an answer
     FEWER_FLIGHTS = 32  # reading goes on when there are no more than that
     SMALL = 8 * 1024  # a body up to this is copied rather than viewed: the read's other bytes go
-    FIRST_ROOM = 64 * 1024  # taken for a body at once, if it says that it is larger
     DIRECT_FROM = 256 * 1024  # what is left of a body from which on the transport reads into it itself
     LANDS_FROM = 32 * 1024  # bytes of a body for which the transport does so from the first of the next one on
     LANDS_TO = 1024 * 1024  # and up to which it does: room is taken before the body is there
@@ -46,7 +44,7 @@ cdef enum:
 cdef double _LINGER_S = 10.0  # for a client that still sends a body while its refusal is on the way
 
 
-cdef class Lane(LaneWriter):
+cdef class Lane(BodyReader):
     """One connection; see lane.pxd."""
 
     def __init__(self, Port port):
@@ -198,24 +196,6 @@ cdef class Lane(LaneWriter):
         self._body = bytearray()
         return self._receive(data, begin)
 
-    cdef Py_ssize_t _receive(self, bytes data, Py_ssize_t at) except -1:
-        """More of the body; returns what comes behind it."""
-        cdef Py_ssize_t more = min(self._body_size - self._received, PyBytes_GET_SIZE(data) - at)
-        cdef Py_ssize_t end = self._received + more, room
-        if end > PyByteArray_GET_SIZE(self._body):
-            # Grows with what has come: a length that is only claimed takes no memory.
-            room = min(self._body_size, max(2 * end, <Py_ssize_t>FIRST_ROOM))
-            if not self.grow(room - PyByteArray_GET_SIZE(self._body)):
-                self._refuse(self._refusal)
-                return PyBytes_GET_SIZE(data)
-            PyByteArray_Resize(self._body, room)
-        memcpy(PyByteArray_AS_STRING(self._body) + self._received, PyBytes_AS_STRING(data) + at, more)
-        self._received = end
-        if end == self._body_size:
-            body, self._body = self._body, None
-            self._admit(body)
-        return at + more
-
     cdef _receive_elsewhere(self):
         """Let the transport read into the body itself, or into the next one, if these are large."""
         cdef Told told = self._told
@@ -237,37 +217,6 @@ cdef class Lane(LaneWriter):
                 self, self._transport, told.data, told.head.body_size, max(told.json_size, 0)
             )
             self._reception.begin()
-
-    def grow(self, int64_t size):
-        """Count `size` bytes more for the body that is being received; whether there is room for them."""
-        self._refusal = self._tally.hold(size, "the body of the request")
-        if self._refusal is not None:
-            return False
-        self._body_held += size
-        return True
-
-    def refused(self):
-        """A Reception has got more of the body than there is room for."""
-        self._reception = None
-        if self._transport is not None:
-            self._refuse(self._refusal)
-
-    cdef _refuse(self, error):
-        """Answer the request whose body is being received with an error, and end after that."""
-        self._body = None
-        self._tally.release(self._body_held)
-        self._body_held = 0
-        self._finishing = self._refusing = True
-        self._new_flight(b"").fail(error)
-
-    def received(self):
-        """The body is there: a Reception has got the rest of it."""
-        self._reception = None
-        if self._transport is None:
-            return
-        body, self._body = self._body, None
-        self._admit_alone(body)
-        self._receive_elsewhere()
 
     def landed(self, bytearray room, Py_ssize_t begin, Py_ssize_t there):
         """A Landing has got a request, from `begin` on in the room; `there` bytes have come."""
@@ -458,9 +407,6 @@ cdef class Lane(LaneWriter):
         if self._transport.can_write_eof():
             self._transport.write_eof()
         self._port.loop.call_later(_LINGER_S, self.cut)
-
-    cdef bint _in_body(self) except -1:
-        return self._body is not None or self._reception is not None and self._reception.in_body
 
     cdef _watch(self, double seconds):
         self._timer = self._port.loop.call_later(seconds, self.look)

@@ -1,0 +1,13 @@
+"""How the body of a request comes in over a lane. Loop thread only; of use to compiled code alone."""
+
+from frontends.http.native.writer import LaneWriter
+
+class BodyReader(LaneWriter):
+    """What a Lane is beside its heads: it receives bodies, as far as there is room for them."""
+
+    def grow(self, size: int) -> bool:
+        """Count `size` bytes more for the body that is being received; return whether there is room for them."""
+    def refused(self) -> None:
+        """A Reception has got more of the body than there is room for."""
+    def received(self) -> None:
+        """The body is there: a Reception has got the rest of it."""
