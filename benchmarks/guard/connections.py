@@ -8,21 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
-from benchmarks.exchange import GRPC_PATH, JSON_SIZE, Exchange, Request, read_grpc, read_http
-from benchmarks.guard import frames
+from benchmarks.exchange import JSON_SIZE, Exchange, Request, read_http
 from benchmarks.models.sample import Answer
 from core.account import Share
 from core.server import Server
-from frontends.grpc import transport as grpc_options
-from frontends.grpc.engine_native import _Protocol
-from frontends.grpc.intake import Intake
-from frontends.grpc.native.port import Port as GrpcPort
-from frontends.grpc.table import methods
 from frontends.http.native.lane import Lane
-from frontends.http.native.port import Port as HttpPort
+from frontends.http.native.port import Port
 
 
 class Written(asyncio.Transport):
@@ -114,7 +107,7 @@ class HttpClients:
         self._rounds: Iterator[list[int]] = iter(())
         self.asked: Sequence[int] = [0] * len(transports)
         self.transports = transports
-        port = HttpPort(
+        port = Port(
             server,
             asyncio.get_running_loop(),
             guest=_no_guest,
@@ -154,70 +147,20 @@ class HttpClients:
         return read_http(body, None if size is None else int(size))
 
 
-class GrpcClients:
-    """The same over the engine on nghttp2."""
+class Clients(Protocol):
+    """Clients of one protocol: HttpClients, and GrpcClients of grpc_connections.py."""
+
+    asked: Sequence[int]
+    transports: Sequence[Written]
 
     def __init__(
         self, server: Server, asked: Exchange, transports: Sequence[Written], turns: Turns
-    ):
-        self._messages = [request.body for request in asked.requests]
-        self._turns = turns
-        self.asked: Sequence[int] = [0] * len(transports)
-        self.transports = transports
-        options = server.options
-        table = methods(server, Intake())
-        port = GrpcPort(
-            {GRPC_PATH: table[GRPC_PATH]},
-            options,
-            asyncio.get_running_loop(),
-            grpc_options.compression_level(options),
-            grpc_options.MOST_MESSAGE_BYTES,
-            server.account,
-        )
-        self._protocols = [_Protocol(port) for _ in transports]
-        for protocol, transport in zip(self._protocols, transports, strict=True):
-            protocol.connection_made(transport)
-            _receive(protocol, frames.opening())
-            transport.count = 0
-        self._numbers: Iterator[int] = count(1, 2)  # each stream of a connection has its own
-        self._calls: Iterator[tuple[list[int], list[bytes]]] = iter(())
-        self._same_calls: Iterator[bytes] | None = None  # where there is one request only
-
-    def prepare(self, requests: int) -> None:
-        """Make the bytes of so many requests for each connection; whatever was made before is gone."""
-        rounds = [self._round(next(self._numbers)) for _ in range(requests)]
-        self._calls = iter(rounds)
-        if len(self._messages) == 1:
-            self._same_calls = iter([calls[0] for _, calls in rounds])
-
-    def _round(self, number: int) -> tuple[list[int], list[bytes]]:
-        """Calls on stream `number` of each connection: which requests they are, and their bytes."""
-        asked = self._turns.next()
-        made = {i: frames.call(number, self._messages[i], first=number == 1) for i in set(asked)}
-        return asked, [made[i] for i in asked]
-
-    def ask(self) -> None:
-        """One request on each connection."""
-        if self._same_calls is not None:  # nothing of the client's own is to be counted
-            data = next(self._same_calls)
-            for protocol in self._protocols:
-                _receive(protocol, data)
-            return
-        self.asked, calls = next(self._calls)
-        for protocol, data in zip(self._protocols, calls, strict=True):
-            _receive(protocol, data)
-
-    def close(self) -> None:
-        for protocol in self._protocols:
-            protocol.connection_lost(None)
-
+    ): ...
+    def prepare(self, requests: int) -> None: ...
+    def ask(self) -> None: ...
+    def close(self) -> None: ...
     @staticmethod
-    def read(answer: bytes) -> Answer:
-        """What is in the bytes of an answer."""
-        return read_grpc(frames.messages(answer)[0])
-
-
-Clients = HttpClients | GrpcClients
+    def read(answer: bytes) -> Answer: ...
 
 
 def _http(request: Request) -> bytes:
@@ -225,11 +168,6 @@ def _http(request: Request) -> bytes:
     fields = {"Host": "localhost:8000", **request.headers, "Content-Length": len(request.body)}
     head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     return f"POST {request.path} HTTP/1.1\r\n{head}\r\n".encode() + request.body
-
-
-def _receive(protocol: _Protocol, data: bytes) -> None:
-    protocol.get_buffer(-1)[: len(data)] = data
-    protocol.buffer_updated(len(data))
 
 
 def _no_guest(share: Share) -> Any:

@@ -21,7 +21,6 @@ from benchmarks.exchange import Exchange, exchange
 from benchmarks.guard.child import on_threads
 from benchmarks.guard.connections import (
     Clients,
-    GrpcClients,
     HttpClients,
     Telling,
     Turns,
@@ -103,6 +102,12 @@ LANES = {
 }
 
 
+def has_engine(lane: str) -> bool:
+    """Whether this installation has what the lane goes through: gRPC is counted on nghttp2."""
+    engine = "frontends.grpc.native.connection"
+    return LANES[lane].form != "grpc" or importlib.util.find_spec(engine) is not None
+
+
 def find_backend(name: str) -> Backend:
     """The identity backend from its file, for it need not be installed here; others as they are."""
     if name != "identity":
@@ -157,7 +162,9 @@ async def ask(lane: str, count: int, begin: Tell, end: Tell) -> int:
 
 
 def clients_of(server: Server, counted: Counted, asked: Exchange) -> Clients:
-    kind = GrpcClients if counted.form == "grpc" else HttpClients
+    kind: type[Clients] = HttpClients
+    if counted.form == "grpc":
+        kind = importlib.import_module("benchmarks.guard.grpc_connections").GrpcClients
     transport = Telling if counted.in_child else Written
     transports = [transport() for _ in range(counted.connections)]
     turns = Turns(len(asked.requests), counted.connections, each_its_own=len(counted.asked) != 1)

@@ -6,7 +6,7 @@ class BodyReader(LaneWriter):
     """What a Lane is beside its heads: it receives bodies, as far as there is room for them."""
 
     def grow(self, size: int) -> bool:
-        """Count `size` bytes more for the body that is being received; return whether there is room for them."""
+        """Count `size` bytes more for the body that is being received, and return whether there is room."""
     def refused(self) -> None:
         """A Reception has got more of the body than there is room for."""
     def received(self) -> None:

@@ -3,7 +3,7 @@
 from frontends.http.native.port import Port
 
 class LaneWriter:
-    """What a Lane is beside a reader: it settles answers, writes them in order, and waits for slow clients."""
+    """What a Lane is beside a reader: it writes answers in their order, and waits for slow clients."""
 
     def __init__(self, port: Port) -> None: ...
     def turn(self) -> None:

@@ -11,6 +11,8 @@ from benchmarks.guard.connections import Turns
 
 @pytest.mark.parametrize("name", lane.LANES)
 async def test_a_lane_answers_rightly_and_asks_between_begin_and_end(name):
+    if not lane.has_engine(name):
+        pytest.skip("the engine on nghttp2 was not built")
     told = []
 
     await lane.ask(name, 2, lambda: told.append("begin"), lambda: told.append("end"))
