@@ -95,7 +95,8 @@ def _noting(made: type[Any], diary: Diary, steps: dict[str, str]) -> type[Any]:
             diary.made.append(weakref.ref(self))
 
     for name, event in steps.items():
-        if hasattr(made, name):
+        # One that wraps the default of `stream` would look like an author's own.
+        if getattr(made, name, ModelInstance.stream) is not ModelInstance.stream:
             setattr(Noting, name, _noted(getattr(made, name), diary, event))
     Noting.__name__ = Noting.__qualname__ = made.__name__
     return Noting

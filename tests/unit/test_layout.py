@@ -124,10 +124,10 @@ def test_answers_are_cut_out_of_their_region(form):
     items = [
         [Place("y", dtypes.FP32, (2,), 0, 8), Place("z", dtypes.FP32, (1, 2), 8, 8)],
         [],
-        [Place("t", dtypes.BYTES, (1,), 16, 4)],
+        [Place("t", dtypes.BYTES, (1,), 0, 4)],
     ]
 
-    first, second, third = answers(items, region, len(b"ahead"))
+    first, second, third = answers(items, [0, 16, 16], region, len(b"ahead"))
 
     assert [t.array.tolist() for t in first] == [[0, 1], [[2, 3]]]
     assert [(t.name, t.shape) for t in first] == [("y", (2,)), ("z", (1, 2))]
@@ -137,4 +137,4 @@ def test_answers_are_cut_out_of_their_region(form):
 
 def test_a_place_outside_of_the_region_is_refused():
     with pytest.raises(ValueError, match="8 bytes from 4 on, of 10"):
-        answers([[Place("y", dtypes.FP32, (2,), 4, 8)]], bytes(10), 0)
+        answers([[Place("y", dtypes.FP32, (2,), 4, 8)]], [0], bytes(10), 0)

@@ -8,6 +8,7 @@ import pytest
 
 from core.access import Gate
 from core.access.tokens import line_of
+from core.account import MemoryAccount
 from core.errors import CoreError, Kind
 from core.fleet.management import Management
 from core.options import Options
@@ -20,6 +21,7 @@ from frontends.metrics import MetricsFrontend
 def server(**options):
     found = SimpleNamespace(
         options=Options.defaults(metrics_address="127.0.0.1", metrics_port=0, **options),
+        account=MemoryAccount(1 << 30, 0),
         access=None,
         access_log=None,
         files=WatchedFiles(0),

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from core.account import MemoryAccount
 from core.caches import LocalCache
 from core.config import ModelConfig
 from core.config.messages import ModelInstanceGroup
@@ -46,6 +47,7 @@ def collected(*versions, results=None, uuids=(), **options):
     watch.gpus._uuids = uuids
     server = SimpleNamespace(
         options=options,
+        account=MemoryAccount.of(options),
         versions=lambda: versions,
         results=lambda: [(None, name, counts) for name, counts in (results or {}).items()],
         cache=LocalCache(100) if options.cache_config else None,
