@@ -89,7 +89,7 @@ def test_a_request_that_does_not_come_ends_its_connection(serve, part, size):
 
 
 def test_a_body_that_comes_steadily_may_take_its_time(serve):
-    served = serve(http_body_timeout_secs=10)
+    served = serve(http_body_timeout_secs=10, http_body_byte_rate=7000)
     own = served.open(HEAD % (b"echo", len(GOOD) + 300_000))
     connections = served.http._connections
 
