@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from backend_python.api.errors import ErrorCode
 from core.config import Signature
-from core.errors import CoreError, internal
+from core.errors import CoreError, Kind, internal
+
+_CODES = {code.value: code for code in ErrorCode}
+
+
+def code_of(error: CoreError) -> ErrorCode:
+    """Return the code that a model sees for an error of a model that it has called.
+
+    Triton has no codes for a deadline that has passed, which is a kind of cancellation there, nor for what a
+    caller may not do.
+    """
+    if error.kind is Kind.DEADLINE_EXCEEDED:
+        return ErrorCode.CANCELLED
+    return _CODES.get(error.kind.value, ErrorCode.UNAVAILABLE)
 
 
 def unhealthy(instance: str) -> CoreError:

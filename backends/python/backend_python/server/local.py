@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from backend_python.api.errors import ErrorCode, TritonError, TritonModelException
+from backend_python.api.errors import TritonError, TritonModelException
 from backend_python.api.host import Key, may_call, no_inference, running_host, running_outer
 from backend_python.api.request import InferenceRequest, MemoryType
 from backend_python.api.response import InferenceResponse
@@ -19,7 +19,7 @@ from backend_python.api.sender import TRITONSERVER_RESPONSE_COMPLETE_FINAL
 from backend_python.server import bls
 from backend_python.server.calls import Calls, replied
 from backend_python.server.control import OPERATIONS, ModelControl
-from backend_python.server.errors import abandoned
+from backend_python.server.errors import abandoned, code_of
 from backend_python.server.process import write_log
 from backend_python.server.tensors import core_tensor_of, model_tensor_there
 from core import request as core_request
@@ -336,7 +336,7 @@ def _trace(key: Key | None) -> Any:
 
 def _response(item: core_response.InferenceResponse | CoreError) -> InferenceResponse:
     if isinstance(item, CoreError):
-        return InferenceResponse(error=TritonError(item.message, ErrorCode(item.kind.value)))
+        return InferenceResponse(error=TritonError(item.message, code_of(item)))
     tensors = [model_tensor_there(tensor) for tensor in item.outputs]
     return InferenceResponse(tensors, parameters=item.parameters or None)
 

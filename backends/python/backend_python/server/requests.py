@@ -11,6 +11,7 @@ import orjson
 from backend_python.arena import ALIGNMENT
 from backend_python.items import joined
 from backend_python.protocol import to_json
+from backend_python.server.errors import code_of
 from backend_python.strings import speakable
 from core.errors import CoreError
 from core.layout import Entry, Layouts
@@ -108,7 +109,7 @@ class Encoder:
         if item is None:
             return Parts([], 0, b"[null]", b"")
         if isinstance(item, CoreError):
-            failed = [[], [item.kind.value, speakable(item.message)], ""]
+            failed = [[], [code_of(item).value, speakable(item.message)], ""]
             return Parts([], 0, orjson.dumps([failed]), b"")
         laid = self._answers.tensors(item.outputs)
         told = laid.items[0]
