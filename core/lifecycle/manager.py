@@ -114,9 +114,9 @@ class ModelManager:
 
         Raises CoreError if a repository cannot be read, or a model failed and options.exit_on_error.
         """
-        await self._host.run(self._catalog.check)
         self._looking = True
         try:
+            await self._host.run(self._catalog.check)
             failures = await self._operate(self._start())
         finally:
             self._looking = False

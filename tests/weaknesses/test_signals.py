@@ -35,8 +35,16 @@ def process(tmp_path):
 
 
 def ask(port):
+    return status_of(port, "POST", "/v2/models/none/infer", b"{}")
+
+
+def ready(port):
+    return status_of(port, "GET", "/v2/health/ready") == 200
+
+
+def status_of(port, method, path, body=None):
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    client.request("POST", "/v2/models/none/infer", b"{}")
+    client.request(method, path, body)
     status = client.getresponse().status
     client.close()
     return status
@@ -45,7 +53,7 @@ def ask(port):
 def test_a_server_whose_output_nobody_reads_any_more_goes_on(process):
     """SIGPIPE ended servers; so would an error of the log that reaches a handler."""
     started, port = process
-    while ask(port) == 503:  # it does not know yet which models there are
+    while not ready(port):  # before that it does not know which models there are
         pass
     started.stdout.close()
     os.kill(started.pid, signal.SIGPIPE)
