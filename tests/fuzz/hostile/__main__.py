@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # where the package `conform
 
 from conformance.launcher import Launcher
 
-from .campaign import over_grpc, over_http, table
+from .campaign import begins_again, over_grpc, over_http, table
 
 MODELS = ["plain", "add_sub", "faulty", "params_echo"]
 PAIRS = [("auto", "auto"), ("aiohttp", "grpcio")]
@@ -37,7 +37,7 @@ def main() -> int:
             server = launcher.start(MODELS, "--model-control-mode=explicit", "--load-model=*")
             share = wanted.requests // (2 * len(PAIRS))
             found.append(over_http(server, share, wanted.seed, f"HTTP, {lane}"))
-            restarts = engine == "grpcio"
+            restarts = begins_again(engine)
             found.append(over_grpc(server, share, wanted.seed, f"gRPC, {engine}", restarts))
         finally:
             launcher.stop_all(wait=True)

@@ -6,6 +6,7 @@ import pathlib
 import random
 import time
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 
 from . import grpc_messages, http_messages
 from .clients import GOOD_GRPC, GOOD_HTTP, GrpcClient, HttpClient, good_over_grpc, good_over_http
@@ -82,11 +83,18 @@ def over_http(server, count, seed, name="http"):
     return findings
 
 
+def begins_again(engine):
+    """Whether the library behind an engine gives up at some bytes, and begins again: grpcio does.
+
+    engine   as --grpc-engine has it; auto is grpcio where nghttp2 was not there when core was built
+    """
+    return engine == "grpcio" or find_spec("frontends.grpc.native.connection") is None
+
+
 def over_grpc(server, count, seed, name="grpc", restarts=False):
     """The same over gRPC.
 
-    restarts   whether the engine's library gives up at some bytes, and begins again (grpcio does): then
-               a good request may have to be sent once more
+    restarts   what `begins_again` says: a good request may have to be sent once more
     """
     chance, client, findings = random.Random(seed), GrpcClient(server.grpc_port), Findings(name)
     sent = []  # of the calls that have no outcome yet
