@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import logging
 
-from core.errors import CoreError, DeadlineExceeded, Kind, internal
+from core.errors import CoreError, Kind, internal
 
 logger = logging.getLogger("core")
 
@@ -46,7 +46,7 @@ CODES = {
 
 def code_of(error: CoreError) -> Code:
     """The code of the status that an error becomes."""
-    return Code.DEADLINE_EXCEEDED if isinstance(error, DeadlineExceeded) else CODES[error.kind]
+    return CODES[error.kind]
 
 
 # The text of a status travels in a header. Clients take 8 KiB of headers by default and answer

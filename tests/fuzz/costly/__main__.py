@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # where the package `conform
 
 from conformance.launcher import Launcher
 
-from tests.fuzz.hostile.__main__ import PAIRS, _Settings
+from tests.fuzz.hostile.__main__ import PAIRS, LaunchSettings
 
 from .measure import Meter
 from .search import HEADER, search
@@ -25,7 +25,7 @@ def main() -> int:
     failed = False
     print(HEADER)
     for lane, engine in PAIRS:
-        launcher = Launcher(_Settings(lane, engine))
+        launcher = Launcher(LaunchSettings(lane, engine))
         try:
             server = launcher.start(MODELS, "--model-control-mode=explicit", "--load-model=*")
             for protocol, name in (("http", f"HTTP, {lane}"), ("grpc", f"gRPC, {engine}")):

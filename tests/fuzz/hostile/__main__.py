@@ -14,7 +14,7 @@ MODELS = ["plain", "add_sub", "faulty", "params_echo"]
 PAIRS = [("auto", "auto"), ("aiohttp", "grpcio")]
 
 
-class _Settings:
+class LaunchSettings:
     """What a Launcher asks pytest for."""
 
     def __init__(self, lane, engine):
@@ -32,7 +32,7 @@ def main() -> int:
     wanted = parser.parse_args()
     found = []
     for lane, engine in PAIRS:
-        launcher = Launcher(_Settings(lane, engine))
+        launcher = Launcher(LaunchSettings(lane, engine))
         try:
             server = launcher.start(MODELS, "--model-control-mode=explicit", "--load-model=*")
             share = wanted.requests // (2 * len(PAIRS))
