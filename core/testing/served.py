@@ -115,7 +115,7 @@ class Served:
         return self._on_loop(lambda: self._server.statistics(name))[0]
 
     def executions(self, name: str = MODEL) -> int:
-        """How many batches have been executed since the load."""
+        """How many executions have ended since the load; that of a stream ends after its last answer."""
         return int(self.statistics(name)["execution_count"])
 
     def answer(self, inputs: Arrays, name: str = MODEL) -> Arrays | CoreError:
