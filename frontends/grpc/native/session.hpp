@@ -170,6 +170,7 @@ class Session {
   int64_t messages_at_ns_ = NEVER;   // when incomplete messages are looked at again
   std::vector<Deadline> deadlines_;  // a heap, earliest first; entries of calls that ended stay a while
   Stream* streams_ = nullptr;        // those that are open
+  mutable Stream* last_found_ = nullptr;  // one of them: most look-ups are for the same as the one before
   size_t open_ = 0, unfinished_ = 0;
   std::vector<Stream*> spare_;
 };

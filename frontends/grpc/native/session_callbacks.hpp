@@ -36,10 +36,6 @@ constexpr double RESETS = 5'000, RESETS_PER_S = 100;
 struct Callbacks {
   static Session* self(void* user) { return static_cast<Session*>(user); }
 
-  static Stream* stream_of(nghttp2_session* session, int32_t id) {
-    return static_cast<Stream*>(nghttp2_session_get_stream_user_data(session, id));
-  }
-
   static bool is_request(const nghttp2_frame* frame) {
     return frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST;
   }
@@ -70,10 +66,10 @@ struct Callbacks {
     return 0;
   }
 
-  static int header(nghttp2_session* session, const nghttp2_frame* frame, const uint8_t* name,
+  static int header(nghttp2_session*, const nghttp2_frame* frame, const uint8_t* name,
                     size_t name_size, const uint8_t* value, size_t value_size, uint8_t, void* user) {
     Session* s = self(user);
-    Stream* stream = stream_of(session, frame->hd.stream_id);
+    Stream* stream = s->find(frame->hd.stream_id);
     if (stream == nullptr) return 0;
     stream->head.bytes += name_size + value_size + 32;
     if (stream->head.bytes > MOST_HEADER_BYTES) {
@@ -91,18 +87,18 @@ struct Callbacks {
     Session* s = self(user);
     // A stream whose messages nobody takes must not close the window of the others.
     nghttp2_session_consume_connection(session, count);
-    if (Stream* stream = stream_of(session, id)) {
+    if (Stream* stream = s->find(id)) {
       s->data(stream, reinterpret_cast<const char*>(bytes), count);
     }
     return 0;
   }
 
-  static int frame_received(nghttp2_session* session, const nghttp2_frame* frame, void* user) {
+  static int frame_received(nghttp2_session*, const nghttp2_frame* frame, void* user) {
     Session* s = self(user);
     switch (frame->hd.type) {
       case NGHTTP2_HEADERS:
       case NGHTTP2_DATA:
-        if (Stream* stream = stream_of(session, frame->hd.stream_id)) {
+        if (Stream* stream = s->find(frame->hd.stream_id)) {
           if (is_request(frame)) s->head_complete(stream);
           if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) s->input_ended(stream);
         }
@@ -126,8 +122,9 @@ struct Callbacks {
     return s->dead_ ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
   }
 
-  static int stream_closed(nghttp2_session* session, int32_t id, uint32_t, void* user) {
-    if (Stream* stream = stream_of(session, id)) self(user)->closed(stream);
+  static int stream_closed(nghttp2_session*, int32_t id, uint32_t, void* user) {
+    Session* s = self(user);
+    if (Stream* stream = s->find(id)) s->closed(stream);
     return 0;
   }
 

@@ -17,7 +17,12 @@ constexpr int64_t LAST_BYTES_NS = 1'000'000'000;     // for an answer that is la
 
 // Streams ------------------------------------------------------------------
 
-inline Stream* Session::find(int32_t id) const { return Callbacks::stream_of(session_, id); }
+inline Stream* Session::find(int32_t id) const {
+  if (last_found_ != nullptr && last_found_->id == id) return last_found_;
+  auto* stream = static_cast<Stream*>(nghttp2_session_get_stream_user_data(session_, id));
+  if (stream != nullptr) last_found_ = stream;
+  return stream;
+}
 
 inline Stream* Session::opened(int32_t id) {
   Stream* stream;
@@ -34,11 +39,13 @@ inline Stream* Session::opened(int32_t id) {
   streams_ = stream;
   ++open_;
   nghttp2_session_set_stream_user_data(session_, id, stream);
+  last_found_ = stream;
   return stream;
 }
 
 inline void Session::closed(Stream* stream) {
   nghttp2_session_set_stream_user_data(session_, stream->id, nullptr);
+  if (last_found_ == stream) last_found_ = nullptr;
   if (stream->announced && !stream->finished) --unfinished_;
   drop_tag(stream);
   (stream->previous != nullptr ? stream->previous->next : streams_) = stream->next;
