@@ -303,28 +303,3 @@ def _model_shaped(tensor: Tensor, spec: InputSpec, signature: Signature) -> Tens
     batch = tensor.shape[:1] if signature.max_batch_size else ()
     shape = batch + mapped_shape(tensor.shape[len(batch) :], spec.dims, spec.reshape)
     return tensor.reshaped(shape)
-
-
-def group_key(signature: Signature) -> Callable[[InferenceRequest], object] | None:
-    """What requests of one batch must share, as a function of a request; None if all fit together.
-
-    Inputs with a variable dimension must have equal shapes, unless they may be ragged; with optional
-    inputs the same inputs must be there; a shape tensor must hold the same values.
-    """
-    optional = any(spec.optional for spec in signature.inputs.values())
-    variable = [
-        spec.name for spec in signature.inputs.values() if -1 in spec.dims and not spec.ragged
-    ]
-    shape_tensors = [spec.name for spec in signature.inputs.values() if spec.shape_tensor]
-    if not (optional or variable or shape_tensors):
-        return None
-
-    def key(request: InferenceRequest) -> object:
-        inputs = request.inputs
-        return (
-            tuple(sorted(inputs)) if optional else (),
-            tuple(inputs[name].shape[1:] for name in variable if name in inputs),
-            tuple(bytes(inputs[name].raw) for name in shape_tensors if name in inputs),
-        )
-
-    return key

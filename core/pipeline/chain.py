@@ -19,9 +19,10 @@ from core.config.messages import ModelQueuePolicy
 from core.errors import CoreError
 from core.hookspecs import BatchTiming
 from core.host_policy import HostPolicies
-from core.pipeline.admit import Admission, group_key
+from core.pipeline.admit import Admission
 from core.pipeline.answers.delivery import Terms
 from core.pipeline.batching.batcher import BatchLimits, GroupingBatcher, InOrder, SingleBatcher
+from core.pipeline.batching.group import group_key
 from core.pipeline.batching.queue import QueuePolicy, RequestQueue, Waiting
 from core.pipeline.batching.rule import rules_of
 from core.pipeline.batching.scheduler import Scheduler

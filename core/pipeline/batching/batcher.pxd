@@ -1,6 +1,7 @@
 import cython
 
 from core.pipeline.instances.pool cimport Pool
+from core.pipeline.batching.group cimport GroupKey
 from core.pipeline.batching.queue cimport RequestQueue, Waiting, made_waiting
 from core.pipeline.batching.scheduler cimport Scheduler
 from core.pipeline.instances.worker cimport Worker
@@ -25,7 +26,7 @@ cpdef tuple choose(list waiting, BatchLimits limits, long long now_ns, object fi
 cdef class Batcher(Scheduler):
     cdef RequestQueue _queue
     cdef BatchLimits _limits
-    cdef object _key
+    cdef GroupKey _key
     cdef object _rules
     cdef bint _pump_soon
     cdef object _estimate

@@ -20,6 +20,7 @@ from core.backend import BatchRule
 from core.errors import CoreError, DeadlineExceeded, cancelled, unavailable
 from core.pipeline.admit import request_label
 from core.pipeline.batching.estimate import WaitEstimate
+from core.pipeline.batching.group import GroupKey
 from core.pipeline.batching.queue import RequestQueue, Waiting, made_waiting
 from core.pipeline.batching.scheduler import Scheduler
 from core.pipeline.instances.pool import Pool
@@ -107,7 +108,7 @@ class Batcher(Scheduler):
         loop: asyncio.AbstractEventLoop,
         pool: Pool,
         on_final: Callable[[], None],
-        key: Callable[[InferenceRequest], object] | None = None,
+        key: GroupKey | None = None,
         rules: Callable[[], BatchRule] | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
         early: bool = True,
@@ -226,7 +227,7 @@ class GroupingBatcher(Batcher):
     def ask(self, request: InferenceRequest) -> Reply:
         """Queue an admitted request. Raises as `_push`."""
         reply = made_reply(request)
-        key = self._key(request) if self._key is not None else None
+        key = self._key.of(request) if self._key is not None else None
         waiting = made_waiting(request, reply, key)
         self._push(waiting)
         # Not at once: requests that arrive in one turn of the loop belong into one batch.

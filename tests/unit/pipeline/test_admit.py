@@ -5,7 +5,8 @@ import pytest
 
 from core import dtypes
 from core.errors import CoreError, Kind
-from core.pipeline.admit import Admission, group_key
+from core.pipeline.admit import Admission
+from core.pipeline.batching.group import group_key
 from core.request import InferenceRequest
 from core.tensor import Tensor
 

@@ -1,0 +1,54 @@
+"""What the requests of one batch must share."""
+
+from __future__ import annotations
+
+from core.config.signature import Signature
+from core.request import InferenceRequest
+
+
+class GroupKey:
+    """A function of a request: requests with equal keys may share a batch. Made by `group_key`.
+
+    optional        whether the same inputs must be there
+    variable        inputs whose shapes must be equal, without the batch dimension
+    shape_tensors   inputs whose values must be equal
+    """
+
+    def __init__(self, optional: bool, variable: list[str], shape_tensors: list[str]):
+        self._optional = optional
+        self._variable = variable
+        self._shape_tensors = shape_tensors
+
+    def __call__(self, request: InferenceRequest) -> object:
+        return self.of(request)
+
+    def of(self, request: InferenceRequest) -> object:
+        """The key of an admitted request, to be compared with others of the same model."""
+        inputs = request.inputs
+        parts: list[object] = []
+        for name in self._variable:
+            tensor = inputs.get(name)
+            if tensor is not None:
+                parts.append(tensor.shape[1:])
+        if self._optional:
+            parts.append(sorted(inputs))
+        for name in self._shape_tensors:
+            tensor = inputs.get(name)
+            if tensor is not None:
+                parts.append(bytes(tensor.raw))
+        return parts
+
+
+def group_key(signature: Signature) -> GroupKey | None:
+    """What requests of one batch must share, as a function of a request; None if all fit together.
+
+    Inputs with a variable dimension must have equal shapes, unless they may be ragged; with optional
+    inputs the same inputs must be there; a shape tensor must hold the same values.
+    """
+    inputs = signature.inputs.values()
+    optional = any(spec.optional for spec in inputs)
+    variable = [spec.name for spec in inputs if -1 in spec.dims and not spec.ragged]
+    shape_tensors = [spec.name for spec in inputs if spec.shape_tensor]
+    if not (optional or variable or shape_tensors):
+        return None
+    return GroupKey(optional, variable, shape_tensors)
