@@ -131,7 +131,8 @@ def test_requests_of_a_batch_are_answered_one_by_one(serve):
     streams = served.streams([{"IN": np.array([[n]], np.int32)} for n in (2, 0, 3)])
 
     assert [len(stream) for stream in streams] == [2, 0, 3]
-    while served.statistics()["inference_count"] < 3:  # an execution ends a moment after its last answer
+    # An execution ends a moment after its last answer.
+    while served.statistics()["inference_count"] < 3:
         time.sleep(0.001)
     assert served.executions() == 1
     assert streams[0][0]["OUT"].shape == (1, 1)
