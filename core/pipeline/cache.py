@@ -7,18 +7,24 @@ parameters and wanted outputs too. Where answers are kept is core.caches.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from core.caches import Cache
 from core.config import Signature
-from core.errors import CoreError, cancelled
+from core.errors import CoreError, cancelled, internal
 from core.pipeline.intake import Handler
 from core.request import DeviceOutput, InferenceRequest, RequestedOutput
 from core.response import InferenceResponse, Reply
 from core.telemetry.statistics import Statistics
 from core.tensor import Tensor
+
+LARGE_BYTES = 1024 * 1024  # of inputs: from here on the key of a request takes milliseconds
+
+_threads = ThreadPoolExecutor(2, thread_name_prefix="cache-key")
 
 
 class Cached:
@@ -53,12 +59,35 @@ class Cached:
         except CoreError:  # a step of the ensemble is gone; who runs it says so
             return self._inner(request)
         start_ns = self._clock_ns()
-        lookup = _Lookup(self, request, cache_key(request, self._signature, content), start_ns)
-        self._cache.ask(lookup.key, lookup.found)
-        if lookup.answered:
-            return self.proceed(lookup)
+        lookup = _Lookup(self, request, start_ns)
+        if sum(tensor.byte_size for tensor in request.inputs.values()) > LARGE_BYTES:
+            self._ask_later(lookup, content)
+        else:
+            lookup.key = cache_key(request, self._signature, content)
+            self._cache.ask(lookup.key, lookup.found)
+            if lookup.answered:
+                return self.proceed(lookup)
         lookup.reply = Reply(request)
         return lookup.reply
+
+    def _ask_later(self, lookup: _Lookup, content: str) -> None:
+        """Ask the cache once another thread has made the key: others do not wait for large inputs."""
+        loop = asyncio.get_running_loop()
+
+        def made(key: Future[bytes]) -> None:
+            loop.call_soon_threadsafe(self._ask, lookup, key)
+
+        _threads.submit(cache_key, lookup.request, self._signature, content).add_done_callback(made)
+
+    def _ask(self, lookup: _Lookup, key: Future[bytes]) -> None:
+        try:
+            lookup.key = key.result()
+        except Exception as error:  # bytes that cannot be had, such as those of a device
+            assert lookup.reply is not None
+            self._on_final()
+            lookup.reply.send(internal(f"no key for the response cache can be made: {error}"), True)
+            return
+        self._cache.ask(lookup.key, lookup.found)
 
     def proceed_later(self, lookup: _Lookup, reply: Reply) -> None:
         """The same as `proceed`, for who has a reply already."""
@@ -124,12 +153,13 @@ class Cached:
 class _Lookup:
     """A question to the cache, and the request that waits for it.
 
+    key     b"" until it is made
     reply   None while the request's handler has not returned
     """
 
-    def __init__(self, cached: Cached, request: InferenceRequest, key: bytes, start_ns: int):
+    def __init__(self, cached: Cached, request: InferenceRequest, start_ns: int):
         self.request = request
-        self.key = key
+        self.key = b""
         self.start_ns = start_ns
         self.answered = False
         self.outputs: list[Tensor] | None = None
@@ -150,7 +180,7 @@ def _also_on_host(output: RequestedOutput) -> RequestedOutput:
 
 
 def cache_key(request: InferenceRequest, signature: Signature, content: str = "") -> bytes:
-    """What tells one answer from another: 32 bytes.
+    """What tells one answer from another: 32 bytes. Any thread.
 
     The id, the priority and the timeout of a request are no part of it.
     """

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import threading
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import core
 from core.caches import LocalCache, open_cache
 from core.errors import CoreError
 from core.options import Options
+from core.pipeline import cache as room
 from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Tensor
 
@@ -46,6 +48,56 @@ async def test_an_equal_request_gets_the_same_answer_without_an_execution(serve)
     assert (found.cache_hit.count, found.cache_miss.count) == (1, 1)
     assert (found.success.count, found.inference_count, found.execution_count) == (2, 1, 1)
     assert (found.queue.count, found.compute_infer.count) == (2, 1)
+    assert chain.in_flight == 0
+
+
+LARGE = np.arange(room.LARGE_BYTES // 4 + 1, dtype=np.float32)
+
+
+async def test_the_key_of_a_large_request_is_made_on_another_thread(serve, monkeypatch):
+    threads, key_of = [], room.cache_key
+
+    def noted(*args):
+        threads.append(threading.current_thread())
+        return key_of(*args)
+
+    monkeypatch.setattr(room, "cache_key", noted)
+    chain = await serve(Count, ENABLED, cache=LocalCache(10 * LARGE.nbytes))
+
+    first, second, other = [await y(ask(chain, *LARGE, change)) for change in (0, 0, 1)]
+
+    assert first == second != other
+    assert threading.main_thread() not in threads and len(threads) == 3
+    assert (chain.statistics.cache_hit.count, chain.statistics.cache_miss.count) == (1, 2)
+    assert chain.in_flight == 0
+
+
+async def test_a_large_request_that_is_cancelled_before_its_key_is_made_asks_no_model(
+    serve, monkeypatch
+):
+    goes_on, key_of = threading.Event(), room.cache_key
+    monkeypatch.setattr(room, "cache_key", lambda *args: goes_on.wait(10) and key_of(*args))
+    chain = await serve(Count, ENABLED, cache=LocalCache(10 * LARGE.nbytes))
+
+    reply = ask(chain, *LARGE)
+    reply.cancel()
+    goes_on.set()
+
+    with pytest.raises(CoreError, match="cancel"):
+        await reply
+    assert chain.statistics.execution_count == 0
+    assert chain.in_flight == 0
+
+
+async def test_a_large_request_whose_key_cannot_be_made_fails(serve, monkeypatch):
+    def broken(*args):
+        raise ValueError("the device is gone")
+
+    monkeypatch.setattr(room, "cache_key", broken)
+    chain = await serve(Count, ENABLED, cache=LocalCache(10 * LARGE.nbytes))
+
+    with pytest.raises(CoreError, match=r"no key for the response cache .* the device is gone"):
+        await ask(chain, *LARGE)
     assert chain.in_flight == 0
 
 
