@@ -101,13 +101,24 @@ async def _send_whole(
         response = _begun(answer, request)
         response.content_length = len(answer.body)
         await response.prepare(request)
-        body = memoryview(answer.body)
-        for at in range(0, len(body), _PIECE):
-            await response.write(body[at : at + _PIECE])
-            await _taken(request)
+        await _write(response, answer.body, request)
         await response.write_eof()
     await _taken(request)
     return response
+
+
+async def _write(response: web.StreamResponse, body: bytes, request: web.BaseRequest) -> None:
+    """Write a part of an answer; a large one in pieces, each when the client has taken the one before.
+
+    The engine copies what it gets, on the event loop.
+    """
+    if len(body) <= UNCOUNTED:
+        await response.write(body)
+        return
+    view = memoryview(body)
+    for at in range(0, len(view), _PIECE):
+        await response.write(view[at : at + _PIECE])
+        await _taken(request)
 
 
 async def _taken(request: web.BaseRequest) -> None:
@@ -123,19 +134,20 @@ async def _send_parts(
 
     The parts are closed in any end, also when the client goes away.
     """
-    response = _begun(answer, request)
     async with aclosing(more):
+        try:
+            share.take_large(len(answer.body), "a part of the answer")
+        except MemoryExhausted as error:
+            return await _send_whole(error_answer(error), request, share)
+        response = _begun(answer, request)
         await response.prepare(request)
-        await response.write(answer.body)
+        await _write(response, answer.body, request)
         async for part in more:
             # The engine itself waits for the client only now and then.
             await request.writer.drain()
-            if len(part) <= UNCOUNTED:
-                await response.write(part)
-                continue
-            share.take(len(part), "a part of the answer")
-            await response.write(part)
-            await _taken(request)
-            share.give(len(part))
+            held = share.held
+            share.take_large(len(part), "a part of the answer")
+            await _write(response, part, request)
+            share.give(share.held - held)
         await response.write_eof()
     return response

@@ -140,6 +140,17 @@ def test_answers_that_nobody_reads_are_bounded(small, connect, resident):
     assert refused
 
 
+@pytest.mark.parametrize("path", ["generate", "generate_stream"])
+def test_a_text_that_there_is_no_room_for_is_refused(small, connect, path):
+    body = b'{"x":[' + b"1e9," * (LIMIT // 12) + b"1]}"
+    head = b"POST /v2/models/echo/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+
+    answer, text = read(connect(head % (path.encode(), len(body)) + body))
+
+    assert answer.startswith(b"HTTP/1.1 503")
+    assert b"the answer" in text and b"--request-memory-byte-size" in text
+
+
 def test_a_large_answer_is_whole_for_who_reads_slowly(small, connect):
     own = connect(binary(MANY))
     until(lambda: small.server.account.held > MB, "the answer is not counted")

@@ -136,25 +136,28 @@ def _check_size(request: InferenceRequest, most_bytes: int) -> None:
 # Answers ------------------------------------------------------------------------
 
 
-def write(response: InferenceResponse) -> bytes:
+def write(response: InferenceResponse, before: bytes = b"", behind: bytes = b"") -> bytes:
     """A JSON object of the answer: id, model, parameters and outputs side by side, by name. Any thread.
 
-    An output is a list in row-major order, or its one element. Raises CoreError(INVALID) for FP16
-    and BF16.
+    An output is a list in row-major order, or its one element. `before` and `behind` frame the object, so
+    that a large one is copied once. Raises CoreError(INVALID) for FP16 and BF16.
     """
-    members: dict[str, bytes] = {"id": orjson.dumps(response.id)} if response.id else {}
+    members: dict[str, bytes | memoryview] = (
+        {"id": orjson.dumps(response.id)} if response.id else {}
+    )
     members["model_name"] = orjson.dumps(response.model_name)
     members["model_version"] = orjson.dumps(str(response.model_version))
     for name, value in response.parameters.items():
         members[name] = orjson.dumps(value)
     for tensor in response.outputs:
         text = write_data(tensor)
-        members[tensor.name] = text[1:-1] if tensor.count == 1 else text
+        members[tensor.name] = memoryview(text)[1:-1] if tensor.count == 1 else text
     # Joining lets go of the GIL where there is much to copy.
-    parts = [b"{"]
+    parts: list[bytes | memoryview] = [before, b"{"]
     for name in sorted(members):
         parts += (orjson.dumps(name), b":", members[name], b",")
     parts[-1] = b"}"
+    parts.append(behind)
     return b"".join(parts)
 
 

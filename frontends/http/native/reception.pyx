@@ -12,7 +12,7 @@ import asyncio
 cdef enum:
     LEAST_ROOM = 64 * 1024
     MOST_ROOM = 4 * 1024 * 1024  # that is taken at once before anything has come for it
-    MOST_READ = 128 * 1024  # at a time: uvloop reads up to 32 times before others have their turn
+    MOST_READ = 32 * 1024  # at a time: uvloop reads up to 32 times before others have their turn
     BEHIND = 4096  # more room than is expected: a read that does not fill it is the last one
     LINE = 64  # bytes of a cache line
 

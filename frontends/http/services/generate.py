@@ -51,7 +51,7 @@ async def _only_answer(reply: Reply) -> Answer:
             raise first
         if first is None or await anext(answers, None) is not None:
             return refusal(200, _NOT_ONE)
-        return Answer(200, JSON_HEADERS, await _text(first))
+        return Answer(200, JSON_HEADERS, await _text(first, b"", b""))
 
 
 async def generate_stream(server: Server, call: Call) -> Answer:
@@ -183,27 +183,28 @@ class _Events:
 
 async def _event(item: Item) -> tuple[int, bytes]:
     """Status and text of an event."""
-    status, text = await _written(item)
-    return status, b"data: %b\n\n" % text
+    return await _written(item, b"data: ", b"\n\n")
 
 
-async def _text(response: InferenceResponse) -> bytes:
+async def _text(response: InferenceResponse, before: bytes, behind: bytes) -> bytes:
     """codec.write, on another thread where that takes long."""
     if codec.takes_long(response):
-        return await begin(codec.write, response)
-    return codec.write(response)
+        return await begin(codec.write, response, before, behind)
+    return codec.write(response, before, behind)
 
 
-async def _written(item: Item) -> tuple[int, bytes]:
+async def _written(item: Item, before: bytes = b"", behind: bytes = b"") -> tuple[int, bytes]:
+    """Status and text of an answer or an error, with what frames the text."""
     if isinstance(item, InferenceResponse):
         try:
-            return 200, await _text(item)
+            return 200, await _text(item, before, behind)
         except CoreError as error:
             item = error
         except Exception:
             logger.exception("a response of model '%s' cannot be sent", item.model_name)
             item = internal(f"a response of model '{item.model_name}' cannot be sent")
-    return _refused(item)
+    status, text = _refused(item)
+    return status, before + text + behind
 
 
 def _refused(error: CoreError) -> tuple[int, bytes]:
