@@ -10,7 +10,7 @@ import json
 import os
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from backend_python.compiled import Frame as Frame
@@ -90,10 +90,19 @@ def frame(kind: int, number: int = 0, content: bytes = b"", released: Sequence[i
 
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
+_scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 
 def to_json(value: Any) -> bytes:
     return _encode(value).encode()
+
+
+def from_json(text: bytes) -> Any:
+    """What `to_json` made. Not for JSON of others: `json.loads` looks for its encoding and for blanks.
+
+    Raises StopIteration for what is no JSON.
+    """
+    return _scan(str(text, "utf-8"), 0)[0]
 
 
 def reader(sock: socket.socket) -> Reader:

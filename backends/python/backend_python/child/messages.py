@@ -96,7 +96,7 @@ class RequestDecoder:
             self._host, frame.number, inputs, self._all, self._decoupled
         )
         if stop != end:
-            for request, fields in zip(requests, json.loads(content[end:stop])):
+            for request, fields in zip(requests, protocol.from_json(content[end:stop])):
                 if type(fields) is str:  # no more than an id, as with most that have any
                     request._request_id = fields
                 elif fields is not None:
