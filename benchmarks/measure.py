@@ -1,7 +1,8 @@
-"""Cells and rounds: every server in turn, with the same bytes.
+"""Cells and rounds: every server and every scenario in turn, with the same bytes.
 
 options ─► [measure] ─► Result.  All servers of a fleet run at once, idle but for the one whose turn it
-is; the rounds A B A B … show both sides of a comparison the same machine.
+is; the rounds A B A B … show both sides of a comparison the same machine. So it is with the scenarios of one
+protocol and one number of connections, which are compared with each other too.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.exchange import Exchange, Wrong, exchange
@@ -33,6 +34,25 @@ class Contender:
     server: Running
     exchange: Exchange
     target: Target
+
+
+@dataclass
+class Cell:
+    """What one server is measured with, and what was found; named by the scenario's name."""
+
+    scenario: str
+    protocol: str
+    connections: int
+    contender: Contender
+    rounds: list[Round] = field(default_factory=list)
+    failed: bool = False
+
+    @property
+    def server(self) -> str:
+        return self.contender.server.name
+
+    def __str__(self) -> str:
+        return f"{self.server} in {self.scenario} by {self.protocol} over {self.connections} connections"
 
 
 class Measure:
@@ -76,8 +96,9 @@ class Measure:
             of_fleet = [each for each in scenarios if each.fleet == fleet]
             with ExitStack() as stack:
                 servers = dict(self._started(stack, fleet, folder / fleet, of_fleet))
-                for scenario in of_fleet:
-                    self._scenario(scenario, servers)
+                for protocol in self._generators:
+                    for connections in self._options.connections:
+                        self._measure(list(self._cells(of_fleet, protocol, connections, servers)))
 
     def _started(
         self, stack: ExitStack, fleet: str, folder: Path, scenarios: Sequence[Scenario]
@@ -94,17 +115,18 @@ class Measure:
             except NotStarted as error:
                 self._leave_out(f"{kind.name} with the models of '{fleet}'", error)
 
-    def _scenario(self, scenario: Scenario, servers: dict[Kind, Running]) -> None:
-        for protocol, load in self._generators.items():
-            if protocol not in scenario.protocols:
+    def _cells(
+        self,
+        scenarios: Sequence[Scenario],
+        protocol: str,
+        connections: int,
+        servers: dict[Kind, Running],
+    ) -> Iterator[Cell]:
+        for scenario in scenarios:
+            if protocol not in scenario.protocols or connections > scenario.most:
                 continue
-            contenders = list(self._contenders(scenario, protocol, servers))
-            if not contenders:
-                continue
-            for connections in self._options.connections:
-                if connections > scenario.most:
-                    continue
-                self._cell(scenario, protocol, connections, load, contenders)
+            for contender in self._contenders(scenario, protocol, servers):
+                yield Cell(scenario.name, protocol, connections, contender)
 
     def _contenders(
         self, scenario: Scenario, protocol: str, servers: dict[Kind, Running]
@@ -124,39 +146,32 @@ class Measure:
                 continue
             yield Contender(server, asked, Target(http_port, grpc_port, sizes))
 
-    def _cell(
-        self,
-        scenario: Scenario,
-        protocol: str,
-        connections: int,
-        load: Generator,
-        contenders: Sequence[Contender],
-    ) -> None:
-        rounds: dict[str, list[Round]] = {each.server.name: [] for each in contenders}
-        failed: set[str] = set()
+    def _measure(self, cells: Sequence[Cell]) -> None:
+        """Give every cell its turn in each round, and write the rows of those that did not fail."""
         # Round 0 warms up and is not kept.
-        for number, each in itertools.product(range(self._options.rounds + 1), contenders):
-            name = each.server.name
-            if name in failed:
+        for number, cell in itertools.product(range(self._options.rounds + 1), cells):
+            if cell.failed:
                 continue
+            load = self._generators[cell.protocol]
+            seconds = self._options.seconds if number else 1.0
             try:
-                found = one_round(load, each, connections, self._options.seconds if number else 1.0)
+                found = one_round(load, cell.contender, cell.connections, seconds)
             except Failed as error:
-                failed.add(name)
-                where = f"{scenario.name} by {protocol} over {connections} connections"
-                self._leave_out(f"{name} in {where}", error)
-                if not each.server.alive():
-                    self._begin_again(each.server)
+                cell.failed = True
+                self._leave_out(str(cell), error)
+                if not cell.contender.server.alive():
+                    self._begin_again(cell.contender.server)
                 continue
             if number:
-                rounds[name].append(found)
-        rows = [
-            Row(scenario.name, protocol, connections, name, found)
-            for name, found in rounds.items()
-            if found and name not in failed
-        ]
-        self._result.rows += rows
-        self._cell_done(rows)
+                cell.rounds.append(found)
+        for scenario in dict.fromkeys(cell.scenario for cell in cells):
+            rows = [
+                Row(scenario, cell.protocol, cell.connections, cell.server, cell.rounds)
+                for cell in cells
+                if cell.scenario == scenario and cell.rounds and not cell.failed
+            ]
+            self._result.rows += rows
+            self._cell_done(rows)
 
     def _begin_again(self, server: Running) -> None:
         """A server that a cell has ended is there for the next ones."""
