@@ -15,6 +15,8 @@ from frontends.http.native.infer_request import OutputForm
 from frontends.http.native.infer_response import write as write
 from frontends.http.native.infer_response import write_at_once
 
+MOST_JOINED = 2 * 1024 * 1024  # bytes of an answer in parts that are put together on the event loop
+
 
 def render(response: InferenceResponse, form: OutputForm) -> Answer:
     """Make the answer 200 with the outputs, each in the form that the request wants.
@@ -27,12 +29,16 @@ def render(response: InferenceResponse, form: OutputForm) -> Answer:
 def render_at_once(response: InferenceResponse, form: OutputForm) -> Answer | None:
     """The same, or None if that takes more than a few milliseconds."""
     try:
-        return _answer(*write_at_once(response, form))
+        json_size, parts = write_at_once(response, form)
     except TakesLong:
         return None
+    if len(parts) > 1 and sum(memoryview(part).nbytes for part in parts) > MOST_JOINED:
+        return None
+    return _answer(json_size, parts)
 
 
 def _answer(json_size: int, parts: list[Buffer]) -> Answer:
+    # Joining lets go of the GIL where there is much to copy.
     body = parts[0] if len(parts) == 1 else b"".join(parts)
     if not json_size:
         return Answer(200, JSON_HEADERS, body)

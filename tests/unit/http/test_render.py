@@ -10,7 +10,7 @@ from core.errors import CoreError, Kind
 from core.response import InferenceResponse
 from core.tensor import Tensor
 from frontends.http.codec.parse import OutputForm
-from frontends.http.codec.render import render
+from frontends.http.codec.render import MOST_JOINED, render, render_at_once
 
 FLOATS = Tensor.of("f", np.array([[1, 2]], np.float32))
 WORDS = Tensor.of("w", np.array([b"a"], object))
@@ -86,3 +86,14 @@ def test_a_scalar_is_one_element():
     scalar = Tensor.of("s", np.array(5, np.int64))
     answer = render(response(scalar), OutputForm())
     assert b'"shape":[],"data":[5]' in answer.body
+
+
+@pytest.mark.parametrize(("size", "at_once"), [(MOST_JOINED // 2, True), (MOST_JOINED, False)])
+def test_large_tensors_are_put_together_on_another_thread(size, at_once):
+    large = response(Tensor.of("x", np.zeros(size, np.uint8)))
+    form = OutputForm(default=True)
+
+    answer = render_at_once(large, form)
+
+    assert (answer is not None) == at_once
+    assert render(large, form).body.endswith(bytes(size))
