@@ -49,6 +49,10 @@ class Cache:
         """Keep a copy of `outputs`, whose memory may be another's soon after the call."""
         raise NotImplementedError
 
+    def may_hold(self, size: int) -> bool:
+        """Whether an answer whose tensors have `size` bytes may be kept; False spares a copy of it."""
+        return True
+
     def fill(self) -> tuple[int, float] | None:
         """How many answers are kept, and the share of the space that they take; None if it cannot tell."""
         return None

@@ -31,6 +31,10 @@ class LocalCache(Cache):
         """See Cache."""
         return len(self._entries), self.used / self.size if self.size else 1.0
 
+    def may_hold(self, size: int) -> bool:
+        """See Cache."""
+        return size + _OVERHEAD <= self.size
+
     def ask(self, key: bytes, found: Found) -> None:
         """See Cache; `found` is called at once."""
         found(self.lookup(key))
@@ -53,7 +57,8 @@ class LocalCache(Cache):
             _, (_, freed) = self._entries.popitem(last=False)
             self.used -= freed
             self.counters.evictions += 1
-        # Copies: an output may be a row of a large batch, which must not live on for its sake.
+        # Copies: an output may be a row of a large batch, which must not live on for its sake. What was
+        # copied already is bytes, and taken as it is.
         copies = [Tensor(t.name, t.dtype, t.shape, raw=bytes(t.raw)) for t in outputs]
         self._entries[key] = (copies, size)
         self.used += size

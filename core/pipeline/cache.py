@@ -8,10 +8,12 @@ parameters and wanted outputs too. Where answers are kept is core.caches.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 from core.caches import Cache
 from core.config import Signature
@@ -22,9 +24,9 @@ from core.response import InferenceResponse, Reply
 from core.telemetry.statistics import Statistics
 from core.tensor import Tensor
 
-LARGE_BYTES = 1024 * 1024  # of inputs: from here on the key of a request takes milliseconds
+LARGE_BYTES = 1024 * 1024  # of inputs or outputs: from here on a key or a copy takes milliseconds
 
-_threads = ThreadPoolExecutor(2, thread_name_prefix="cache-key")
+_threads = ThreadPoolExecutor(2, thread_name_prefix="cache")
 
 
 class Cached:
@@ -72,12 +74,9 @@ class Cached:
 
     def _ask_later(self, lookup: _Lookup, content: str) -> None:
         """Ask the cache once another thread has made the key: others do not wait for large inputs."""
-        loop = asyncio.get_running_loop()
-
-        def made(key: Future[bytes]) -> None:
-            loop.call_soon_threadsafe(self._ask, lookup, key)
-
-        _threads.submit(cache_key, lookup.request, self._signature, content).add_done_callback(made)
+        _then(
+            self._ask, lookup, _threads.submit(cache_key, lookup.request, self._signature, content)
+        )
 
     def _ask(self, lookup: _Lookup, key: Future[bytes]) -> None:
         try:
@@ -127,7 +126,7 @@ class Cached:
             insert_ns = 0
             if isinstance(item, InferenceResponse):
                 before_ns = self._clock_ns()
-                self._cache.insert(lookup.key, item.outputs)
+                self._keep(lookup, item.outputs)
                 insert_ns = self._clock_ns() - before_ns
                 self._cache.counters.insertion_ns += insert_ns
             self._statistics.missed(lookup_ns + insert_ns)
@@ -135,6 +134,17 @@ class Cached:
 
         inner.listen(arrived)
         return outer
+
+    def _keep(self, lookup: _Lookup, outputs: list[Tensor]) -> None:
+        """Give an answer to the cache; a large one once another thread has copied it."""
+        size = sum(tensor.byte_size for tensor in outputs)
+        if size <= LARGE_BYTES:
+            self._cache.insert(lookup.key, outputs)
+        elif self._cache.may_hold(size):
+            _then(self._keep_copies, lookup, _threads.submit(_copies, outputs))
+
+    def _keep_copies(self, lookup: _Lookup, copies: Future[list[Tensor]]) -> None:
+        self._cache.insert(lookup.key, copies.result())
 
     def _hit(self, lookup: _Lookup, outputs: list[Tensor], lookup_ns: int) -> Reply:
         request = lookup.request
@@ -171,6 +181,21 @@ class _Lookup:
         self.answered = True
         if self.reply is not None:
             self._cached.proceed_later(self, self.reply)
+
+
+def _then(done: Callable[[_Lookup, Future[Any]], None], lookup: _Lookup, work: Future[Any]) -> None:
+    """Call done(lookup, work) on the event loop when `work` is done, unless the loop has ended."""
+    loop = asyncio.get_running_loop()
+
+    def tell(work: Future[Any]) -> None:
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(done, lookup, work)
+
+    work.add_done_callback(tell)
+
+
+def _copies(outputs: list[Tensor]) -> list[Tensor]:
+    return [Tensor(t.name, t.dtype, t.shape, raw=bytes(t.raw)) for t in outputs]
 
 
 def _also_on_host(output: RequestedOutput) -> RequestedOutput:

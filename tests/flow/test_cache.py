@@ -62,14 +62,47 @@ async def test_the_key_of_a_large_request_is_made_on_another_thread(serve, monke
         return key_of(*args)
 
     monkeypatch.setattr(room, "cache_key", noted)
-    chain = await serve(Count, ENABLED, cache=LocalCache(10 * LARGE.nbytes))
+    cache = LocalCache(10 * LARGE.nbytes)
+    chain = await serve(Count, ENABLED, cache=cache)
 
-    first, second, other = [await y(ask(chain, *LARGE, change)) for change in (0, 0, 1)]
+    first = await y(ask(chain, *LARGE, 0))
+    while not len(cache):
+        await asyncio.sleep(0.001)
+    second, other = [await y(ask(chain, *LARGE, change)) for change in (0, 1)]
 
     assert first == second != other
     assert threading.main_thread() not in threads and len(threads) == 3
     assert (chain.statistics.cache_hit.count, chain.statistics.cache_miss.count) == (1, 2)
     assert chain.in_flight == 0
+
+
+async def test_a_large_answer_is_copied_on_another_thread(serve, monkeypatch):
+    threads, copies_of = [], room._copies
+
+    def noted(outputs):
+        threads.append(threading.current_thread())
+        return copies_of(outputs)
+
+    monkeypatch.setattr(room, "_copies", noted)
+    cache = LocalCache(2 * LARGE.nbytes)
+    chain = await serve(Count, ENABLED, cache=cache)
+
+    first = await y(ask(chain, *LARGE))
+    while not len(cache):
+        await asyncio.sleep(0.001)
+
+    assert await y(ask(chain, *LARGE)) == first
+    assert len(threads) == 1 and threads[0] is not threading.main_thread()
+    assert cache.counters.hits == 1
+
+
+async def test_a_large_answer_that_the_cache_cannot_hold_is_not_copied(serve, monkeypatch):
+    monkeypatch.setattr(room, "_copies", lambda outputs: pytest.fail("a copy is made"))
+    chain = await serve(Count, ENABLED, cache=LocalCache(LARGE.nbytes // 2))
+
+    first, second = await y(ask(chain, *LARGE)), await y(ask(chain, *LARGE))
+
+    assert first != second
 
 
 async def test_a_large_request_that_is_cancelled_before_its_key_is_made_asks_no_model(
