@@ -14,6 +14,7 @@ import orjson
 
 from core import dtypes
 from core.native import strings
+from core.native.gather import joined
 from core.tensor import Tensor
 
 _MAGIC = b"cre1"
@@ -30,7 +31,7 @@ def pack(outputs: list[Tensor]) -> bytes:
             for tensor, raw in zip(outputs, raws, strict=True)
         ]
     )
-    return b"".join([_START.pack(_MAGIC, len(head)), head, *raws])
+    return joined([_START.pack(_MAGIC, len(head)), head, *raws])
 
 
 def unpack(data: bytes) -> list[Tensor]:

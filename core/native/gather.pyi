@@ -12,3 +12,10 @@ def gather(parts: list[Buffer], out: Buffer, offset: int = 0, alignment: int = 1
     Raises ValueError if they do not fit; a buffer that is not contiguous raises what its owner
     raises (numpy ValueError, memoryview BufferError).
     """
+
+def joined(parts: list[Buffer]) -> bytes:
+    """Return `parts` one after another.
+
+    parts   contiguous buffers of any length; the caller owns them
+    Releases the GIL for large copies, which `bytes` and `b"".join` do for no buffer but bytes.
+    """

@@ -2,6 +2,7 @@
 """Copy many buffers into one, without the GIL."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -10,41 +11,64 @@ cdef enum:
     WITHOUT_GIL_FROM = 65536
 
 
+cdef class _Sources:
+    """Buffers that are held until this goes."""
+
+    cdef Py_buffer* views
+    cdef Py_ssize_t held
+
+    def __dealloc__(self):
+        for i in range(self.held):
+            PyBuffer_Release(&self.views[i])
+        free(self.views)
+
+    cdef Py_ssize_t take(self, list parts, Py_ssize_t alignment) except -1:
+        """Hold the buffers of `parts`; returns the bytes that they take one behind the other. Once."""
+        cdef Py_ssize_t total = 0
+        self.views = <Py_buffer*>malloc(max(len(parts), 1) * sizeof(Py_buffer))
+        if self.views == NULL:
+            raise MemoryError()
+        for part in parts:
+            PyObject_GetBuffer(part, &self.views[self.held], PyBUF_SIMPLE)
+            total = _up(total, alignment) + self.views[self.held].len
+            self.held += 1
+        return total
+
+    cdef copy(self, char* to, Py_ssize_t total, Py_ssize_t alignment):
+        if total >= WITHOUT_GIL_FROM:
+            with nogil:
+                _copy(self.views, self.held, to, alignment)
+        else:
+            _copy(self.views, self.held, to, alignment)
+
+
 def gather(list parts, out, Py_ssize_t offset=0, Py_ssize_t alignment=1):
     """Copy `parts` one after another into `out` from byte `offset` on; see gather.pyi."""
-    cdef Py_ssize_t n = len(parts)
+    cdef _Sources sources = _Sources.__new__(_Sources)
     cdef Py_buffer target
-    cdef Py_buffer* sources = <Py_buffer*>malloc(max(n, 1) * sizeof(Py_buffer))
-    cdef Py_ssize_t held = 0, total = 0, i
-    cdef char* to
-    if sources == NULL:
-        raise MemoryError()
+    cdef Py_ssize_t total
     if alignment < 1:
         raise ValueError(f"gather: alignment {alignment}")
+    total = sources.take(parts, alignment)
+    PyObject_GetBuffer(out, &target, PyBUF_SIMPLE | PyBUF_WRITABLE)
     try:
-        for i in range(n):
-            PyObject_GetBuffer(parts[i], &sources[i], PyBUF_SIMPLE)
-            held += 1
-            total = _up(total, alignment) + sources[i].len
-        PyObject_GetBuffer(out, &target, PyBUF_SIMPLE | PyBUF_WRITABLE)
-        try:
-            if offset < 0 or offset > target.len or total > target.len - offset:
-                raise ValueError(
-                    f"gather: {total} bytes at offset {offset} do not fit into {target.len} bytes"
-                )
-            to = <char*>target.buf + offset
-            if total >= WITHOUT_GIL_FROM:
-                with nogil:
-                    _copy(sources, n, to, alignment)
-            else:
-                _copy(sources, n, to, alignment)
-        finally:
-            PyBuffer_Release(&target)
+        if offset < 0 or offset > target.len or total > target.len - offset:
+            raise ValueError(
+                f"gather: {total} bytes at offset {offset} do not fit into {target.len} bytes"
+            )
+        sources.copy(<char*>target.buf + offset, total, alignment)
     finally:
-        for i in range(held):
-            PyBuffer_Release(&sources[i])
-        free(sources)
+        PyBuffer_Release(&target)
     return total
+
+
+def joined(list parts):
+    """`parts` one after another, as bytes; see gather.pyi."""
+    cdef _Sources sources = _Sources.__new__(_Sources)
+    cdef Py_ssize_t total = sources.take(parts, 1)
+    cdef bytes found = PyBytes_FromStringAndSize(NULL, total)
+    sources.copy(PyBytes_AS_STRING(found), total, 1)
+    return found
 
 
 cdef void _copy(Py_buffer* sources, Py_ssize_t n, char* to, Py_ssize_t alignment) noexcept nogil:

@@ -18,6 +18,7 @@ from typing import Any
 from core.caches import Cache
 from core.config import Signature
 from core.errors import CoreError, cancelled, internal
+from core.native.gather import joined
 from core.pipeline.intake import Handler
 from core.request import DeviceOutput, InferenceRequest, RequestedOutput
 from core.response import InferenceResponse, Reply
@@ -195,7 +196,7 @@ def _then(done: Callable[[_Lookup, Future[Any]], None], lookup: _Lookup, work: F
 
 
 def _copies(outputs: list[Tensor]) -> list[Tensor]:
-    return [Tensor(t.name, t.dtype, t.shape, raw=bytes(t.raw)) for t in outputs]
+    return [Tensor(t.name, t.dtype, t.shape, raw=joined([t.raw])) for t in outputs]
 
 
 def _also_on_host(output: RequestedOutput) -> RequestedOutput:

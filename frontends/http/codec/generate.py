@@ -14,6 +14,7 @@ import orjson
 
 from core.config import InputSpec, Signature
 from core.errors import CoreError, invalid
+from core.native.gather import joined
 from core.request import InferenceRequest
 from core.response import InferenceResponse
 from core.tensor import Buffer, Tensor
@@ -142,9 +143,7 @@ def write(response: InferenceResponse, before: bytes = b"", behind: bytes = b"")
     An output is a list in row-major order, or its one element. `before` and `behind` frame the object, so
     that a large one is copied once. Raises CoreError(INVALID) for FP16 and BF16.
     """
-    members: dict[str, bytes | memoryview] = (
-        {"id": orjson.dumps(response.id)} if response.id else {}
-    )
+    members: dict[str, Buffer] = {"id": orjson.dumps(response.id)} if response.id else {}
     members["model_name"] = orjson.dumps(response.model_name)
     members["model_version"] = orjson.dumps(str(response.model_version))
     for name, value in response.parameters.items():
@@ -152,13 +151,12 @@ def write(response: InferenceResponse, before: bytes = b"", behind: bytes = b"")
     for tensor in response.outputs:
         text = write_data(tensor)
         members[tensor.name] = memoryview(text)[1:-1] if tensor.count == 1 else text
-    # Joining lets go of the GIL where there is much to copy.
-    parts: list[bytes | memoryview] = [before, b"{"]
+    parts: list[Buffer] = [before, b"{"]
     for name in sorted(members):
         parts += (orjson.dumps(name), b":", members[name], b",")
     parts[-1] = b"}"
     parts.append(behind)
-    return b"".join(parts)
+    return joined(parts)
 
 
 def takes_long(response: InferenceResponse) -> bool:

@@ -6,6 +6,7 @@ tensor are copied once, into the body.
 
 from __future__ import annotations
 
+from core.native.gather import joined
 from core.response import InferenceResponse
 from core.tensor import Buffer
 from frontends.http.aside import TakesLong
@@ -38,8 +39,7 @@ def render_at_once(response: InferenceResponse, form: OutputForm) -> Answer | No
 
 
 def _answer(json_size: int, parts: list[Buffer]) -> Answer:
-    # Joining lets go of the GIL where there is much to copy.
-    body = parts[0] if len(parts) == 1 else b"".join(parts)
+    body = parts[0] if len(parts) == 1 else joined(parts)
     if not json_size:
         return Answer(200, JSON_HEADERS, body)
     headers = {"Content-Type": "application/octet-stream", JSON_SIZE: str(json_size)}

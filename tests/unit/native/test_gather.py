@@ -1,5 +1,7 @@
 """gather against bytes.join."""
 
+import random
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from core import dtypes
-from core.native.gather import gather
+from core.native.gather import gather, joined
 
 FIXED = [dtype.numpy for dtype in dtypes.ALL if dtype.byte_size]
 
@@ -81,3 +83,22 @@ def test_a_target_that_cannot_be_written_is_refused():
 def test_a_part_that_is_not_contiguous_is_refused():
     with pytest.raises((BufferError, ValueError), match="contiguous"):
         gather([np.zeros((4, 4), np.uint8)[:, ::2]], bytearray(8))
+
+
+@pytest.mark.parametrize("size", [0, 1, 100_000])
+def test_joined_parts_are_bytes_of_all(size):
+    content = random.Random(size).randbytes(size)
+    parts = [content, memoryview(content)[1:], np.frombuffer(content, np.uint8), bytearray(content)]
+
+    assert joined(parts) == content + content[1:] + content + content
+    assert joined([]) == b""
+
+
+def test_a_part_that_is_no_buffer_is_refused():
+    with pytest.raises(TypeError):
+        joined([b"a", "b"])
+
+
+def test_a_part_of_joined_that_is_not_contiguous_is_refused():
+    with pytest.raises(BufferError):
+        joined([memoryview(b"abcd")[::2]])
