@@ -9,6 +9,7 @@ from core.errors import CoreError
 from core.tensor import Buffer
 from frontends.aiohttp_web import HttpVersion11, web
 from frontends.http.codec.limits import MOST_CHUNKS, too_many_chunks
+from frontends.http.native.reception import append
 from frontends.http.request_share import RequestShare
 
 _BODY = "the body of the request"
@@ -53,18 +54,18 @@ async def _read_known(request: web.BaseRequest, length: int, share: RequestShare
     # Grows with what has come: a length that is only claimed takes no memory.
     body = bytearray()
     while piece:
-        _add(body, piece, share)
+        _add(body, piece, length, share)
         piece = await content.readany()
     return body
 
 
-def _add(body: bytearray, piece: bytes, share: RequestShare) -> None:
-    """Append a piece. Raises MemoryExhausted."""
+def _add(body: bytearray, piece: bytes, most: int, share: RequestShare) -> None:
+    """Append a piece to a body of at most so many bytes. Raises MemoryExhausted."""
     if share.held:
         share.take(len(piece), _BODY)
     else:
         share.take_large(len(body) + len(piece), _BODY)
-    body += piece
+    append(body, piece, most)
 
 
 async def _read_chunks(
@@ -79,7 +80,7 @@ async def _read_chunks(
         piece, complete = await request.content.readchunk()
         if not piece and not complete:
             return body
-        _add(body, piece, share)
+        _add(body, piece, most, share)
         chunks += complete
         if chunks > MOST_CHUNKS:
             raise too_many_chunks()

@@ -7,6 +7,13 @@ it again. Each takes the place of a lane as the protocol of its transport, from 
 import asyncio
 from typing import Any
 
+def append(body: bytearray, piece: bytes, most: int) -> None:
+    """Add `piece` to a body that will have at most `most` bytes.
+
+    Its room is doubled when it is full, so that a large body is moved a few times; a bytearray by itself grows
+    by an eighth. Room that nothing has come for takes no memory.
+    """
+
 class Reception(asyncio.BufferedProtocol):
     """The rest of a body, whose beginning the lane has received.
 

@@ -5,16 +5,33 @@ from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndS
 from cpython.bytearray cimport PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uintptr_t
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memcpy
 
 import asyncio
 
 cdef enum:
     LEAST_ROOM = 64 * 1024
-    MOST_ROOM = 4 * 1024 * 1024  # that is taken at once before anything has come for it
+    MOST_ROOM = 4 * 1024 * 1024  # that is counted at once before anything has come for it
     MOST_READ = 32 * 1024  # at a time: uvloop reads up to 32 times before others have their turn
     BEHIND = 4096  # more room than is expected: a read that does not fill it is the last one
     LINE = 64  # bytes of a cache line
+
+
+cdef _resize(bytearray body, Py_ssize_t end, Py_ssize_t most):
+    """Give a body more bytes. Its room is doubled, so that the C library seldom moves what is there."""
+    cdef Py_ssize_t size = PyByteArray_GET_SIZE(body), room = LEAST_ROOM
+    while room < end:
+        room *= 2
+    if size <= room // 2:
+        PyByteArray_Resize(body, max(end, min(room, most)))  # it keeps this when it gets smaller
+    PyByteArray_Resize(body, end)
+
+
+def append(bytearray body, bytes piece, Py_ssize_t most):
+    """Add a piece to a body; see reception.pyi."""
+    cdef Py_ssize_t size = PyByteArray_GET_SIZE(body)
+    _resize(body, size + PyBytes_GET_SIZE(piece), most)
+    memcpy(PyByteArray_AS_STRING(body) + size, PyBytes_AS_STRING(piece), PyBytes_GET_SIZE(piece))
 
 
 cdef class Receiver:
@@ -77,7 +94,7 @@ cdef class Rest(Receiver):
             if not self._lane.grow(more):
                 self._refused = True
                 return memoryview(bytearray(LEAST_ROOM))
-            PyByteArray_Resize(self._body, room + more)
+            _resize(self._body, room + more, self._size)
         return memoryview(self._body)[self._there : self._there + MOST_READ]
 
     def buffer_updated(self, Py_ssize_t count):
