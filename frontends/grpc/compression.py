@@ -54,6 +54,14 @@ async def unpack(data: bytes, encoding: int, most_bytes: int, ledger: Ledger) ->
     room for what it unpacks to. No more than the ledger allows is ever made.
     """
     unpacking = _Unpacking(data, encoding, most_bytes)
+    try:
+        return await _unpacked(unpacking, data, most_bytes, ledger)
+    except BaseException:
+        unpacking.drop()  # who keeps the error does not keep what was made
+        raise
+
+
+async def _unpacked(unpacking: _Unpacking, data: bytes, most_bytes: int, ledger: Ledger) -> bytes:
     paid = PAID_BYTES + PAID_RATIO * len(data)
     bound = min(_AT_ONCE_BYTES, most_bytes)
     held = unpaid = 0
@@ -122,6 +130,10 @@ class _Unpacking:
         if not unpacker.eof or unpacker.unused_data:
             raise Unreadable(Code.INTERNAL, "a compressed message does not end where it should")
         return True
+
+    def drop(self) -> None:
+        """Forget what was made."""
+        self._pieces = []
 
     def result(self) -> bytes:
         return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)

@@ -77,6 +77,7 @@ class EntryCounter {
       const bool known = field != nullptr && field->kind != FieldKind::kUnknown;
       if (!known || (tag & 7) != kLength) {
         if (!cursor.skip(tag)) return Entries::kMalformed;
+        parts_ += cursor.skipped_in_groups();
       } else {
         if (!cursor.bytes(bytes)) return Entries::kMalformed;
         if (field->kind == FieldKind::kNumber) more = numbers(bytes, field->width);

@@ -21,6 +21,7 @@ namespace infer {
 // As protocol/parse.py has them; beyond them it has an error to tell.
 constexpr size_t kMostEntries = 10000;  // inputs, outputs and parameters, each
 constexpr size_t kMostDimensions = 100;
+constexpr size_t kMostFields = 100'000;  // of a message and all in it, but elements of tensors
 // Pieces that typed contents may come in; ordinary messages have one for each input.
 constexpr size_t kMostRuns = 20000;
 constexpr size_t kLargestMessage = INT32_MAX;
@@ -93,12 +94,13 @@ class RequestReader {
 
   bool read(Span message) {
     request_.clear();
+    fields_ = 0;
     if (message.size > kLargestMessage) return false;
     Cursor cursor(message);
     Span version;
     uint32_t tag;
     while (cursor.more()) {
-      if (!cursor.tag(tag) || !field(tag, cursor, version)) return false;
+      if (!next(cursor, tag) || !field(tag, cursor, version)) return false;
     }
     return read_version(version) && find_data();
   }
@@ -166,12 +168,12 @@ class RequestReader {
   }
 
   // An entry of map<string, InferParameter>.
-  static bool read_entry(Span message, Parameter& parameter) {
+  bool read_entry(Span message, Parameter& parameter) {
     Cursor cursor(message);
     Span value;
     uint32_t tag;
     while (cursor.more()) {
-      if (!cursor.tag(tag)) return false;
+      if (!next(cursor, tag)) return false;
       switch (tag) {
         case tag_of(1, kLength):
           if (!cursor.text(parameter.key)) return false;
@@ -187,11 +189,11 @@ class RequestReader {
   }
 
   // InferParameter; the last of its fields counts, whichever it is.
-  static bool read_value(Span message, Parameter& parameter) {
+  bool read_value(Span message, Parameter& parameter) {
     Cursor cursor(message);
     uint32_t tag;
     while (cursor.more()) {
-      if (!cursor.tag(tag)) return false;
+      if (!next(cursor, tag)) return false;
       switch (tag) {
         case tag_of(kBoolParameter, kVarint):
         case tag_of(kInt64Parameter, kVarint):
@@ -219,7 +221,7 @@ class RequestReader {
     Span bytes;
     uint32_t tag;
     while (cursor.more()) {
-      if (!cursor.tag(tag)) return false;
+      if (!next(cursor, tag)) return false;
       switch (tag) {
         case tag_of(1, kLength):
           if (!cursor.text(input.name)) return false;
@@ -265,7 +267,7 @@ class RequestReader {
   }
 
   // An input has no parameters but those of shared memory; others are not looked at.
-  static bool read_input_parameter(Span message) {
+  bool read_input_parameter(Span message) {
     Parameter parameter;
     return read_entry(message, parameter) && !parameter.key.starts_with("shared_memory_");
   }
@@ -275,7 +277,7 @@ class RequestReader {
     Span bytes;
     uint32_t tag;
     while (cursor.more()) {
-      if (!cursor.tag(tag)) return false;
+      if (!next(cursor, tag)) return false;
       switch (tag) {
         case tag_of(1, kLength):
           if (!cursor.text(output.name)) return false;
@@ -290,7 +292,7 @@ class RequestReader {
     return true;
   }
 
-  static bool read_output_parameter(Span message, Output& output) {
+  bool read_output_parameter(Span message, Output& output) {
     Parameter parameter;
     if (!read_entry(message, parameter) || parameter.key.starts_with("shared_memory_")) return false;
     if (parameter.key.is("classification")) {
@@ -300,7 +302,14 @@ class RequestReader {
     return true;
   }
 
+  // The tag of the next field. A message of very many is for whoever counts them, with a word about it.
+  bool next(Cursor& cursor, uint32_t& tag) {
+    fields_ += 1 + cursor.skipped_in_groups();
+    return fields_ <= kMostFields && cursor.tag(tag);
+  }
+
   Request& request_;
+  size_t fields_ = 0;
 };
 
 // A place among `count` (a power of two) for a name; equal names have equal places.

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace infer {
 
@@ -155,8 +156,12 @@ class Cursor {
     }
   }
 
+  // Fields within the groups that were skipped since the last question.
+  size_t skipped_in_groups() { return std::exchange(in_groups_, 0); }
+
  private:
   static constexpr int kDeepestGroup = 32;
+  static constexpr size_t kMostInGroups = 100'000;  // fields that nobody knows
 
   size_t left() const { return static_cast<size_t>(end_ - at_); }
 
@@ -164,6 +169,7 @@ class Cursor {
     uint32_t inner;
     while (tag(inner)) {
       if ((inner & 7) == kGroupEnd) return inner >> 3 == start >> 3;
+      if (++in_groups_ > kMostInGroups) return false;
       if (!skip(inner, depth + 1)) return false;
     }
     return false;
@@ -171,6 +177,7 @@ class Cursor {
 
   const uint8_t* at_;
   const uint8_t* end_;
+  size_t in_groups_ = 0;
 };
 
 }  // namespace infer

@@ -10,7 +10,7 @@ from typing import Any
 def append(body: bytearray, piece: bytes, most: int) -> None:
     """Add `piece` to a body that will have at most `most` bytes.
 
-    Its room is doubled when it is full, so that a large body is moved a few times; a bytearray by itself grows
+    Its room is doubled when it is full, so that a large body is moved a few times; a bytearray itself grows
     by an eighth. Room that nothing has come for takes no memory.
     """
 

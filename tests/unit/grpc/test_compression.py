@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import tracemalloc
 import zlib
 
 import pytest
@@ -70,6 +71,20 @@ async def test_unpacking_ends_where_there_is_no_memory():
 
     with pytest.raises(MemoryExhausted):
         await unpack(gzip.compress(message), GZIP, 2**31, Ledger(most=4 * MB))
+
+
+@pytest.mark.parametrize("ledger", [Ledger(most=8 * MB), Ledger(most_unpaid=8 * MB)])
+async def test_an_error_that_is_kept_keeps_nothing_that_was_unpacked(ledger):
+    packed = gzip.compress(bytes(20 * MB))
+    tracemalloc.start()
+    try:
+        with pytest.raises(MemoryExhausted) as kept:
+            await unpack(packed, GZIP, 2**31, ledger)
+        assert tracemalloc.get_traced_memory()[1] > 4 * MB
+        assert tracemalloc.get_traced_memory()[0] < MB
+    finally:
+        tracemalloc.stop()
+    assert kept.value.__traceback__ is not None
 
 
 @pytest.mark.parametrize("most", [100, PAID_BYTES, 2 * MB])

@@ -74,6 +74,14 @@ def test_unknown_fields_count():
     )
 
 
+def test_fields_within_unknown_groups_count():
+    group = b"\x0b" + b"\x08\x01" * (MOST_PARTS // 4) + b"\x0c"
+
+    assert decode(pb.ServerLiveRequest, group * 3) is not None
+    assert f"more than {MOST_PARTS} parts" in refusal(pb.ServerLiveRequest, group * 4)
+    assert refusal(pb.ServerLiveRequest, b"\x0b" + b"\x08\x01" * (MOST_PARTS + 1) + b"\x0c")
+
+
 @pytest.mark.parametrize("dims", [b"\x18\x01" * 10_001, sized(0x1A, b"\x01" * 10_001)])
 def test_dimensions_count_packed_or_not(dims):
     assert "more than 10000 shape" in refusal(pb.ModelInferRequest, sized(0x2A, dims))

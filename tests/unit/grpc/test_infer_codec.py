@@ -390,3 +390,16 @@ class _Plain:
 
     def randint(self, least, most):
         return 0
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [b"\x12\x00", b"\x0b\x0c", b"\x0b" + b"\x08\x01" * 9 + b"\x0c", b"\x2a\x02\x0a\x00"],
+    ids=["versions", "empty groups", "groups", "names of inputs"],
+)
+def test_a_message_of_very_many_fields_is_left_to_who_counts_them(fields):
+    assert READER.read(b"\x0a\x01m" + fields * 100_001) is None
+
+
+def test_a_message_of_many_fields_is_read():
+    assert READER.read(b"\x0a\x01m" + b"\x12\x00" * 90_000).model_name == "m"
