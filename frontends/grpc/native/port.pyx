@@ -12,7 +12,7 @@ from frontends.grpc.native.session cimport Settings
 from frontends.grpc.method import Stream
 
 cdef enum:
-    READ_BYTES = 262144  # of one read; one buffer for all connections of a port
+    READ_BYTES = 65536  # of one read, 32 of which are one turn; one buffer for all connections of a port
 
 
 cdef class Route:
