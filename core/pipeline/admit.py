@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import cython
+
 from core import dtypes
 from core.config.signature import InputSpec, Signature
 from core.errors import CoreError, invalid
@@ -117,6 +119,8 @@ class Expected:
         batched = signature.max_batch_size > 0 and not spec.shape_tensor
         self.dims = (-1, *spec.dims) if batched else tuple(spec.dims)
 
+    @cython.boundscheck(False)  # type: ignore[untyped-decorator]
+    @cython.wraparound(False)  # type: ignore[untyped-decorator]
     def fits(self, tensor: Tensor) -> bool:
         """Whether datatype, shape and size are right; False also where that takes a longer look."""
         shape = tensor.shape

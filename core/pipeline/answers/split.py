@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import cython
+
 from core.batch import Batch
 from core.config.signature import OutputSpec, Signature
 from core.dtypes import BF16, BYTES, DataType
@@ -84,6 +86,8 @@ def _whole(name: str, value: Any, signature: Signature) -> Tensor:
     return whole
 
 
+@cython.boundscheck(False)  # type: ignore[untyped-decorator]
+@cython.wraparound(False)  # type: ignore[untyped-decorator]
 def tensors_fit(
     tensors: list[Tensor],
     request: InferenceRequest,
