@@ -26,6 +26,7 @@ _EMPTY_FINAL = {"triton_enable_empty_final_response": True}
 UNLOADED = Refusal(
     "model is unloaded", r"Request for unknown model: 'passing' .*|.*'passing'.*unload.*", "unload"
 )
+LOADING = Refusal("model is loading", r"model 'passing' is loading for .*", "unload")
 FULL = Refusal("queue is full", r"(\[.*\] )?Exceeds maximum queue size")
 KILLED = Refusal("its process was killed", r".*Stub process 'plus_0_[01]' is not healthy\.")
 BEGIN_AGAIN = Refusal(
@@ -222,8 +223,15 @@ def kinds(facts: Facts) -> list[Kind]:
         Kind("ensemble, HTTP JSON", 30, "chain", http_json, chain),
         Kind("ensemble, gRPC", 10, "chain", grpc_unary, chain),
         Kind("overridden, HTTP binary", 30, "overridden", http_binary, by_addend(facts)),
-        Kind("unloaded and loaded, HTTP binary", 30, "passing", http_binary, same, (UNLOADED,)),
-        Kind("unloaded and loaded, gRPC", 10, "passing", grpc_unary, same, (UNLOADED,)),
+        Kind(
+            "unloaded and loaded, HTTP binary",
+            30,
+            "passing",
+            http_binary,
+            same,
+            (UNLOADED, LOADING),
+        ),
+        Kind("unloaded and loaded, gRPC", 10, "passing", grpc_unary, same, (UNLOADED, LOADING)),
         Kind("queue of eight, HTTP JSON", 15, "crowded", http_rows, same, (FULL,)),
         Kind("decoupled, native, stream", 15, "repeat", grpc_stream, same),
         Kind("decoupled, Python, stream", 10, "words", grpc_stream, same),
