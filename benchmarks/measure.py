@@ -38,7 +38,7 @@ class Contender:
 
 @dataclass
 class Cell:
-    """What one server is measured with, and what was found; named by the scenario's name."""
+    """One scenario, protocol and number of connections of one server: its rounds, and whether one failed."""
 
     scenario: str
     protocol: str

@@ -84,6 +84,7 @@ class Cached:
             lookup.key = key.result()
         except Exception as error:  # bytes that cannot be had, such as those of a device
             assert lookup.reply is not None
+            self._statistics.failed("OTHER", self._clock_ns() - lookup.request.arrival_ns)
             self._on_final()
             lookup.reply.send(internal(f"no key for the response cache can be made: {error}"), True)
             return
@@ -145,7 +146,10 @@ class Cached:
             _then(self._keep_copies, lookup, _threads.submit(_copies, outputs))
 
     def _keep_copies(self, lookup: _Lookup, copies: Future[list[Tensor]]) -> None:
-        self._cache.insert(lookup.key, copies.result())
+        if copies.exception() is None:
+            self._cache.insert(lookup.key, copies.result())
+        else:  # there is no memory for them; what a cache cannot keep is gone
+            self._cache.counters.failures += 1
 
     def _hit(self, lookup: _Lookup, outputs: list[Tensor], lookup_ns: int) -> Reply:
         request = lookup.request

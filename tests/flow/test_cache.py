@@ -132,6 +132,7 @@ async def test_a_large_request_whose_key_cannot_be_made_fails(serve, monkeypatch
     with pytest.raises(CoreError, match=r"no key for the response cache .* the device is gone"):
         await ask(chain, *LARGE)
     assert chain.in_flight == 0
+    assert sum(chain.statistics.failures.values()) == 1
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,11 @@ def test_every_flag_that_bounds_clients_is_on_the_page():
         ("inputs, outputs, parameters", 1, protocol.MOST_ENTRIES),
         ("inputs, outputs, parameters", 2, grpc_decode.MOST_ENTRIES),
         ("messages, map entries and texts", 2, grpc_decode.MOST_PARTS),
+        (
+            "messages, map entries and texts",
+            2,
+            header_constant("frontends/grpc/native/wire.hpp", "kMostParts"),
+        ),
         ("elements of typed contents", 2, grpc_decode.MOST_ELEMENTS),
         ("dimensions of a shape", 1, protocol.MOST_DIMENSIONS),
         ("dimensions of a shape", 2, grpc_parse.MOST_DIMENSIONS),

@@ -21,7 +21,6 @@ namespace infer {
 // As protocol/parse.py has them; beyond them it has an error to tell.
 constexpr size_t kMostEntries = 10000;  // inputs, outputs and parameters, each
 constexpr size_t kMostDimensions = 100;
-constexpr size_t kMostFields = 100'000;  // of a message and all in it, but elements of tensors
 // Pieces that typed contents may come in; ordinary messages have one for each input.
 constexpr size_t kMostRuns = 20000;
 constexpr size_t kLargestMessage = INT32_MAX;
@@ -305,7 +304,7 @@ class RequestReader {
   // The tag of the next field. A message of very many is for whoever counts them, with a word about it.
   bool next(Cursor& cursor, uint32_t& tag) {
     fields_ += 1 + cursor.skipped_in_groups();
-    return fields_ <= kMostFields && cursor.tag(tag);
+    return fields_ <= kMostParts && cursor.tag(tag);
   }
 
   Request& request_;

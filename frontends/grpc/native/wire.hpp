@@ -14,6 +14,10 @@
 
 namespace infer {
 
+// Fields of a message and all in it, but elements of tensors: MOST_PARTS of protocol/decode.py, which refuses
+// a message of more.
+constexpr size_t kMostParts = 100000;
+
 // Bytes of somebody else's memory.
 struct Span {
   const char* data = "";
@@ -161,7 +165,6 @@ class Cursor {
 
  private:
   static constexpr int kDeepestGroup = 32;
-  static constexpr size_t kMostInGroups = 100'000;  // fields that nobody knows
 
   size_t left() const { return static_cast<size_t>(end_ - at_); }
 
@@ -169,7 +172,7 @@ class Cursor {
     uint32_t inner;
     while (tag(inner)) {
       if ((inner & 7) == kGroupEnd) return inner >> 3 == start >> 3;
-      if (++in_groups_ > kMostInGroups) return false;
+      if (++in_groups_ > kMostParts) return false;
       if (!skip(inner, depth + 1)) return false;
     }
     return false;
