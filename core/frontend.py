@@ -6,7 +6,7 @@
 Where `server.access` is not None, a frontend asks it before anything else for every call: `admit` says who
 calls and refuses who may not; from `enter` to `leave` the call counts in its caller's limits (core/access).
 
-A frontend speaks to core.server.Server and to nothing else of core's rooms. `--allow-NAME=false` keeps
+A frontend speaks to core.server.InferenceServer and to nothing else of core's rooms. `--allow-NAME=false` keeps
 it from being imported.
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from core.server import Server
+    from core.server import InferenceServer
 
 
 class Frontend(Protocol):
@@ -27,7 +27,7 @@ class Frontend(Protocol):
 
     name: str
 
-    def __init__(self, server: Server): ...
+    def __init__(self, server: InferenceServer): ...
 
     @property
     def enabled(self) -> bool: ...

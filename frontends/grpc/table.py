@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.server import Server
+from core.server import InferenceServer
 from frontends.grpc.access_log import recorded
 from frontends.grpc.guarded import guarded
 from frontends.grpc.intake import Intake
@@ -24,7 +24,7 @@ _V2 = "/inference.GRPCInferenceService/"
 _HEALTH = "/grpc.health.v1.Health/"
 
 
-def methods(server: Server, intake: Intake) -> dict[str, Method]:
+def methods(server: InferenceServer, intake: Intake) -> dict[str, Method]:
     """Path → method, with the restrictions of --grpc-restricted-protocol and the server's gate in place."""
     health = HealthService(server)
     metadata = MetadataService(server)

@@ -22,7 +22,7 @@ from typing import Any
 from core.access import Visit
 from core.account import Share
 from core.errors import CoreError
-from core.server import Server
+from core.server import InferenceServer
 from core.telemetry.access_log import Entry
 from frontends.aiohttp_web import HttpVersion11, web
 from frontends.crowd import most_connections
@@ -58,7 +58,7 @@ class Connections(web.Server):
     """
 
     def __init__(
-        self, handler: Handler, server: Server, has_lane: bool, guard: Guard | None = None
+        self, handler: Handler, server: InferenceServer, has_lane: bool, guard: Guard | None = None
     ):
         options = server.options
         self._account = server.account

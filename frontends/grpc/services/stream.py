@@ -13,7 +13,7 @@ from core.backlog import Backlog
 from core.errors import CoreError, cancelled, internal
 from core.request import NEWEST, InferenceRequest
 from core.response import InferenceResponse, Reply
-from core.server import Server
+from core.server import InferenceServer
 from core.telemetry.access_log import Entry
 from core.telemetry.log import failed
 from frontends.grpc.access_log import code_of_end, entry_for
@@ -38,8 +38,9 @@ Item = bytes | CoreError  # a response, or the status that the stream ends with
 class StreamService:
     """Opens streams. Loop thread only."""
 
-    def __init__(self, server: Server, inbound: Inbound, intake: Intake):
+    def __init__(self, server: InferenceServer, inbound: Inbound, intake: Intake):
         self.server = server
+        self.models = server.models
         self.inbound = inbound
         self.intake = intake
 
@@ -160,7 +161,7 @@ class InferStream:
                     bring_context(tracing, self._call, request)
                 read_ns = time.monotonic_ns()
                 try:
-                    reply = service.server.ask(door, request)
+                    reply = service.models.ask(door, request)
                 finally:
                     if start_ns:
                         received(request, start_ns, read_ns)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from core.access import Visit
 from core.account import Share
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.native.lane import Lane
 from frontends.http.patience import Unfinished
 
@@ -66,7 +66,7 @@ class Port:
 
     def __init__(
         self,
-        server: Server,
+        server: InferenceServer,
         loop: asyncio.AbstractEventLoop,
         *,
         guest: Callable[[Share], Guest],

@@ -168,7 +168,7 @@ class TestEndsOfCalls:
             yield client_library.service_pb2_grpc.GRPCInferenceServiceStub(channel)
 
     def version(self, name):
-        return next(each for each in self.served.server.versions() if each.name == name)
+        return next(each for each in self.served.server.models.versions() if each.name == name)
 
     def queued(self):
         return self.version("gated").chain.pending

@@ -278,7 +278,7 @@ class TestProcesses:
         assert site.nothing_lent()
 
         # What it had registered by name nobody can take back but who knows the name: docs/shared-memory.md.
-        site.run(site.server.management.unregister_memory())
+        site.run(site.server.control.memory.unregister())
 
     def test_a_forked_process_closes_nothing_of_its_parents(self, site, by):
         status, lines = self.run(site, by, "fork")

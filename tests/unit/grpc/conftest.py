@@ -94,6 +94,7 @@ class ScriptedServer:
         self.access_log = None
         self.shared_memory = SharedMemoryRegions(allowed=False)
         self.replies = {}
+        self.models = self
         self.doors = Doors(self.door)
 
     def door(self, name, version=-1):

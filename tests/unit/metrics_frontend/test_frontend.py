@@ -9,13 +9,16 @@ import pytest
 from core.access import Gate
 from core.access.tokens import line_of
 from core.account import MemoryAccount
+from core.control.metrics.watch import Watch
 from core.errors import CoreError, Kind
-from core.fleet.management import Management
 from core.options import Options
 from core.telemetry.families import Family, Sample
-from core.telemetry.metrics.watch import Watch
 from core.watched import WatchedFiles
 from frontends.metrics import MetricsFrontend
+
+
+async def metrics():
+    return [Family("nv_x", "gauge", "Help", [Sample({}, 1)])]
 
 
 def server(**options):
@@ -26,9 +29,8 @@ def server(**options):
         access_log=None,
         files=WatchedFiles(0),
         tracing=SimpleNamespace(on=False),
-        metrics=lambda: [Family("nv_x", "gauge", "Help", [Sample({}, 1)])],
+        control=SimpleNamespace(health=SimpleNamespace(metrics=metrics)),
     )
-    found.management = Management(found)
     found.watch = Watch(found.options)
     return found
 

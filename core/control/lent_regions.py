@@ -1,4 +1,4 @@
-"""Lent: memory whose descriptor another worker has; forgotten when that worker ends."""
+"""LentRegions: memory whose descriptor another process of the server has; forgotten when it ends."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from core.errors import internal
 
 @contextmanager
 def opened_elsewhere(process: int, file: int) -> Iterator[int]:
-    """A descriptor of its own for what another process has open, as long as the block lasts.
+    """Yield a descriptor of this process for what any process of the server has open.
 
     file   its number in that process, which may be this one
     Raises CoreError(INTERNAL) when the process has ended or has closed it.
     """
+    if process == os.getpid():
+        yield file
+        return
     try:
         found = os.open(f"/proc/{process}/fd/{file}", os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
@@ -29,10 +32,10 @@ def opened_elsewhere(process: int, file: int) -> Iterator[int]:
         os.close(found)
 
 
-class Lent:
-    """Which regions came by way of which worker. Loop thread only.
+class LentRegions:
+    """Which regions came by way of which process. Not thread-safe: call from the event loop only.
 
-    gone   called with each region whose worker has ended: its client's connection has ended with it
+    gone   called with each region whose process has ended: its client's connection has ended with it
     """
 
     def __init__(self, gone: Callable[[str], None]):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from core.lifecycle import ModelVersion
+from core.native.distribution import Histogram
 from core.telemetry.families import Family, Sample, Summary, histogram_samples
 from core.telemetry.metrics.catalog import family
 from core.telemetry.metrics.detailed import (
@@ -16,11 +17,7 @@ from core.telemetry.metrics.detailed import (
     buckets_of,
 )
 
-if TYPE_CHECKING:
-    from core.lifecycle import ModelVersion
-    from core.native.distribution import Histogram
-
-Labelled = Sequence[tuple[Mapping[str, str], "ModelVersion"]]
+Labelled = Sequence[tuple[Mapping[str, str], ModelVersion]]
 
 
 def histograms(labelled: Labelled) -> list[Family]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+from core.control.metrics.versions import VersionLabels
 from core.options import Options
 from core.telemetry.families import Family
 from core.telemetry.metrics.gpus import Gpus
 from core.telemetry.metrics.lag import LoopLag
 from core.telemetry.metrics.machine import Machine
 from core.telemetry.metrics.process import Process
-from core.telemetry.metrics.versions import VersionLabels
 
 
 class Watch:

@@ -1,72 +1,93 @@
-"""Every metric of the server, collected when somebody asks.
+"""Every metric of the server, collected for each scrape.
 
-Server.metrics ─► [collect] ─► frontends.metrics.  Nothing here runs for a request: the values are read
-from the statistics of the model versions. Loop thread only.
+HealthControl.metrics ─► [MetricCollector] ─► families.  Nothing here runs for a request: the values are read
+from the statistics of the model versions.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
 
+from core.account import MemoryAccount
+from core.caches import Cache
+from core.control.metrics import latencies
+from core.control.metrics.latencies import Labelled
+from core.control.metrics.versions import labels_of, named
+from core.control.metrics.watch import Watch
+from core.lifecycle import ModelManager, ModelVersion
+from core.options import Options
 from core.telemetry.families import Family, Sample, new
 from core.telemetry.labels import plus
-from core.telemetry.metrics import latencies
 from core.telemetry.metrics.catalog import family
-from core.telemetry.metrics.latencies import Labelled
 from core.telemetry.metrics.settings import MetricSettings
-from core.telemetry.metrics.versions import labels_of, named
 from core.telemetry.registry import registry
 
-if TYPE_CHECKING:
-    from core.account import MemoryAccount
-    from core.caches import Cache
-    from core.lifecycle import ModelVersion
-    from core.server import Server
+Results = Iterable[tuple[str | None, str, Mapping[tuple[str, str], int]]]
+"""Of each model its namespace, its name, and how its loads and unloads ended."""
 
 _PHASES = ("queue", "compute_input", "compute_infer", "compute_output")
 
 
-def collect(server: Server) -> list[Family]:
-    """Every family with its values of now: those of model versions, the machine, the models' own."""
-    collecting = gc.isenabled()
-    # Tens of thousands of samples of many models would call for a look at all objects of the process,
-    # while none of them can be a cycle; the loop would stand for it.
-    gc.disable()
-    try:
-        return _collected(server)
-    finally:
-        if collecting:
-            gc.enable()
+class MetricCollector:
+    """Collects the metrics of this process. Not thread-safe: call from the event loop only.
 
+    watch     looks at machine and process
+    account   of the memory of requests
+    cache     of responses, None for none
+    """
 
-def _collected(server: Server) -> list[Family]:
-    settings = MetricSettings.of(server.options.metrics_config)
-    every = list(server.versions())
-    ready = [version for version in every if version.state == "READY"]
-    known = server.watch.labels.of(ready)
-    plain = [(labels.plain, version) for labels, version in zip(known, ready, strict=True)]
-    counted = [(labels.counted, version) for labels, version in zip(known, ready, strict=True)]
-    cached = [
-        each
-        for each in counted
-        if server.options.cache_config and each[1].config.response_cache.enable
-    ]
-    return [
-        *_counters(counted, settings),
-        *_cache_counters(cached, settings),
-        *latencies.histograms(counted),
-        *latencies.summaries(counted, cached, settings.quantiles),
-        *_gauges(plain),
-        *_own(plain, counted),
-        *_of_loads(plain, every, server),
-        *_memory_pool(),
-        *server.watch.families(),
-        *_request_memory(server.account),
-        *_cache_families(server.cache),
-        *registry.families(),
-    ]
+    def __init__(
+        self,
+        options: Options,
+        manager: ModelManager,
+        watch: Watch,
+        account: MemoryAccount,
+        cache: Cache | None,
+    ):
+        self._settings = MetricSettings.of(options.metrics_config)
+        self._manager = manager
+        self._watch = watch
+        self._account = account
+        self._cache = cache
+
+    def collect(self) -> list[Family]:
+        """Return every family with its values of now: of models, of the machine, and of models' own."""
+        collecting = gc.isenabled()
+        # Tens of thousands of samples of many models would start the garbage collector, which stops
+        # the event loop; none of them can be a cycle.
+        gc.disable()
+        try:
+            return self._collected()
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _collected(self) -> list[Family]:
+        every = list(self._manager.versions())
+        ready = [version for version in every if version.state == "READY"]
+        known = self._watch.labels.of(ready)
+        plain = [(labels.plain, version) for labels, version in zip(known, ready, strict=True)]
+        counted = [(labels.counted, version) for labels, version in zip(known, ready, strict=True)]
+        cached = [
+            each
+            for each in counted
+            if self._cache is not None and each[1].config.response_cache.enable
+        ]
+        return [
+            *_counters(counted, self._settings),
+            *_cache_counters(cached, self._settings),
+            *latencies.histograms(counted),
+            *latencies.summaries(counted, cached, self._settings.quantiles),
+            *_gauges(plain),
+            *_own(plain, counted),
+            *_of_loads(plain, every, self._manager.results()),
+            *_memory_pool(),
+            *self._watch.families(),
+            *_request_memory(self._account),
+            *_cache_families(self._cache),
+            *registry.families(),
+        ]
 
 
 def _counters(counted: Labelled, settings: MetricSettings) -> list[Family]:
@@ -148,7 +169,7 @@ def _own(plain: Labelled, counted: Labelled) -> list[Family]:
     ]
 
 
-def _of_loads(plain: Labelled, every: Iterable[ModelVersion], server: Server) -> list[Family]:
+def _of_loads(plain: Labelled, every: Iterable[ModelVersion], results: Results) -> list[Family]:
     """What Triton does not tell of models: whether they serve, and how their loads ended."""
     serving = [Sample(labels, int(version.chain.ready)) for labels, version in plain]
     missing = [
@@ -157,7 +178,6 @@ def _of_loads(plain: Labelled, every: Iterable[ModelVersion], server: Server) ->
         if version.wanted and version.state != "READY"
     ]
     found = [family("core_model_ready", serving + missing)]
-    results = server.results()
     for name in ("loads", "unloads"):
         samples = [
             Sample({**named(namespace, model), "result": result}, count)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from core.config.messages import ModelConfig
+from core.lifecycle import ModelVersion
 from core.telemetry.labels import Labels
-
-if TYPE_CHECKING:
-    from core.config.messages import ModelConfig
-    from core.lifecycle import ModelVersion
 
 
 class Known(NamedTuple):
