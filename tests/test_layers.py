@@ -16,7 +16,6 @@ LONGEST = 450
 # core's inner order, from the bottom. A room may import those above it in this list, and its own.
 ROOMS = (
     (
-        "core.client",
         "core.cmake",
         "core.devices",
         "core.errors",
@@ -200,6 +199,17 @@ def test_a_distribution_imports_neither_frontends_nor_the_rooms_of_core():
         if name.startswith(
             ("frontends", "core.pipeline", "core.lifecycle", "core.repository", "core.serve")
         )
+    ]
+
+    assert wrong == []
+
+
+def test_a_client_imports_nothing_of_a_server():
+    wrong = [
+        (str(path.relative_to(ROOT)), name)
+        for path in tracked("clients/**/*.py")
+        for name in imports(path)
+        if name.split(".")[0] in ("core", "frontends") or name.startswith("backend_")
     ]
 
     assert wrong == []
