@@ -1,4 +1,4 @@
-"""Who tells the server about segments: a client by their names, a socket by their descriptors."""
+"""How segments are registered with the server: by name through a client, or by descriptor over a socket."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import socket
 import threading
 from typing import Any
 
-from core.client.segment import Segment, named_segment, sealed_segment
+from core_client.segment import Segment, named_segment, sealed_segment
 
 _LONGEST = 4096  # bytes of a message
 
 
 class SharedMemoryError(RuntimeError):
-    """The server does not take the memory; the text is what it says."""
+    """The server refuses the memory; the text is that of the server."""
 
 
 class ByName:
-    """Segments in /dev/shm, registered with tritonclient's calls.
+    """Register segments of /dev/shm with tritonclient's calls.
 
     client       of tritonclient, over HTTP or gRPC
     mode         permissions of the files
@@ -31,40 +31,40 @@ class ByName:
         self._keep_names = keep_names
 
     def make(self, byte_size: int) -> Segment:
-        """A segment that is not registered. Raises OSError."""
+        """Make a segment that is not registered yet. Raises OSError."""
         return named_segment(byte_size, self._mode)
 
     def register(self, segment: Segment) -> Any:
-        """Register it; what the client's call returns, for asyncio to be awaited. It raises its errors."""
+        """Return what the client's call returns, awaitable with asyncio. Raises the client's errors."""
         return self._client.register_system_shared_memory(
             segment.name, segment.key, segment.byte_size
         )
 
     def registered(self, segment: Segment) -> None:
-        """The server has mapped it: nobody needs its name any more."""
+        """Remove the name: the server has mapped the segment and does not need it."""
         if not self._keep_names:
             segment.unlink()
 
     def unregister(self, segment: Segment) -> Any:
-        """As `register`."""
+        """Return and raise as `register` does."""
         return self._client.unregister_system_shared_memory(segment.name)
 
     def close(self) -> None:
-        """The client is its owner's."""
+        """Do nothing: the caller owns the client."""
 
     forget = close
 
 
 class BySocket:
-    """Segments without names, whose descriptors go over a Unix domain socket. Any thread.
+    """Send descriptors of unnamed segments over a Unix domain socket. Any thread.
 
-    The server forgets them when the connection closes, however this process ends.
+    The server drops them when the connection closes, however this process ends.
 
-    path   as --shared-memory-socket of the server says
+    path   value of the server's --shared-memory-socket
     """
 
     def __init__(self, path: str):
-        """Raises OSError if nobody listens there or this user may not connect."""
+        """Connect. Raises OSError if no server listens there or this user may not connect."""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
         try:
@@ -74,28 +74,28 @@ class BySocket:
             raise
 
     def make(self, byte_size: int) -> Segment:
-        """A segment that is not registered. Raises OSError."""
+        """Make a segment that is not registered yet. Raises OSError."""
         return sealed_segment(byte_size)
 
     def register(self, segment: Segment) -> None:
-        """Raises SharedMemoryError, and OSError if the server has gone."""
+        """Register. Raises SharedMemoryError, and OSError if the server has ended."""
         answer = self._ask({"register": segment.byte_size}, segment.file)
         segment.name = answer["name"]
-        os.close(segment.file)  # it is mapped here and there
+        os.close(segment.file)  # client and server have mapped it
         segment.file = -1
 
     def registered(self, segment: Segment) -> None:
-        """There is no name to take away."""
+        """Do nothing: there is no name to remove."""
 
     def unregister(self, segment: Segment) -> None:
-        """Raises as `register`."""
+        """Unregister. Raises the errors of `register`."""
         self._ask({"unregister": segment.name})
 
     def close(self) -> None:
-        """The server forgets all segments."""
+        """Close the connection; the server drops all segments."""
         self._socket.close()
 
-    # In a process that was forked: the connection must not live longer than its owner.
+    # A forked process closes its copy too: the connection must not outlive the process that opened it.
     forget = close
 
     def _ask(self, question: dict[str, Any], *files: int) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class BySocket:
             try:
                 socket.send_fds(self._socket, [json.dumps(question).encode()], files)
                 data = self._socket.recv(_LONGEST)
-            except BaseException:  # such as Ctrl-C: the next question would get this one's answer
+            except BaseException:  # such as Ctrl-C: the next question would receive this answer
                 self._socket.close()
                 raise
         if not data:

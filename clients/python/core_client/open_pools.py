@@ -1,4 +1,4 @@
-"""Pools that are open: closed when the interpreter ends, forgotten in processes that are forked."""
+"""The open pools: they are closed when the interpreter ends, and abandoned in a forked process."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Protocol
 
 class Closing(Protocol):
     def close_at_exit(self) -> None:
-        """Leave nothing behind; never raises."""
+        """Remove what would stay on the machine; never raises."""
 
     def forget(self) -> None:
-        """This is another process than that which made it; never raises."""
+        """Give the pool up in a forked process: it belongs to the parent; never raises."""
 
 
 _open: weakref.WeakSet[Closing] = weakref.WeakSet()
 
 
 def add(pool: Closing) -> None:
-    """A pool has been made."""
+    """Add a pool that was opened."""
     _open.add(pool)
 
 
 def discard(pool: Closing) -> None:
-    """A pool has been closed."""
+    """Remove a pool that was closed."""
     _open.discard(pool)
 
 

@@ -1,4 +1,4 @@
-"""Segment: memory of this process that a server can map too, by a name or by a descriptor."""
+"""Segment: memory of this process that a server can also map, by a name or by a descriptor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 try:
     import fcntl
-except ImportError:  # Windows: memory without a name is of Linux anyhow
+except ImportError:  # Windows, which has no unnamed memory either
     fcntl = None  # type: ignore[assignment]
 
 _FOLDER = "/dev/shm"
@@ -20,7 +20,7 @@ _ADD_SEALS, _SEAL, _SHRINK, _GROW = 1033, 1, 2, 4
 
 
 class Segment:
-    """Mapped memory, all of it there: nothing fails later when it is touched.
+    """Mapped memory. All of it is allocated, so that no later access fails.
 
     name        as requests name the region
     key         of its object, "" without one
@@ -38,7 +38,7 @@ class Segment:
         self.address: int = np.frombuffer(self._map, np.uint8).ctypes.data
 
     def unlink(self) -> None:
-        """Take the name away from the object: who has mapped it keeps it, nobody else finds it."""
+        """Remove the name. Processes that have mapped the memory keep it; no other process finds it."""
         if self.key:
             try:
                 os.unlink(f"{_FOLDER}{self.key}")
@@ -46,7 +46,7 @@ class Segment:
                 pass
 
     def close(self) -> None:
-        """Take the name away and close the descriptor. The memory goes with the last who looks at it."""
+        """Remove the name and close the descriptor. The memory is freed with the last array over it."""
         self.unlink()
         file, self.file = self.file, -1
         if file != -1:
@@ -54,10 +54,10 @@ class Segment:
 
 
 def named_segment(byte_size: int, mode: int) -> Segment:
-    """Memory in /dev/shm under a new name.
+    """Make memory in /dev/shm under a new name.
 
     mode   permissions of its file: the server must be able to open it
-    Raises OSError, with ENOSPC if there is not so much memory.
+    Raises OSError; ENOSPC means that there is not enough memory.
     """
     name = f"core-pool-{os.getpid()}-{secrets.token_hex(8)}"
     path = f"{_FOLDER}/{name}"
@@ -73,9 +73,9 @@ def named_segment(byte_size: int, mode: int) -> Segment:
 
 
 def sealed_segment(byte_size: int) -> Segment:
-    """Memory without a name that keeps its size for good. Raises OSError, with ENOSYS but on Linux."""
+    """Make unnamed memory of a fixed size. Raises OSError; ENOSYS means that this is not Linux."""
     if fcntl is None or not hasattr(os, "memfd_create"):
-        raise OSError(errno.ENOSYS, "memory without a name is of Linux")
+        raise OSError(errno.ENOSYS, "only Linux has memory without a name")
     file = os.memfd_create("core-pool", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.posix_fallocate(file, 0, byte_size)

@@ -1,22 +1,21 @@
-"""The pool of clients without a server: sizes, reuse, bounds, and what it imports."""
+"""The pool without a server: sizes, reuse, limits, and what it imports."""
 
 import gc
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
 
 import numpy as np
 import pytest
+from core_client import SharedMemoryPool
+from core_client.allocator import SMALLEST, Allocator, size_class
+from core_client.registration import BySocket
+from core_client.shared_array import decode, encode
 from hypothesis import given
 from hypothesis import strategies as st
-
-from core.client import SharedMemoryPool
-from core.client.registrars import BySocket
-from core.client.shared_array import decode, encode
-from core.client.shelf import SMALLEST, Shelf, size_class
-from core.native import strings
 
 
 class Client:
@@ -67,7 +66,7 @@ class TestSizes:
         pool = SharedMemoryPool(Client(), segment_bytes=2**15)
         taken = {}
         for number, size in enumerate(sizes):
-            shared = pool.room(size)
+            shared = pool.buffer(size)
             shared.array[:] = number % 251
             taken[number] = shared
             if data.draw(st.booleans()):
@@ -92,7 +91,7 @@ class TestReuse:
         with pytest.raises(ValueError, match="has been released"):
             _ = first.array
 
-    def test_it_does_not_come_back_while_somebody_looks_at_it(self, pool):
+    def test_it_does_not_come_back_while_an_array_uses_it(self, pool):
         first = pool.empty(100)
         place, view = first.offset, first.array[3:5]
         first.release()
@@ -116,15 +115,15 @@ class TestReuse:
         assert pool.share(np.zeros(4)).place(Tensor()).place == place
 
     def test_garbage_gives_back_what_it_has_also_while_the_pool_is_busy(self, pool):
-        shelf = Shelf(2**16)
+        allocator = Allocator(2**16)
 
         class Block:
             size = SMALLEST
 
-        with shelf._lock:
-            shelf.put_back(Block)
+        with allocator._lock:
+            allocator.free(Block)
 
-        assert shelf.take(1) is Block
+        assert allocator.allocate(1) is Block
 
 
 class TestBounds:
@@ -132,7 +131,7 @@ class TestBounds:
         held = [pool.empty(2**16, np.uint8) for _ in range(16)]
 
         with pytest.raises(
-            MemoryError, match="may have 1048576: release arrays, or give most_bytes"
+            MemoryError, match="may have 1048576: release arrays, or raise most_bytes"
         ):
             pool.empty(2**16, np.uint8)
         held.pop()
@@ -166,7 +165,7 @@ class TestBounds:
         pool = SharedMemoryPool(Client(), segment_bytes=2**16, most_bytes=2**22)
         held = []
         for size in sizes:
-            held.append(pool.room(size))
+            held.append(pool.buffer(size))
             while sum(size_class(each.byte_size) for each in held) > 2**20:
                 held.pop(data.draw(st.integers(0, len(held) - 1)))
 
@@ -191,7 +190,7 @@ class TestBounds:
 
 
 class TestASocket:
-    def test_an_answer_that_nobody_has_waited_for_is_not_that_of_the_next_question(
+    def test_the_response_to_an_interrupted_request_is_not_that_of_the_next_request(
         self, tmp_path, monkeypatch
     ):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
@@ -270,10 +269,10 @@ class TestDatatypes:
             pool.empty(1, dtype)
 
     @given(st.lists(st.binary(max_size=20), max_size=20))
-    def test_bytes_have_the_wire_form_that_the_server_reads(self, elements):
+    def test_bytes_have_the_wire_form_of_the_protocol(self, elements):
         array = np.array([*elements, None], object)[:-1]
 
-        assert encode(array) == bytes(strings.encode(array))
+        assert encode(array) == b"".join(struct.pack("<I", len(each)) + each for each in elements)
         assert decode(memoryview(encode(array)), (len(elements),)).tolist() == elements
 
     @given(st.binary(max_size=40), st.integers(-1, 6))
@@ -289,7 +288,7 @@ class TestDatatypes:
             pool.empty(1).input("x")
 
 
-def test_a_pool_needs_somebody_to_register_with():
+def test_a_pool_needs_a_client_or_a_socket():
     with pytest.raises(TypeError, match="a client of tritonclient, or the path"):
         SharedMemoryPool()
 
@@ -297,10 +296,27 @@ def test_a_pool_needs_somebody_to_register_with():
 def test_importing_it_imports_nothing_of_a_server():
     program = """
 import sys
-import core.client
+import core_client
 found = {each.split(".")[0] for each in sys.modules}
-assert not found & {"grpc", "aiohttp", "google", "uvloop", "pluggy", "tritonclient", "frontends"}, found
-inside = {each for each in sys.modules if each.startswith("core.")}
-assert all(each.startswith("core.client") for each in inside), inside
+assert not found & {"core", "frontends", "tritonclient", "grpc", "aiohttp", "google", "pluggy"}, found
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=50)
+
+
+def test_a_system_without_unnamed_memory_imports_it_and_refuses_a_socket():
+    program = """
+import sys, socket
+for name in ("fcntl", "resource", "pwd", "grp", "termios"):
+    sys.modules[name] = None
+del socket.CMSG_SPACE, socket.SCM_RIGHTS
+from core_client.segment import sealed_segment
+try:
+    sealed_segment(4096)
+except OSError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=50
+    )
+
+    assert "only Linux has memory without a name" in done.stdout

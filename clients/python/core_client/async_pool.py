@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.client.shared_array import SharedArray
-from core.client.shelf import Block
-from core.client.stock import Stock, size_of, sizes_of, wire_form
+from core_client.allocator import Block
+from core_client.base_pool import BasePool, size_of, sizes_of, wire_form
+from core_client.shared_array import SharedArray
 
 
-class AsyncSharedMemoryPool(Stock):
-    """Memory that the server has too; arguments as Stock. One event loop.
+class AsyncSharedMemoryPool(BasePool):
+    """Memory that client and server share, for one event loop; BasePool describes the arguments.
 
-    `async with` closes it. Who forgets it, and the end of the interpreter, take names out of /dev/shm and
-    hang up a socket; the server keeps what was registered by name.
+    `async with` closes it. Garbage collection and the end of the interpreter remove its names from /dev/shm
+    and close its socket, but the server keeps what was registered by name.
     """
 
     def __init__(self, client: Any = None, **how: Any):
@@ -28,47 +28,44 @@ class AsyncSharedMemoryPool(Stock):
         self._growing = asyncio.Lock()
 
     async def empty(self, shape: int | Iterable[int], dtype: Any = np.float32) -> SharedArray:
-        """An array with any content.
+        """Return an array with any content.
 
-        dtype   as numpy has it, or a name of the protocol ("BF16"); BYTES are made by share and room
-        Raises MemoryError, ValueError when the pool is closed, and what registering raises.
+        dtype   one of numpy, or a name of the protocol such as "BF16"; for BYTES use `share` or `buffer`
+        Raises MemoryError; ValueError if the pool is closed; the client's error if registration fails.
         """
         sizes = sizes_of(shape)
         return self._array(await self._block(size_of(sizes, dtype)), sizes, dtype)
 
     async def share(self, array: npt.ArrayLike) -> SharedArray:
-        """A copy of an array; of text and bytes as BYTES. Raises as `empty`."""
+        """Return a copy of an array; text and bytes become BYTES. Raises the errors of `empty`."""
         found = np.asarray(array)
         if (data := wire_form(found)) is not None:
-            shared = await self.room(len(data), found.shape)
+            shared = await self.buffer(len(data), found.shape)
             shared.array[:] = np.frombuffer(data, np.uint8)
         else:
             shared = await self.empty(found.shape, found.dtype)
             shared.array[...] = found
         return shared
 
-    async def room(self, byte_size: int, shape: Iterable[int] = ()) -> SharedArray:
-        """Bytes for an output of type BYTES, of which nobody knows before how many it will have.
+    async def buffer(self, byte_size: int, shape: Iterable[int] = ()) -> SharedArray:
+        """Return `byte_size` bytes for an output of type BYTES; `texts` of the result reads the elements.
 
-        `texts` reads them. Raises as `empty`.
+        Raises the errors of `empty`.
         """
         return self._bytes(await self._block(byte_size), byte_size, shape)
 
     async def close(self) -> None:
-        """Unregister everything and leave nothing behind. Arrays stay readable; the server forgets them.
-
-        A server that has gone is no error.
-        """
+        """Unregister and remove all memory; arrays stay readable here. Ignores a server that has ended."""
         if self._closed:
             return
         for segment in self._end("the pool is closed"):
             try:
-                await _done(self._registrar.unregister(segment))
+                await _done(self._registration.unregister(segment))
             except Exception:  # each client has its own
-                break  # it has gone, and with it its regions
+                break  # the server has ended, and its regions with it
         self._close_files()
 
-    __del__ = Stock.close_at_exit
+    __del__ = BasePool.close_at_exit
 
     async def __aenter__(self) -> AsyncSharedMemoryPool:
         return self
@@ -80,29 +77,29 @@ class AsyncSharedMemoryPool(Stock):
         if (found := self._taken(byte_size)) is not None:
             return found
         async with self._growing:
-            # Somebody else may have added what is needed here.
+            # Another task may have added a segment meanwhile.
             if (found := self._taken(byte_size)) is not None:
                 return found
             for left in self._withdrawn(byte_size):
                 try:
-                    await _done(self._registrar.unregister(left))
+                    await _done(self._registration.unregister(left))
                 finally:
                     left.close()
             segment = self._made(byte_size)
             try:
-                await _done(self._registrar.register(segment))
+                await _done(self._registration.register(segment))
             except BaseException:
                 segment.close()
                 raise
-            if self._closed:  # by another task, which has not seen this segment
+            if self._closed:  # by another task, which did not know this segment
                 segment.close()
                 with contextlib.suppress(Exception):  # the connection may be closed already
-                    await _done(self._registrar.unregister(segment))
+                    await _done(self._registration.unregister(segment))
                 raise ValueError(self._closed)
             return self._added(segment, byte_size)
 
 
 async def _done(found: Any) -> None:
-    """What a client of asyncio gives is awaited; a socket has it done already, within microseconds."""
+    """Await what a client of asyncio returns; a socket has finished its work within microseconds."""
     if inspect.isawaitable(found):
         await found

@@ -1,4 +1,4 @@
-"""Shelf: free blocks of memory by their size, and segments that blocks are cut from."""
+"""Allocator: cuts segments into blocks, and gives out free blocks again."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import threading
 from collections import deque
 from typing import NamedTuple
 
-from core.client.segment import Segment
+from core_client.segment import Segment
 
 SMALLEST = 4096  # bytes: a page
 
 
 class Block(NamedTuple):
-    """`size` bytes of a segment from byte `offset` on; size is one of `size_class`."""
+    """`size` bytes of a segment from byte `offset` on; `size` is a result of `size_class`."""
 
     segment: Segment
     offset: int
@@ -20,36 +20,36 @@ class Block(NamedTuple):
 
 
 def size_class(byte_size: int) -> int:
-    """The size of the block for so many bytes: at most a quarter more, in four steps to each doubling."""
+    """Return the size of a block for `byte_size` bytes: at most a quarter more."""
     if byte_size <= SMALLEST:
         return SMALLEST
     step = 1 << ((byte_size - 1).bit_length() - 3)
     return -(-byte_size // step) * step
 
 
-class Shelf:
+class Allocator:
     """Any thread. Invariants:
 
-    1. A block is free or taken; bytes of a segment are in one block, or not yet cut.
-    2. `put_back` never waits: garbage collection calls it, on a thread that may hold the lock.
+    1. A block is free or in use; each byte of a segment is in one block or not cut yet.
+    2. `free` never waits: garbage collection calls it, on a thread that may hold the lock.
 
-    segment_bytes   size of segments; a block of more than half of that has a segment of its own
+    segment_bytes   size of segments; a block of more than half of it gets its own segment
     """
 
     def __init__(self, segment_bytes: int):
         self._segment_bytes = segment_bytes
         self._free: dict[int, list[Block]] = {}
-        self._returned: deque[Block] = deque()
+        self._freed: deque[Block] = deque()
         self._cut: Segment | None = None  # the one that blocks are cut from
         self._used = 0  # bytes of it
         self._in_blocks: dict[Segment, int] = {}  # bytes of each segment that are in blocks
         self._lock = threading.Lock()
 
-    def take(self, byte_size: int) -> Block | None:
-        """A free block for so many bytes; None if a segment has to be added before."""
+    def allocate(self, byte_size: int) -> Block | None:
+        """Return a block for `byte_size` bytes; None if a segment must be added first."""
         size = size_class(byte_size)
         with self._lock:
-            self._take_back()
+            self._collect_freed()
             if free := self._free.get(size):
                 return free.pop()
             if self._cut is not None and size <= self._cut.byte_size - self._used:
@@ -59,25 +59,27 @@ class Shelf:
         return None
 
     def next_segment(self, byte_size: int) -> int:
-        """How large a segment must be from which `take` can give so many bytes."""
+        """Return the size of the segment to add for a block of `byte_size` bytes."""
         size = size_class(byte_size)
         return size if size > self._segment_bytes // 2 else self._segment_bytes
 
     def add(self, segment: Segment, byte_size: int) -> Block:
-        """A new segment, and its first block, for so many bytes."""
+        """Add a segment; return its first block, for `byte_size` bytes."""
         block = Block(segment, 0, size_class(byte_size))
         with self._lock:
             self._in_blocks[segment] = block.size
             if block.size < segment.byte_size:
-                # What was left of the one before serves as long as it lasts: nothing smaller comes of it.
+                # The uncut rest of the segment before is given up.
                 self._cut, self._used = segment, block.size
         return block
 
     def withdraw(self, byte_size: int) -> list[Segment]:
-        """Segments of at least so many bytes together of which nobody has a block: the oldest of them, and
-        nothing is cut from them any more. Empty if there are not so many."""
+        """Remove and return the oldest segments that have no block in use.
+
+        They have at least `byte_size` bytes together; the list is empty if there are not enough.
+        """
         with self._lock:
-            self._take_back()
+            self._collect_freed()
             free = dict.fromkeys(self._in_blocks, 0)
             for blocks in self._free.values():
                 for block in blocks:
@@ -98,11 +100,11 @@ class Shelf:
                 blocks[:] = [block for block in blocks if block.segment in self._in_blocks]
             return idle
 
-    def _take_back(self) -> None:
-        while self._returned:
-            block = self._returned.popleft()
+    def _collect_freed(self) -> None:
+        while self._freed:
+            block = self._freed.popleft()
             self._free.setdefault(block.size, []).append(block)
 
-    def put_back(self, block: Block) -> None:
-        """Nobody looks at the block any more."""
-        self._returned.append(block)
+    def free(self, block: Block) -> None:
+        """Free a block: no array uses it any more."""
+        self._freed.append(block)

@@ -1,4 +1,4 @@
-"""SharedArray: an array in memory that the server has too, for one input or output of a request."""
+"""SharedArray: an array in shared memory, for one input or output of a request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from core.client.shelf import Block, Shelf
+from core_client.allocator import Allocator, Block
 
 _DATATYPES = {
     "BOOL": "?",
@@ -31,34 +31,34 @@ _NAMES = {np.dtype(code): name for name, code in _DATATYPES.items() if name != "
 
 
 def described(dtype: Any) -> tuple[str, np.dtype[Any]]:
-    """Name of a datatype in requests, and what numpy calls it.
+    """Return the protocol's name of a datatype and the dtype of numpy.
 
-    dtype   such a name, or anything that numpy takes
-    Raises TypeError for one that has no fixed size or that the protocol does not have.
+    dtype   such a name, or anything that numpy accepts as one
+    Raises TypeError for a dtype without a fixed size or without a name in the protocol.
     """
     if isinstance(dtype, str) and dtype in _DATATYPES:
         return dtype, np.dtype(_DATATYPES[dtype])
     found = np.dtype(dtype)
     if found not in _NAMES:
         raise TypeError(
-            f"{found} is no datatype with a size of its own; there are {', '.join(_DATATYPES)}, and "
-            "share() and room() for BYTES"
+            f"{found} is not a datatype of fixed size; use one of {', '.join(_DATATYPES)}, or share() and "
+            "buffer() for BYTES"
         )
     return _NAMES[found], found
 
 
 class HasClient(Protocol):
-    """What a SharedArray knows of its pool."""
+    """What a SharedArray uses of its pool."""
 
     client: Any
 
 
 class Lease:
-    """Who has a block. It goes back to the shelf when this and all arrays over its bytes are gone."""
+    """Owner of a block, which it frees when it and all arrays over its bytes are garbage."""
 
-    def __init__(self, shelf: Shelf, block: Block, byte_size: int):
+    def __init__(self, allocator: Allocator, block: Block, byte_size: int):
         self._block = block
-        self._shelf = shelf
+        self._allocator = allocator
         self.__array_interface__ = {
             "data": (block.segment.address + block.offset, False),
             "shape": (byte_size,),
@@ -67,15 +67,15 @@ class Lease:
         }
 
     def __del__(self) -> None:
-        self._shelf.put_back(self._block)
+        self._allocator.free(self._block)
 
 
 class SharedArray:
-    """Made by a pool. One thread at a time.
+    """An array that a pool made. One thread at a time.
 
     array       numpy over the shared bytes: write inputs into it, read outputs from it
-    datatype, shape   as requests name it; `array` of BYTES is flat, their wire form
-    region, offset, byte_size   where the bytes are, as requests say it
+    datatype, shape   those of the request; for BYTES `array` is flat and holds the wire form
+    region, offset, byte_size   where the bytes are, in the words of the protocol
     """
 
     def __init__(
@@ -92,49 +92,49 @@ class SharedArray:
         self.offset = block.offset
         self.byte_size = array.nbytes
         self._array: np.ndarray[Any, Any] | None = array
-        self._pool = pool  # a pool that is forgotten is closed
+        self._pool = pool  # keeps the pool open: garbage collection closes it
 
     @property
     def array(self) -> np.ndarray[Any, Any]:
-        """Raises ValueError when it has been released."""
+        """The array. Raises ValueError if it has been released."""
         if self._array is None:
             raise ValueError("this SharedArray has been released")
         return self._array
 
     def place(self, tensor: Any) -> Any:
-        """Tell tritonclient's InferInput or InferRequestedOutput to use these bytes; returns it.
+        """Let tritonclient's InferInput or InferRequestedOutput use these bytes; returns it.
 
-        As long as it is there, the bytes are nobody else's, unless they are released.
+        The bytes are not used again while `tensor` exists, unless `release` is called.
         """
         _ = self.array  # not after release
         tensor.set_shared_memory(self.region, self.byte_size, self.offset)
-        tensor.shared_array = self  # it says only where: `pool.share(x).input("x")` has nobody else
+        tensor.shared_array = self  # `pool.share(x).input("x")` keeps no other reference
         return tensor
 
     def input(self, name: str, shape: Iterable[int] | None = None) -> Any:
-        """tritonclient's InferInput with these bytes, for the protocol of the pool's client.
+        """Return tritonclient's InferInput with these bytes, for the protocol of the pool's client.
 
-        shape   another one than that of the array; needed for BYTES that came from elsewhere
+        shape   if it differs from that of the array; needed for a `buffer` without a shape
         """
         found = self._protocol().InferInput
         return self.place(found(name, list(self.shape if shape is None else shape), self.datatype))
 
     def output(self, name: str) -> Any:
-        """tritonclient's InferRequestedOutput with these bytes, for the protocol of the pool's client."""
+        """Return tritonclient's InferRequestedOutput with these bytes, for the protocol of the client."""
         return self.place(self._protocol().InferRequestedOutput(name))
 
     def texts(self, shape: Iterable[int] = (-1,)) -> np.ndarray[Any, Any]:
-        """The elements of BYTES that are there, copied: an object array of `bytes`.
+        """Return copies of the elements of BYTES as an object array of `bytes`.
 
-        shape   as the answer tells it; -1 for as many as there are up to the end of the bytes
-        Raises ValueError if they are not whole.
+        shape   that of the response; -1 reads up to the end of the bytes
+        Raises ValueError if an element is cut or missing.
         """
         return decode(self.array.data.cast("B"), tuple(shape))
 
     def release(self) -> None:
-        """Give the bytes back, as soon as no array over them is left; the same happens to who is forgotten.
+        """Free the bytes as soon as no array over them is left; garbage collection does the same.
 
-        Not before the answer is there: the server would write into what is somebody else's by then.
+        Call it after the response has arrived: the server would write into the memory of another array.
         """
         self._array = None
 
@@ -145,19 +145,19 @@ class SharedArray:
         self.release()
 
     def _protocol(self) -> Any:
-        """tritonclient.http or tritonclient.grpc, whichever the client is of."""
+        """Return tritonclient.http or tritonclient.grpc, whichever has the client's class."""
         found = type(self._pool.client).__module__
         for each in ("tritonclient.grpc", "tritonclient.http"):
             if found.startswith(each):
                 return sys.modules.get(each) or import_module(each)
         raise TypeError(
-            "the pool has no client of tritonclient, whose tensors these could be: give it one, or use "
-            "place()"
+            "the pool has no client of tritonclient, so the class of the tensor is unknown: give the pool "
+            "a client, or use place()"
         )
 
 
 def encode(array: npt.ArrayLike) -> bytes:
-    """The wire form of text and bytes: each with its length before it, four bytes, little endian."""
+    """Return the wire form of text and bytes: before each its length in four bytes, little endian."""
     parts = []
     for element in np.asarray(array, dtype=object).ravel().tolist():
         data = element.encode() if isinstance(element, str) else bytes(element)
@@ -166,7 +166,7 @@ def encode(array: npt.ArrayLike) -> bytes:
 
 
 def decode(data: memoryview, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """The elements of the wire form; what is behind `shape` is not looked at."""
+    """Return the elements of the wire form; bytes after the last element of `shape` are ignored."""
     most = -1 if -1 in shape else int(np.prod(shape, dtype=np.int64))
     found: list[bytes] = []
     at = 0
@@ -174,12 +174,12 @@ def decode(data: memoryview, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
         end = at + 4 + int.from_bytes(data[at : at + 4], "little")
         if end > len(data):
             raise ValueError(
-                f"element {len(found)} of BYTES ends behind the {len(data)} bytes there are"
+                f"element {len(found)} of BYTES ends after the {len(data)} bytes of the buffer"
             )
         found.append(bytes(data[at + 4 : end]))
         at = end
     if most > len(found):
-        raise ValueError(f"{len(found)} elements of BYTES are there, shape {shape} has {most}")
+        raise ValueError(f"found {len(found)} elements of BYTES; shape {shape} has {most}")
     array = np.empty(len(found), object)
     array[:] = found
     return array.reshape(shape)

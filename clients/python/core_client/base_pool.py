@@ -1,4 +1,4 @@
-"""Stock: what the pools of threads and of asyncio have in common."""
+"""BasePool: the part that SharedMemoryPool and AsyncSharedMemoryPool share."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from core.client import open_pools
-from core.client.registrars import ByName, BySocket
-from core.client.segment import Segment
-from core.client.shared_array import Lease, SharedArray, described, encode
-from core.client.shelf import Block, Shelf, size_class
+from core_client import open_pools
+from core_client.allocator import Allocator, Block, size_class
+from core_client.registration import ByName, BySocket
+from core_client.segment import Segment
+from core_client.shared_array import Lease, SharedArray, described, encode
 
 SEGMENT_BYTES = 16 * 2**20
 MOST_BYTES = 2**30
 
 
-class Stock:
-    """Segments, blocks, the end.
+class BasePool:
+    """Memory that client and server share, registered in segments and divided into arrays.
 
-    client         tritonclient's InferenceServerClient, over HTTP or gRPC, of the same machine; may be None
-                   with a socket
-    socket         path of --shared-memory-socket: descriptors instead of names
-    segment_bytes  what is registered at a time, unless an array is larger
-    most_bytes     of all segments
-    mode           permissions of files in /dev/shm, if the server has another user
-    keep_names     whether the files stay there while the pool is open: workers that are started again find
-                   them. Without a socket only
+    client         tritonclient's InferenceServerClient for HTTP or gRPC; may be None if there is a socket
+    socket         path of the server's --shared-memory-socket: send descriptors instead of names
+    segment_bytes  bytes to register at a time; a larger array gets a segment of its own
+    most_bytes     limit for all segments together
+    mode           permissions of files in /dev/shm, for a server that runs as another user
+    keep_names     keep the files while the pool is open, so that workers that start again find them;
+                   not used with a socket
     """
 
     def __init__(
@@ -46,10 +45,10 @@ class Stock:
                 "a pool needs a client of tritonclient, or the path of the server's socket"
             )
         self.client = client
-        self._registrar: ByName | BySocket = (
+        self._registration: ByName | BySocket = (
             BySocket(socket) if socket else ByName(client, mode, keep_names)
         )
-        self._shelf = Shelf(size_class(segment_bytes))
+        self._allocator = Allocator(size_class(segment_bytes))
         self._segments: list[Segment] = []
         self._most_bytes = most_bytes
         self._closed = ""
@@ -57,21 +56,21 @@ class Stock:
 
     @property
     def byte_size(self) -> int:
-        """Bytes of all segments, used or not."""
+        """Bytes of all segments, in use or free."""
         return sum(segment.byte_size for segment in self._segments)
 
     def forget(self) -> None:
-        """This is a process that was forked: the pool is the other's. Arrays stay readable."""
+        """Give the pool up in a forked process: it belongs to the parent. Arrays stay readable."""
         if self._closed:
             return
-        self._closed = "this pool is of the process that has forked this one; make one here"
+        self._closed = "the pool belongs to the parent process; make a new one after a fork"
         for segment in self._segments:
-            segment.key = ""  # the name is the other's to take away
+            segment.key = ""  # the parent removes the name
             segment.close()
-        self._registrar.forget()
+        self._registration.forget()
 
     def close_at_exit(self) -> None:
-        """Leave nothing behind, as far as that goes without waiting for anybody; never raises."""
+        """Remove all names and close the socket, without waiting for the server; never raises."""
         if not self._closed:
             self._end("the interpreter ends")
             self._close_files()
@@ -79,33 +78,35 @@ class Stock:
     # one segment --------------------------------------------------------------
 
     def _taken(self, byte_size: int) -> Block | None:
-        """A block for so many bytes, if there is one. Raises ValueError when the pool is closed."""
+        """Return a block for `byte_size` bytes, if one is free. Raises ValueError if the pool is closed."""
         if self._closed:
             raise ValueError(self._closed)
-        return self._shelf.take(byte_size)
+        return self._allocator.allocate(byte_size)
 
     def _withdrawn(self, byte_size: int) -> list[Segment]:
-        """Segments that nobody uses, and that are in the way of one for `byte_size` bytes: arrays have had
-        other sizes before. To be unregistered and closed."""
-        more = self._shelf.next_segment(byte_size) - (self._most_bytes - self.byte_size)
-        found = self._shelf.withdraw(more) if more > 0 else []
+        """Remove and return unused segments, so that one for `byte_size` bytes fits below `most_bytes`.
+
+        The caller unregisters and closes them.
+        """
+        more = self._allocator.next_segment(byte_size) - (self._most_bytes - self.byte_size)
+        found = self._allocator.withdraw(more) if more > 0 else []
         for segment in found:
             self._segments.remove(segment)
         return found
 
     def _made(self, byte_size: int) -> Segment:
-        """A segment from which `byte_size` bytes can be had; not registered.
+        """Make a segment for an array of `byte_size` bytes; it is not registered yet.
 
-        Raises MemoryError when the pool has as much as it may, or the machine.
+        Raises MemoryError if it exceeds `most_bytes` or the memory of the machine.
         """
-        size = self._shelf.next_segment(byte_size)
+        size = self._allocator.next_segment(byte_size)
         if self.byte_size + size > self._most_bytes:
             raise MemoryError(
                 f"{byte_size} bytes need {size} more of shared memory; the pool has {self.byte_size} and "
-                f"may have {self._most_bytes}: release arrays, or give most_bytes"
+                f"may have {self._most_bytes}: release arrays, or raise most_bytes"
             )
         try:
-            return self._registrar.make(size)
+            return self._registration.make(size)
         except OSError as error:
             raise MemoryError(
                 f"cannot make {size} bytes of shared memory: {error.strerror}; /dev/shm of a container has "
@@ -113,46 +114,46 @@ class Stock:
             ) from error
 
     def _added(self, segment: Segment, byte_size: int) -> Block:
-        """The server has the segment; the block for who needed it."""
-        self._registrar.registered(segment)
+        """Add a segment that is registered; return its first block, for `byte_size` bytes."""
+        self._registration.registered(segment)
         self._segments.append(segment)
-        return self._shelf.add(segment, byte_size)
+        return self._allocator.add(segment, byte_size)
 
     def _end(self, why: str) -> list[Segment]:
-        """Give nothing more; the segments to be unregistered."""
+        """Close the pool for new arrays; return the segments to unregister."""
         self._closed = why
         open_pools.discard(self)
         return self._segments
 
     def _close_files(self) -> None:
-        """Leave nothing in /dev/shm, and hang up."""
+        """Remove all files of /dev/shm and close the socket."""
         for segment in self._segments:
             segment.close()
-        self._registrar.close()
+        self._registration.close()
 
     # one array ------------------------------------------------------------------
 
     def _array(self, block: Block, shape: tuple[int, ...], dtype: Any) -> SharedArray:
         datatype, found = described(dtype)
-        lease = Lease(self._shelf, block, size_of(shape, dtype))
+        lease = Lease(self._allocator, block, size_of(shape, dtype))
         array = np.asarray(lease).view(found).reshape(shape)
         return SharedArray(self, block, datatype, array, shape)
 
     def _bytes(self, block: Block, byte_size: int, shape: Iterable[int]) -> SharedArray:
-        lease = Lease(self._shelf, block, byte_size)
+        lease = Lease(self._allocator, block, byte_size)
         return SharedArray(self, block, "BYTES", np.asarray(lease), tuple(shape))
 
 
 def size_of(shape: tuple[int, ...], dtype: Any) -> int:
-    """Bytes of an array. Raises TypeError as `described`."""
+    """Return the bytes of an array. Raises the TypeError of `described`."""
     return int(np.prod(shape, dtype=np.int64)) * described(dtype)[1].itemsize
 
 
 def sizes_of(shape: int | Iterable[int]) -> tuple[int, ...]:
-    """A shape as numpy takes it."""
+    """Return a shape as a tuple."""
     return (shape,) if isinstance(shape, int) else tuple(shape)
 
 
 def wire_form(array: np.ndarray[Any, Any]) -> bytes | None:
-    """The bytes of text, of which a pool keeps the wire form; None for other arrays."""
+    """Return the wire form of an array of text or bytes; None for other arrays."""
     return encode(array) if array.dtype.kind in "OSU" else None
