@@ -10,7 +10,7 @@ SOURCES := .ci/install pyproject.toml CMakeLists.txt $(addsuffix /pyproject.toml
   $(shell find core frontends backends -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.hpp' \
     -o -name CMakeLists.txt) $(wildcard $(patsubst %.pxd,%.py,$(shell find core -path core/native -prune -o -name '*.pxd' -print)))
 
-.PHONY: serve test lint dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels new-backend docs proto clean
+.PHONY: serve test lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels new-backend docs proto clean
 
 serve: .venv/.models  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -23,6 +23,9 @@ lint: .venv/.test  ## style, then types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	for each in $(BACKENDS); do (cd $$each && ../../$(BIN)/mypy) || exit 1; done
+
+shape: .venv/.test  ## size, names and imports of the code as numbers, with their bounds
+	$(BIN)/python -m tests.shape $(ARGS)
 
 dev: .venv/.test  ## everything that work on the code needs; builds the compiled modules again
 	$(PIP) install --no-build-isolation --no-deps --editable .

@@ -1,0 +1,41 @@
+"""The shape of the code keeps its bounds, or what it has reached on the way to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.shape.imports import components
+from tests.shape.measures import Measure, measures, page
+
+REACHED = {
+    "lines of core": 43_104,
+    "lines that a backend author reads": 936,
+    "lines of the product": 91_731,
+    "class names used twice within core and frontends": 32,
+    "methods of the largest class": 45,
+    "positional parameters of one function": 13,
+    "modules of core in one circle of imports": 55,
+    "lines of the longest file": 448,
+    "mentions of a sibling within core": 19,
+}
+"""Numbers above their bounds. They may fall, and must not rise."""
+
+
+@pytest.mark.parametrize("measure", measures(), ids=lambda each: each.what)
+def test_a_number_keeps_its_bound(measure: Measure) -> None:
+    most = max(measure.bound, REACHED.get(measure.what, 0))
+
+    assert measure.value <= most, page([measure], all_offenders=True)
+
+
+def test_a_circle_of_imports_is_one_component() -> None:
+    edges = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": {"f"}, "f": {"e"}}
+
+    assert components(edges) == [["a", "b", "c"], ["e", "f"]]
+
+
+def test_a_page_names_what_breaks_a_bound() -> None:
+    shown = page([Measure("doors", 3, 2, ["core/door.py"]), Measure("rooms", 2, 2, ["core/a.py"])])
+
+    assert "BAD" in shown and "core/door.py" in shown
+    assert "core/a.py" not in shown
