@@ -6,7 +6,7 @@
 Where `server.access` is not None, a frontend asks it before anything else for every call: `admit` says who
 calls and refuses who may not; from `enter` to `leave` the call counts in its caller's limits (core/access).
 
-A frontend speaks to core.server.InferenceServer and to nothing else of core's rooms. `--allow-NAME=false` keeps
+A frontend speaks to core.server.InferenceServer only. `--allow-NAME=false` keeps
 it from being imported.
 """
 
