@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import core
 from core import config as configuration
-from core.access import Gate
 from core.account import MemoryAccount
 from core.backend import Backend
 from core.caches import open_cache
@@ -38,12 +37,10 @@ from core.repository import Repository
 from core.request import NEWEST, InferenceRequest
 from core.response import Reply
 from core.telemetry import log
-from core.telemetry.access_log import AccessLog
 from core.telemetry.families import Family
 from core.telemetry.metrics.collect import collect
 from core.telemetry.metrics.watch import Watch
 from core.telemetry.tracing import Tracer
-from core.watched import WatchedFiles
 
 EXTENSIONS = (
     "classification",
@@ -69,6 +66,9 @@ class State(enum.Enum):
     EXITING = "exiting"
 
 
+T = TypeVar("T")
+
+
 class Server:
     """The models of the repositories, each version behind a door.
 
@@ -81,11 +81,8 @@ class Server:
     management           what clients ask about the whole server; what is below is of this process
     shared_memory        regions that clients have registered, for inputs and outputs of requests
     cuda_shared_memory   those of them that are in memory of GPUs
-    access               who may call, which frontends ask before anything else; None: anybody may
-    files                that are read again when they change: certificates of frontends, tokens, keys
     tracing              traces requests; frontends look at `tracing.on`
     watch                looks at machine and process from the time on that metrics are served
-    access_log           has a line for every request; None for none
     """
 
     def __init__(
@@ -111,11 +108,9 @@ class Server:
         self.account.on_give = Trimmer().freed
         self.shared_memory = SharedMemoryRegions(options.allow_client_shm)
         self.cuda_shared_memory = CudaRegions(self.shared_memory, gpus())
-        self.files = WatchedFiles(options.reload_secs)
-        self.access = Gate.of(options, member.limits if member else None)
-        if self.access is not None:
-            self.access.watch(self.files)
-        self.access_log = AccessLog.of(options)
+        self._shared: dict[Callable[[Server], Any], Any] = {}
+        self._reload: list[Callable[[], object]] = []
+        self._tables = member.tables if member else None
         self.tracing = Tracer(options, suffix=f".worker-{member.number}" if member else "")
         self.watch = Watch(options, member.number if member else None)
         self._manager = ModelManager(
@@ -149,14 +144,39 @@ class Server:
         try:
             return await self._manager.stop(timeout_s)
         finally:
-            self.files.close()
             self.watch.stop()
             self.shared_memory.close()
             if self.cache is not None:
                 await self.cache.close()
             await self.tracing.close(end_s - loop.time())
-            if self.access_log is not None:
-                await loop.run_in_executor(None, self.access_log.close)
+            while self._shared:
+                await self._shared.popitem()[1].close()
+
+    # what frontends share ----------------------------------------------
+
+    def shared(self, factory: Callable[[Server], T]) -> T:
+        """Return the object that `factory(server)` makes: one per server and factory, made by the first call.
+
+        Frontends use it for what they have in common. The server awaits its `close()` after the last model is
+        unloaded. Raises what the factory raises.
+        """
+        if factory not in self._shared:
+            self._shared[factory] = factory(self)
+        found: T = self._shared[factory]
+        return found
+
+    def on_reload(self, listener: Callable[[], object]) -> None:
+        """Call `listener` on the loop thread when the server is asked to read its files again (SIGHUP)."""
+        self._reload.append(listener)
+
+    def reload(self) -> None:
+        """Call every listener of `on_reload`."""
+        for listener in self._reload:
+            listener()
+
+    def worker_table(self, name: str) -> Any:
+        """Return the table of that name that all workers share (core/fleet/tables.py), or None."""
+        return None if self._tables is None else self._tables.open(name)
 
     # health ------------------------------------------------------------
 

@@ -15,9 +15,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.access.table import BucketTable
 from core.errors import CoreError, internal, unavailable
 from core.fleet.channel import Channel, Message, open_channel
+from core.fleet.tables import TablesOfWorker
 from core.fleet.values import pack, pack_error, unpack, unpack_error
 
 logger = logging.getLogger("core")
@@ -78,7 +78,7 @@ class Member:
     end             set when the supervisor wants the worker to end, or has ended itself
     orphaned        whether the supervisor has ended
     admitted        set when a worker that replaces another may open its ports
-    limits          what callers have used of their limits, of all workers; None: each counts alone
+    tables          memory that all workers share; None where there is none
     """
 
     def __init__(
@@ -87,10 +87,10 @@ class Member:
         number: int,
         count: int,
         start: int,
-        limits: BucketTable | None = None,
+        tables: TablesOfWorker | None = None,
     ):
         self._channel = channel
-        self.limits = limits
+        self.tables = tables
         self.number = number
         self.count = count
         self.end = asyncio.Event()
@@ -113,13 +113,13 @@ class Member:
         number: int,
         count: int,
         start: int,
-        limits: BucketTable | None = None,
+        tables: TablesOfWorker | None = None,
     ) -> Member:
         """The member behind one end of a socketpair.
 
         start   the operation in which the models are loaded at the start
         """
-        return cls(await open_channel(end), number, count, start, limits)
+        return cls(await open_channel(end), number, count, start, tables)
 
     @property
     def changing(self) -> bool:

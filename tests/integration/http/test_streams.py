@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,10 +16,10 @@ from core.options import Options
 from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
-from core.watched import WatchedFiles
 from frontends.http import HttpFrontend
 from frontends.http.codec import generate as codec
 from frontends.http.services import generate as service
+from frontends.shared.watched_files import WatchedFiles
 
 PATIENCE_S = 20
 
@@ -31,12 +32,12 @@ class ScriptedServer:
         self.shared_memory = SharedMemoryRegions(False)
         self.doors = None  # only streams are asked for here
         self.tracing = Tracer(self.options)
-        self.access = None  # anybody may do anything
         self.account = MemoryAccount.of(self.options)
-        self.access_log = None
         self.account = MemoryAccount(1 << 30, 0)
-        self.files = WatchedFiles(0)
         self.replies = asyncio.Queue()
+
+    def shared(self, factory):
+        return SimpleNamespace(policy=None, access_log=None, files=WatchedFiles(0))
 
     def signature(self, name, version=-1):
         return Signature("m", 1, {"x": InputSpec("x", dtypes.BYTES, (1,))}, {}, 0, True)

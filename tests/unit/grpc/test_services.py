@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tritonclient.grpc.service_pb2 as pb
@@ -24,12 +25,10 @@ class DescribedServer:
     """Says what a test lets it say; keeps what it was told to do."""
 
     doors = None  # nobody asks for an inference here
-    access = None  # anybody may do anything
 
     def __init__(self):
         self.options = Options.defaults()
         self.tracing = Tracer(self.options)
-        self.access_log = None
         self.management = Management(self)
         self.shared_memory = SharedMemoryRegions(allowed=True)
         self.cuda_shared_memory = CudaRegions(self.shared_memory)
@@ -37,6 +36,9 @@ class DescribedServer:
         self.told = []
         self.go = asyncio.Event()
         self.go.set()
+
+    def shared(self, factory):
+        return SimpleNamespace(policy=None, access_log=None)
 
     def _state(self):
         if isinstance(self.state, CoreError):

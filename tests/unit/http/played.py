@@ -141,7 +141,6 @@ class Connection:
             doors=Doors(lambda name, version: Door(Intake(None), admission, self.infer)),
             shared_memory=SharedMemoryRegions(False),
             tracing=SimpleNamespace(on=False),
-            access_log=None,
             options=SimpleNamespace(http_max_input_size=most, http_max_body_size=1 << 31),
         )
         loop = SimpleNamespace(
