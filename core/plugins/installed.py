@@ -17,8 +17,15 @@ from core.errors import internal, invalid
 BACKENDS = "core.backends"
 FRONTENDS = "core.frontends"
 HOOKS = "core.plugins"
+FORMATS = "core.formats"
+PROCESS_HOSTS = "core.process_host"
 
-_KINDS = {BACKENDS: "backend", FRONTENDS: "frontend", HOOKS: "plugin"}
+_KINDS = {
+    BACKENDS: "backend",
+    FRONTENDS: "frontend",
+    HOOKS: "plugin",
+    PROCESS_HOSTS: "process host",
+}
 
 
 @dataclass(frozen=True)
@@ -26,7 +33,7 @@ class Plugin:
     """One name that a distribution brings; its module may not have been imported.
 
     name      as configurations say it
-    group     of entry points: BACKENDS, FRONTENDS or HOOKS
+    group     of entry points, such as BACKENDS
     entries   usually one; several when distributions quarrel about the name; none of a folder
     """
 
@@ -45,7 +52,7 @@ class Plugin:
         Raises CoreError(INVALID) when two distributions bring the name, CoreError(INTERNAL) when the
         import fails.
         """
-        kind = _KINDS[self.group]
+        kind = _KINDS.get(self.group, self.group)
         if len(self.entries) > 1:
             raise invalid(
                 f"{kind} '{self.name}' comes from two distributions: {self.distribution}; "
@@ -61,30 +68,31 @@ class Plugin:
 
 
 def aliases(name: str) -> list[str]:
-    """All names of one backend, such as onnx and onnxruntime; just `name` if it is not installed."""
-    installed = available_backends()
-    if name not in installed:
+    """Return all names of the backend that `name` means; just `name` if it is not installed."""
+    there = available_backends()
+    if name not in there:
         return [name]
-    value = installed[name].entries[0].value
-    return sorted(each for each, plugin in installed.items() if plugin.entries[0].value == value)
+    value = there[name].entries[0].value
+    return sorted(each for each, plugin in there.items() if plugin.entries[0].value == value)
 
 
 def available_backends() -> Mapping[str, Plugin]:
     """The backends that are installed, by name; nothing is imported."""
-    return _installed(BACKENDS)
+    return installed(BACKENDS)
 
 
 def frontends() -> Mapping[str, Plugin]:
     """The frontends that are installed, by name; nothing is imported."""
-    return _installed(FRONTENDS)
+    return installed(FRONTENDS)
 
 
 def with_hooks() -> Mapping[str, Plugin]:
     """The modules of hooks that are installed, by name; nothing is imported."""
-    return _installed(HOOKS)
+    return installed(HOOKS)
 
 
-def _installed(group: str) -> Mapping[str, Plugin]:
+def installed(group: str) -> Mapping[str, Plugin]:
+    """What is installed of a group of entry points, by name, without what CORE_BLOCK hides."""
     blocked = hidden()
     found = {}
     for name, plugin in _scan(group).items():
