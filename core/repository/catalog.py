@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any
 
 from core import config as configuration
 from core import plugins
+from core.backend import implements
 from core.config import ModelConfig
 from core.errors import CoreError, already_exists, internal, invalid
 from core.repository.cloud import Cache, open_cloud
@@ -21,6 +23,7 @@ from core.repository.source import (
     Listing,
     ModelDirectory,
     ModelSource,
+    RemoteRepository,
     Repository,
     first_version_entries,
     is_flat,
@@ -70,25 +73,30 @@ class Catalog:
     @property
     def remote(self) -> bool:
         """Whether a repository is more than a folder: it must look, or be closed. Any thread."""
-        return any(hasattr(each, "look") or hasattr(each, "close") for each in self._repositories)
+        return bool(self._own("look") or self._own("close"))
 
     def look(self) -> None:
         """Let remote repositories see what there is now. Raises OSError when one cannot."""
-        for repository in self._repositories:
-            if hasattr(repository, "look"):
-                repository.look()
+        for look in self._own("look"):
+            look()
 
     def give_up(self) -> None:
         """Let remote repositories stop what they are fetching: the end has begun. Any thread."""
-        for repository in self._repositories:
-            if hasattr(repository, "give_up"):
-                repository.give_up()
+        for give_up in self._own("give_up"):
+            give_up()
 
     def close(self) -> None:
         """Give back what repositories have on this machine."""
-        for repository in self._repositories:
-            if hasattr(repository, "close"):
-                repository.close()
+        for close in self._own("close"):
+            close()
+
+    def _own(self, method: str) -> list[Callable[[], Any]]:
+        """That method of each repository that has it."""
+        return [
+            getattr(each, method)
+            for each in self._repositories
+            if implements(each, RemoteRepository, method)
+        ]
 
     def join(self, folder: JoinedFolder) -> set[str]:
         """Look there too from now on; the names of the models in it.
@@ -237,9 +245,8 @@ class Catalog:
     def survey_all(self) -> Survey:
         """Every model of the repositories. Raises OSError when one cannot be listed now."""
         with ExitStack() as looks:
-            for repository in self._repositories:
-                if hasattr(repository, "one_look"):
-                    looks.enter_context(repository.one_look())
+            for one_look in self._own("one_look"):
+                looks.enter_context(one_look())
             return self.survey_names(self.names())
 
     def _try(self, name: str) -> ModelSource | CoreError:
@@ -324,7 +331,8 @@ class Catalog:
             if config.model_repository_agents.agents:
                 config.name = name
             else:
-                configuration.fill(config, folder or name, first_version_entries(listing))
+                entries = first_version_entries(listing)
+                configuration.fill(config, folder or name, plugins.formats(), entries)
         except CoreError as error:
             raise error if overridden else internal(error.message) from error
         return ModelSource(

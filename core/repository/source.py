@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from core.config import SETTINGS, ModelConfig
+from core.config import ModelConfig
 from core.repository.names import key_of
+
+SETTINGS = "model-settings.json"
+"""In the repositories of MLServer, which may have no folders of versions."""
 
 Listing = Mapping[str, str]
 """Every entry below a model's folder: relative path with "/" → stamp that changes with the entry.
@@ -72,9 +76,7 @@ class Repository(Protocol):
     def names(self) -> set[str]:
         """Names of all models. Raises OSError when they cannot be told now.
 
-        Also called on the event loop, so it must not take long: a remote place tells what it saw
-        last. One with a method `look` is told by it, on a worker thread, to see what there is now; one
-        with `one_look`, a context manager, may inside of it answer everything from one listing.
+        Also called on the event loop, so it must not take long: a remote place returns what it saw last.
         """
 
     def listing(self, name: str) -> Listing | None:
@@ -85,6 +87,22 @@ class Repository(Protocol):
 
     def directory(self, name: str) -> ModelDirectory:
         """The folder from which the model will be loaded, not yet fetched."""
+
+
+class RemoteRepository(Repository, Protocol):
+    """What a repository may have beside those methods; each may be left out."""
+
+    def look(self) -> None:
+        """See what there is now, for `names`. Raises OSError. Worker thread."""
+
+    def one_look(self) -> AbstractContextManager[None]:
+        """Inside it, one listing may answer everything that this thread asks."""
+
+    def give_up(self) -> None:
+        """Stop what is being fetched: the server ends. Any thread."""
+
+    def close(self) -> None:
+        """Remove what is on this machine. Worker thread, after the last model."""
 
 
 @dataclass(frozen=True)

@@ -96,11 +96,13 @@ def test_wheels_are_made_as_ci_makes_them(step):
     assert step in (ROOT / ".ci" / "run").read_text()
 
 
-def test_the_backends_of_the_default_exist():
-    (backends,) = [rest for word, rest in stages()[0] if word == "ARG"]
-    names = shlex.split(backends)[0].partition("=")[2].split()
+def test_the_backends_and_plugins_of_the_default_exist():
+    given = dict(shlex.split(rest)[0].split("=", 1) for word, rest in stages()[0] if word == "ARG")
+    folders = [
+        ROOT / group / name
+        for group in ("backends", "plugins")
+        for name in given.pop(group.upper()).split()
+    ]
 
-    assert (
-        names
-        and [n for n in names if not (ROOT / "backends" / n / "pyproject.toml").exists()] == []
-    )
+    assert given == {} and folders
+    assert [each for each in folders if not (each / "pyproject.toml").exists()] == []
