@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from core.repository import Repository
     from core.repository.agents import RepositoryAgent
     from core.server import InferenceServer
+    from core.telemetry.tracing import TraceExporter
 
 hookspec = pluggy.HookspecMarker("core")
 hookimpl = pluggy.HookimplMarker("core")
@@ -94,6 +95,21 @@ def core_open_repository_agent(name: str) -> RepositoryAgent | None:
 
     Returns a core.RepositoryAgent, which all models that name it share, or None for the name of somebody
     else. It goes before an agent of that name that core has. An exception fails the load.
+    """
+
+
+@hookspec(firstresult=True)
+def core_open_trace_exporter(
+    mode: str, settings: Sequence[tuple[str, str]]
+) -> TraceExporter | None:
+    """Once per server, on the loop thread, when the server is made.
+
+    mode      of --trace-config=mode=<mode>; "triton" without that option
+    settings  (name, value) of each --trace-config=<mode>,<name>=<value>, in their order
+
+    Returns a core.telemetry.tracing.TraceExporter, or None for a mode of another plugin. A plugin takes
+    precedence over the trace files of mode triton. An exception, such as CoreError for an invalid setting,
+    ends the start.
     """
 
 

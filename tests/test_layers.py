@@ -63,7 +63,6 @@ TOOLS = {
     "core.access.jwt": {"jwt"},
     "core.caches.redis": {"redis"},
     "core.repository.agents.encryption": {"cryptography"},
-    "core.telemetry.tracing.otlp": {"opentelemetry"},
     "core.testing": {"pytest"},
 }
 # What all frontends share: how aiohttp is imported, how any of them listens over TLS, how callers are known,

@@ -283,7 +283,7 @@ class Options:
         "or summary_quantiles=<quantile>:<error>,… (docs/metrics.md).")
 
     trace_config: dict[str, list[tuple[str, str]]] = _tracing(TRACE, {},
-        "Setting of tracing: of mode triton or opentelemetry, or without a mode of both.")
+        "Setting of tracing: of mode triton or of the mode of a plugin, or without a mode of all of them.")
 
     backend_directory: str = _backend(STRING, "/opt/tritonserver/backends",
         "Folder with a folder for each backend that is a model.py; packages go first.")

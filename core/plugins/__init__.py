@@ -17,6 +17,7 @@ from core.plugins.calls import (
     tell,
     teller_of,
 )
+from core.plugins.extras import install_hint
 from core.plugins.installed import (
     Plugin,
     aliases,
@@ -40,6 +41,7 @@ __all__ = [
     "hint",
     "hooks",
     "imported",
+    "install_hint",
     "is_there",
     "listens",
     "load_hooks",
