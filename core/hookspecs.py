@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from core.caches import Cache
     from core.config import ModelConfig
     from core.lifecycle import ModelVersion
-    from core.options.added import AddedFlags
+    from core.options import AddedFlags, Options
     from core.pipeline.layers import Layer
     from core.repository import Repository
     from core.repository.agents import RepositoryAgent
     from core.server import InferenceServer
+    from core.telemetry.metrics.source import MetricSource
     from core.telemetry.tracing import TraceExporter
 
 hookspec = pluggy.HookspecMarker("core")
@@ -110,6 +111,15 @@ def core_open_trace_exporter(
     Returns a core.telemetry.tracing.TraceExporter, or None for a mode of another plugin. A plugin takes
     precedence over the trace files of mode triton. An exception, such as CoreError for an invalid setting,
     ends the start.
+    """
+
+
+@hookspec
+def core_open_metric_source(options: Options) -> MetricSource | None:
+    """Once per server, on the loop thread, when the server is made; and for the tables of docs/metrics.md.
+
+    Returns a core.telemetry.metrics.source.MetricSource, or None for no metrics with these options. Each
+    scrape asks it for its families. An exception ends the start.
     """
 
 

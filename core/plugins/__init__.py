@@ -17,7 +17,7 @@ from core.plugins.calls import (
     tell,
     teller_of,
 )
-from core.plugins.extras import install_hint
+from core.plugins.extras import extras, install_hint
 from core.plugins.installed import (
     Plugin,
     aliases,
@@ -37,6 +37,7 @@ __all__ = [
     "ask_each",
     "available_backends",
     "backend",
+    "extras",
     "frontends",
     "hint",
     "hooks",

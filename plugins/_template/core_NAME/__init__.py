@@ -18,7 +18,7 @@ logger = logging.getLogger("core")
 # the server                      core_server_starting, core_server_stopping
 # model repositories              core_open_repository, core_open_repository_agent
 # the response cache              core_open_cache
-# traces                          core_open_trace_exporter
+# metrics and traces              core_open_metric_source, core_open_trace_exporter
 # models                          core_complete_config, core_layers, core_batch_rule, core_model_changed
 # executions and errors           core_batch_done, core_failed
 

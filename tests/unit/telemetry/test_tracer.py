@@ -319,7 +319,7 @@ def test_a_mode_that_nothing_has_is_refused(config):
 
 
 def test_a_mode_without_its_plugin_is_refused_with_what_to_install(tracer, monkeypatch):
-    monkeypatch.setattr("core.plugins.extras.extras", lambda: {"spans"})
+    monkeypatch.setattr("core.plugins.extras.extras", lambda: {"spans": ["core-spans"]})
 
     tracer(spans=[("url", "x")])  # a setting of a mode that is not used
     with pytest.raises(CoreError) as caught:
@@ -327,7 +327,7 @@ def test_a_mode_without_its_plugin_is_refused_with_what_to_install(tracer, monke
 
     assert caught.value.kind is Kind.INVALID
     assert caught.value.message == (
-        "--trace-config=mode=spans: no installed plugin has this mode; try: pip install core[spans]"
+        "--trace-config=mode=spans: no installed plugin has this mode; try: pip install 'core[spans]'"
     )
 
 
