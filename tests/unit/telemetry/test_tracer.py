@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -319,7 +320,9 @@ def test_a_mode_that_nothing_has_is_refused(config):
 
 
 def test_a_mode_without_its_plugin_is_refused_with_what_to_install(tracer, monkeypatch):
-    monkeypatch.setattr("core.plugins.extras.extras", lambda: {"spans": ["core-spans"]})
+    monkeypatch.setattr(
+        sys.modules["core.plugins.extras"], "extras", lambda: {"spans": ["core-spans"]}
+    )
 
     tracer(spans=[("url", "x")])  # a setting of a mode that is not used
     with pytest.raises(CoreError) as caught:
