@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from core.caches import Cache
     from core.config import ModelConfig
     from core.lifecycle import ModelVersion
-    from core.options.added import AddedFlags
+    from core.options import AddedFlags, Options
     from core.pipeline.layers import Layer
     from core.repository import Repository
     from core.repository.agents import RepositoryAgent
     from core.server import InferenceServer
+    from core.telemetry.metrics.source import MetricSource
+    from core.telemetry.tracing import TraceExporter
 
 hookspec = pluggy.HookspecMarker("core")
 hookimpl = pluggy.HookimplMarker("core")
@@ -94,6 +96,30 @@ def core_open_repository_agent(name: str) -> RepositoryAgent | None:
 
     Returns a core.RepositoryAgent, which all models that name it share, or None for the name of somebody
     else. It goes before an agent of that name that core has. An exception fails the load.
+    """
+
+
+@hookspec(firstresult=True)
+def core_open_trace_exporter(
+    mode: str, settings: Sequence[tuple[str, str]]
+) -> TraceExporter | None:
+    """Once per server, on the loop thread, when the server is made.
+
+    mode      of --trace-config=mode=<mode>; "triton" without that option
+    settings  (name, value) of each --trace-config=<mode>,<name>=<value>, in their order
+
+    Returns a core.telemetry.tracing.TraceExporter, or None for a mode of another plugin. A plugin takes
+    precedence over the trace files of mode triton. An exception, such as CoreError for an invalid setting,
+    ends the start.
+    """
+
+
+@hookspec
+def core_open_metric_source(options: Options) -> MetricSource | None:
+    """Once per server, on the loop thread, when the server is made; and for the tables of docs/metrics.md.
+
+    Returns a core.telemetry.metrics.source.MetricSource, or None for no metrics with these options. Each
+    scrape asks it for its families. An exception ends the start.
     """
 
 

@@ -62,7 +62,6 @@ TOOLS = {
     "core.config.compile": {"grpc_tools"},
     "core.caches.redis": {"redis"},
     "core.repository.agents.encryption": {"cryptography"},
-    "core.telemetry.tracing.otlp": {"opentelemetry"},
     "core.testing": {"pytest"},
 }
 # What all frontends may import beside their own folder.

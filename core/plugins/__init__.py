@@ -18,6 +18,7 @@ from core.plugins.calls import (
     tell,
     teller_of,
 )
+from core.plugins.extras import extras, install_hint
 from core.plugins.formats import formats
 from core.plugins.installed import (
     Plugin,
@@ -45,12 +46,14 @@ __all__ = [
     "available_commands",
     "backend",
     "can_isolate",
+    "extras",
     "file_of",
     "formats",
     "frontends",
     "hint",
     "hooks",
     "imported",
+    "install_hint",
     "installed",
     "is_there",
     "isolate",

@@ -10,9 +10,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
 from importlib import metadata
 
+from core.plugins.extras import extras
 from core.plugins.installed import hidden
 
 PROCESS_HOST = "process-host"
@@ -36,7 +36,6 @@ _FOLDERS = {"vllm"}
 """Backends of Triton that are a folder with a model.py."""
 
 _NEAR = 0.6
-_NEED = re.compile(r"""([\w-]+).*\bextra == ["']([\w-]+)["']""")
 
 
 def hint(name: str, installed: Iterable[str]) -> str:
@@ -67,10 +66,10 @@ def advice(names: Iterable[str]) -> str:
 
     names   such as model.onnx, or onnxruntime_onnx
     """
-    extras = _extras()
-    absent = [each for each in extras.get(FORMATS, ()) if not _is_installed(each)]
+    ours = _backend_extras()
+    absent = [each for each in ours.get(FORMATS, ()) if not _is_installed(each)]
     parts = {part for name in names for part in re.split(r"[._/]", name.lower())}
-    for extra, needs in sorted(extras.items()):
+    for extra, needs in sorted(ours.items()):
         if extra in parts and needs[0] in absent:
             return f"; `pip install core[{extra}]` installs a backend for it"
     if absent:
@@ -82,23 +81,14 @@ def advice(names: Iterable[str]) -> str:
 
 def distributions() -> Mapping[str, str]:
     """Name of a backend, or PROCESS_HOST → the distribution of this project that brings it."""
-    return {extra: needs[0] for extra, needs in _extras().items() if extra != FORMATS}
+    return {extra: needs[0] for extra, needs in _backend_extras().items() if extra != FORMATS}
 
 
-@cache
-def _extras() -> Mapping[str, list[str]]:
-    """Each extra of core of which something is said here → the distributions that it needs."""
-    try:
-        needs = metadata.requires("core") or []
-    except metadata.PackageNotFoundError:  # a checkout that was never installed
-        return {}
-    found: dict[str, list[str]] = {}
-    for need in needs:
-        if match := _NEED.match(need):
-            found.setdefault(match[2], []).append(match[1])
+def _backend_extras() -> Mapping[str, list[str]]:
+    """The extras of core that bring a backend, and FORMATS: extra → its distributions."""
     return {
         extra: needs
-        for extra, needs in found.items()
+        for extra, needs in extras().items()
         if extra == FORMATS or (len(needs) == 1 and needs[0].startswith("backend-"))
     }
 
