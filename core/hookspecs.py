@@ -7,7 +7,8 @@ A plugin is a module that an entry point of group `core.plugins` names; it imple
 
 and takes the arguments that it needs, by name. A Backend may carry hooks as methods of the same form; they
 count from the moment its first model asks for it. Plugins that were registered last are called first;
-`@core.hookimpl(tryfirst=True)` and `trylast=True` change that.
+`@core.hookimpl(tryfirst=True)` and `trylast=True` change that. What core brings itself (core/builtin.py) is
+asked after the plugins.
 
 Of several workers (--workers=N) each is a process of its own, and calls every hook for itself.
 
@@ -71,9 +72,9 @@ def core_add_options(parser: AddedFlags) -> None:
 
 @hookspec(firstresult=True)
 def core_open_cache(name: str, settings: dict[str, str]) -> Cache | None:
-    """Once, on the loop thread, for --cache-config=<name>,<setting>=<value> that core does not know.
+    """Once, on the loop thread, for --cache-config=<name>,<setting>=<value>.
 
-    Returns a core.caches.Cache, or None for the name of somebody else. Raises CoreError for settings that
+    Returns a core.caches.Cache, or None for the name of another cache. Raises CoreError for settings that
     are wrong, which ends the start.
     """
 

@@ -44,6 +44,7 @@ ROOMS = (
     ("core.options",),
     ("core.access", "core.account", "core.plugins", "core.telemetry", "core.repository"),
     ("core.caches",),
+    ("core.builtin",),
     ("core.pipeline",),
     ("core.alone", "core.lifecycle"),
     ("core.control",),
@@ -57,11 +58,10 @@ ROOMS = (
 # cython: decorators of classes that are compiled, where nothing is left of the import.
 OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson", "cython"}
 # Modules that a server does not import, or only when it is told to: one makes the descriptors, one is for
-# authors' tests, one for a cache.
+# authors' tests.
 TOOLS = {
     "core.config.compile": {"grpc_tools"},
     "core.access.jwt": {"jwt"},
-    "core.caches.redis": {"redis"},
     "core.repository.agents.encryption": {"cryptography"},
     "core.telemetry.tracing.otlp": {"opentelemetry"},
     "core.testing": {"pytest"},

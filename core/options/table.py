@@ -295,7 +295,7 @@ class Options:
         "first.")
 
     cache_config: dict[str, dict[str, str]] = _cache(settings("cache", owner_needed=True), {},
-        "Setting of the response cache, such as local,size=1048576 or redis,host=localhost.")
+        "Setting of the response cache, such as local,size=1048576; plugins bring other caches.")
     cache_directory: str = _cache(STRING, "/opt/tritonserver/caches",
         "Folder of response caches.", idle="the cache is part of the server")
 

@@ -17,6 +17,7 @@ from core.plugins.calls import (
     tell,
     teller_of,
 )
+from core.plugins.extras import extras, install_hint
 from core.plugins.installed import (
     Plugin,
     aliases,
@@ -36,10 +37,12 @@ __all__ = [
     "ask_each",
     "available_backends",
     "backend",
+    "extras",
     "frontends",
     "hint",
     "hooks",
     "imported",
+    "install_hint",
     "is_there",
     "listens",
     "load_hooks",

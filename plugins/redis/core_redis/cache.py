@@ -1,7 +1,7 @@
 """RedisCache: answers in a Redis server, which other processes and machines may share.
 
-Needs the package redis: `pip install core[redis]`. A server that is slow, away or full never fails a
-request: the request goes to its model, the failure is counted, and the log says so once in a while.
+A Redis server that is slow, unreachable or full never fails a request: the request goes to its model, the
+failure is counted, and logged at most every 30 seconds.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from collections.abc import Coroutine, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from core.caches.cache import Cache, Found
-from core.caches.entry import pack, unpack
-from core.caches.redis_settings import RedisSettings, redis_cache_settings
-from core.errors import invalid
+from redis.asyncio import BlockingConnectionPool, Redis, SSLConnection
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from core.caches import Cache, Found, pack, unpack
 from core.tensor import Tensor
+from core_redis.settings import RedisSettings, redis_cache_settings
 
 Result = TypeVar("Result")
 
@@ -122,17 +124,9 @@ class RedisCache(Cache):
 def redis_cache(settings: Mapping[str, str]) -> RedisCache:
     """The cache of --cache-config=redis,host=…; nothing is connected before the first request.
 
-    Raises CoreError(INVALID) for a wrong setting, or without the package redis.
+    Raises CoreError(INVALID) for a wrong setting.
     """
     found = redis_cache_settings(settings)
-    try:
-        from redis.asyncio import BlockingConnectionPool, Redis, SSLConnection
-        from redis.asyncio.retry import Retry
-        from redis.backoff import NoBackoff
-    except ImportError as error:
-        raise invalid(
-            f"--cache-config=redis needs the package redis ({error}); try: pip install core[redis]"
-        ) from error
     if found.tls:
         found.connection["connection_class"] = SSLConnection
     pool = BlockingConnectionPool(

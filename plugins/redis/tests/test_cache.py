@@ -1,4 +1,4 @@
-"""The Redis cache, with a real redis-server, behind a whole Server."""
+"""The Redis cache, with a real redis-server, behind a whole server."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,6 @@ import pytest
 from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Tensor
 
-pytest.importorskip("redis", reason="the package redis is not installed")
 PROGRAM = shutil.which("redis-server")
 
 CONFIG = """
@@ -261,7 +260,7 @@ async def test_a_redis_that_never_answers_is_a_miss_after_the_lookup_timeout(cac
 
 
 async def test_a_redis_that_comes_back_is_used_again(redis, cached, ask, monkeypatch):
-    monkeypatch.setattr("core.caches.redis._REST_S", 0.0)
+    monkeypatch.setattr("core_redis.cache._REST_S", 0.0)
     found = await redis()
     server = await cached(found.port)
     await ask(server, 2)

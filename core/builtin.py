@@ -1,0 +1,21 @@
+"""What core itself brings for the hooks of plugins. It is registered as a plugin that is asked last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.hookspecs import hookimpl
+
+# Each module is imported when it is asked for: the process that only starts workers needs none of them.
+if TYPE_CHECKING:
+    from core.caches import Cache
+
+
+@hookimpl(trylast=True)
+def core_open_cache(name: str, settings: dict[str, str]) -> Cache | None:
+    """Return the cache `local`. Raises CoreError(INVALID) for a setting that is wrong."""
+    if name != "local":
+        return None
+    from core.caches.local import local_cache
+
+    return local_cache(settings)

@@ -1,0 +1,66 @@
+"""Built-in caches are asked after plugins, and what is missing is installed by an extra of core."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import core
+from core import plugins
+from core.caches import Cache, LocalCache, open_cache
+
+
+class Plugin:
+    """Takes over every name that core opens itself."""
+
+    @core.hookimpl
+    def core_open_cache(self, name, settings):
+        return Cache() if name == "local" else None
+
+
+@pytest.fixture
+def plugin():
+    found = Plugin()
+    plugins.hooks().register(found)
+    yield
+    plugins.hooks().unregister(found)
+
+
+def cache():
+    return open_cache({"local": {"size": "1024"}})
+
+
+@pytest.mark.parametrize("opened, built_in", [(cache, LocalCache)])
+def test_a_plugin_goes_before_what_is_built_in(opened, built_in, request):
+    assert type(opened()) is built_in
+
+    request.getfixturevalue("plugin")
+
+    assert type(opened()) is not built_in
+
+
+@pytest.mark.parametrize(
+    "distribution, code, error",
+    [
+        (
+            "core-redis",
+            "from core.caches import open_cache; open_cache({'redis': {}})",
+            "no cache named 'redis': it is not built in, and no plugin brings it; "
+            "try: pip install 'core[redis]'",
+        )
+    ],
+)
+def test_a_missing_plugin_of_this_project_is_named_by_its_extra(distribution, code, error):
+    done = subprocess.run(
+        [sys.executable, "-c", f"from core import plugins; plugins.load_hooks(); {code}"],
+        env={**os.environ, "CORE_BLOCK": distribution},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.stderr.splitlines()[-1].endswith(error)
+
+
+def test_a_name_without_an_extra_has_no_hint():
+    assert plugins.install_hint("nothing") == ""
