@@ -6,7 +6,6 @@ raise, "fail twice" only the first two times, "close …" makes unload() raise.
 
 import asyncio
 import threading
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -189,12 +188,11 @@ async def manage(folder, backend, ticker):
         made = Managed(
             Options.defaults(model_control_mode=mode, **options),
             asyncio.get_running_loop(),
-            SimpleNamespace(),
             find_backend={"test": backend}.__getitem__,
             sleep=ticker.sleep,
             clock=lambda: ticker.now,
         )
-        made._host.server = made
+        made._host.models = made
         managers.append(made)
         return made
 
