@@ -9,6 +9,7 @@ from core.hookspecs import hookimpl
 # Each module is imported when it is asked for: the process that only starts workers needs none of them.
 if TYPE_CHECKING:
     from core.caches import Cache
+    from core.repository import Repository
 
 
 @hookimpl(trylast=True)
@@ -19,3 +20,13 @@ def core_open_cache(name: str, settings: dict[str, str]) -> Cache | None:
     from core.caches.local import local_cache
 
     return local_cache(settings)
+
+
+@hookimpl(trylast=True)
+def core_open_repository(url: str) -> Repository | None:
+    """Return the folder of a file:/// URL."""
+    if not url.startswith("file:///"):
+        return None
+    from core.repository import FolderRepository
+
+    return FolderRepository(url.removeprefix("file://"))

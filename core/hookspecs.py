@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from core.caches import Cache
     from core.config import ModelConfig
     from core.lifecycle import ModelVersion
-    from core.options.added import AddedFlags
+    from core.options import AddedFlags, Options
     from core.pipeline.layers import Layer
     from core.repository import Repository
     from core.repository.agents import RepositoryAgent
@@ -65,8 +65,8 @@ class BatchTiming:
 def core_add_options(parser: AddedFlags) -> None:
     """Once per process, on the main thread, before the command line is read: parser.add(name, default, help).
 
-    The values are in `server.options.added`, by name with underscores. A server inside a program
-    (core.Server) has no command line: there they have their defaults. An exception ends the start.
+    The values are in `server.options.added`, by name with underscores. A server inside a program takes them
+    as arguments of core.Server, on the thread that makes it. An exception ends the start.
     """
 
 
@@ -80,11 +80,10 @@ def core_open_cache(name: str, settings: dict[str, str]) -> Cache | None:
 
 
 @hookspec(firstresult=True)
-def core_open_repository(url: str) -> Repository | None:
+def core_open_repository(url: str, options: Options) -> Repository | None:
     """Once for each --model-repository with "://", on the loop thread, when the server is made.
 
-    Returns a core.repository.Repository, or None for the URL of somebody else, cloud storage included: what
-    no plugin takes is opened by core (core/repository/cloud). Must not wait for the place:
+    Returns a core.repository.Repository, or None for the URL of another plugin. Must not wait for the place:
     its `check` does, on a worker thread, when the server starts. An exception ends the start.
     """
 
@@ -95,6 +94,14 @@ def core_open_repository_agent(name: str) -> RepositoryAgent | None:
 
     Returns a core.RepositoryAgent, which all models that name it share, or None for the name of somebody
     else. It goes before an agent of that name that core has. An exception fails the load.
+    """
+
+
+@hookspec
+def core_workers_starting(options: Options) -> None:
+    """Once, with --workers=N only, on the loop thread of the process that starts the workers, before it does.
+
+    For warnings about what each worker has for itself. An exception ends the start.
     """
 
 

@@ -17,7 +17,7 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from core import service_manager
+from core import plugins, service_manager
 from core.access.table import BucketTable, shared_file
 from core.devices import gpus
 from core.errors import CoreError, Kind
@@ -65,6 +65,7 @@ class Supervisor:
             check_workers(self._options)
             for text in not_shared(self._options, gpus()):
                 logger.warning("%s", text)
+            plugins.ask("core_workers_starting", options=self._options)
             self._limits_file = shared_file(self._options.workers)
             self._limits = BucketTable(self._limits_file, self._options.workers)
             self._ports = Ports(self._options)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from core.errors import internal
 from core.repository.names import is_folder_name
-from core.repository.source import Listing, ModelDirectory, digest_of
+from core.repository.source import Listing, ModelDirectory, Repository, digest_of
 
 
-class FolderRepository:
+class FolderRepository(Repository):
     """Models in `<location>/<name>/`. Files directly in `location` are no models.
 
     Links are followed, to models and inside them. Any thread.

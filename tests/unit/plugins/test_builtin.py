@@ -1,4 +1,4 @@
-"""Built-in caches are asked after plugins, and what is missing is installed by an extra of core."""
+"""What is built in is asked after plugins, and what is missing is installed by an extra of core."""
 
 import os
 import subprocess
@@ -9,6 +9,12 @@ import pytest
 import core
 from core import plugins
 from core.caches import Cache, LocalCache, open_cache
+from core.options import Options
+from core.repository import FolderRepository, open_repositories
+
+
+class Folder(FolderRepository):
+    pass
 
 
 class Plugin:
@@ -17,6 +23,10 @@ class Plugin:
     @core.hookimpl
     def core_open_cache(self, name, settings):
         return Cache() if name == "local" else None
+
+    @core.hookimpl
+    def core_open_repository(self, url):
+        return Folder("/") if url == "file:///models" else None
 
 
 @pytest.fixture
@@ -31,7 +41,12 @@ def cache():
     return open_cache({"local": {"size": "1024"}})
 
 
-@pytest.mark.parametrize("opened, built_in", [(cache, LocalCache)])
+def repository():
+    (found,) = open_repositories(Options.defaults(model_repository=["file:///models"]))
+    return found
+
+
+@pytest.mark.parametrize("opened, built_in", [(cache, LocalCache), (repository, FolderRepository)])
 def test_a_plugin_goes_before_what_is_built_in(opened, built_in, request):
     assert type(opened()) is built_in
 
@@ -48,7 +63,14 @@ def test_a_plugin_goes_before_what_is_built_in(opened, built_in, request):
             "from core.caches import open_cache; open_cache({'redis': {}})",
             "no cache named 'redis': it is not built in, and no plugin brings it; "
             "try: pip install 'core[redis]'",
-        )
+        ),
+        (
+            "core-cloud",
+            "from core.options import Options; from core.repository import open_repositories; "
+            "open_repositories(Options.defaults(model_repository=['gs://bucket/models']))",
+            "model repository 'gs://bucket/models': no plugin opens URLs of gs://; "
+            "try: pip install 'core[gs]'",
+        ),
     ],
 )
 def test_a_missing_plugin_of_this_project_is_named_by_its_extra(distribution, code, error):

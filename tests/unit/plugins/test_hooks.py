@@ -48,7 +48,7 @@ def test_the_hooks_are_those_of_the_page():
         *("core_add_options", "core_batch_done", "core_batch_rule", "core_complete_config"),
         *("core_failed", "core_layers", "core_model_changed", "core_open_cache"),
         *("core_open_repository", "core_open_repository_agent"),
-        *("core_server_starting", "core_server_stopping"),
+        *("core_server_starting", "core_server_stopping", "core_workers_starting"),
     ]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core.repository.source import version_number
+from core.repository import version_number
 
 _LONGEST = 255  # bytes of a name, on most file systems
 _TIMES = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")

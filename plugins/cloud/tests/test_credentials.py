@@ -3,10 +3,10 @@
 import json
 
 import pytest
+from core_cloud.address import place_of
+from core_cloud.credentials import FILE, credentials_of, source_of
 
 from core.errors import CoreError
-from core.repository.cloud.address import place_of
-from core.repository.cloud.credentials import FILE, credentials_of, source_of
 
 S3 = place_of("s3://bucket/models")
 

@@ -1,9 +1,9 @@
 """URLs of repositories in cloud storage: the forms are Triton's."""
 
 import pytest
+from core_cloud.address import place_of
 
 from core.errors import CoreError
-from core.repository.cloud.address import place_of
 
 
 @pytest.mark.parametrize(

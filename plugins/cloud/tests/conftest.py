@@ -8,7 +8,7 @@ import tempfile
 
 import numpy as np
 import pytest
-from clouds.emulators import S3, Azure, Google
+from process.conftest import _launcher, launch
 
 import core
 from core import plugins
@@ -16,6 +16,10 @@ from core.options import Options
 from core.request import InferenceRequest
 from core.server import InferenceServer
 from core.tensor import Tensor
+
+from .emulators import S3, Azure, Google
+
+__all__ = ["_launcher", "launch"]
 
 CONFIG = """
 backend: "scaler"
@@ -28,6 +32,11 @@ _paths = itertools.count(1)
 
 def pytest_asyncio_loop_factories(config, item):
     return {"real-time": asyncio.SelectorEventLoop}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _hooks():
+    plugins.load_hooks()
 
 
 @pytest.fixture(scope="session", params=[S3, Google, Azure], ids=["s3", "gs", "as"])

@@ -16,7 +16,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-from clouds.recorder import Recorder
+from .recorder import Recorder
 
 BUCKET = "shelf"
 

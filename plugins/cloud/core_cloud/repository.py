@@ -15,13 +15,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from core.errors import internal
-from core.repository.cloud.address import place_of
-from core.repository.cloud.cache import Cache
-from core.repository.cloud.failure import Abandoned, StoreError
-from core.repository.cloud.files import Tree
-from core.repository.cloud.store import Store
-from core.repository.names import is_folder_name
-from core.repository.source import Listing, ModelDirectory, is_flat, version_number
+from core.repository import (
+    Listing,
+    ModelDirectory,
+    Repository,
+    is_flat,
+    is_folder_name,
+    version_number,
+)
+from core_cloud.address import place_of
+from core_cloud.cache import Cache
+from core_cloud.failure import Abandoned, StoreError
+from core_cloud.files import Tree
+from core_cloud.store import Store
 
 logger = logging.getLogger("core")
 
@@ -34,11 +40,10 @@ _MOUNTS = {
 _EMPTY = Tree({}, frozenset())
 
 
-class CloudRepository:
+class CloudRepository(Repository):
     """Models in `<location>/<name>/`. Any thread but the loop's, but for `names` and `directory`.
 
-    remote     looking takes time: who needs the names of now calls `look` first, on a worker thread
-    location   as --model-repository names it
+    location   as --model-repository names it, without a password
     """
 
     remote = True

@@ -3,9 +3,10 @@
 import hashlib
 
 import pytest
-from clouds.emulators import S3
 
 from core.errors import CoreError
+
+from .emulators import S3
 
 # What is the same for every store is tried with one.
 once = pytest.mark.parametrize("emulator", [S3], ids=["s3"], indirect=True)

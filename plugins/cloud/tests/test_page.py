@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from core_cloud.address import place_of
+from core_cloud.credentials import _VARIABLES, FILE, credentials_of
 
-from core.repository.cloud.address import place_of
-from core.repository.cloud.credentials import _VARIABLES, FILE, credentials_of
-
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "cloud-repositories.md").read_text()
 URLS = re.findall(r"^\| `((?:s3|gs|as)://[^`]+)`", PAGE, re.MULTILINE)
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.errors import CoreError, invalid
-from core.repository.cloud.address import Place
+from core_cloud.address import Place
 
 FILE = "TRITON_CLOUD_CREDENTIAL_PATH"
 

@@ -7,10 +7,9 @@ import tempfile
 import threading
 
 import pytest
-
-from core.repository.cloud.cache import THREADS, Cache
-from core.repository.cloud.failure import Abandoned
-from core.repository.cloud.files import RemoteFile
+from core_cloud.cache import THREADS, Cache
+from core_cloud.failure import Abandoned
+from core_cloud.files import RemoteFile
 
 
 def remote(content, key="k"):
@@ -241,8 +240,8 @@ def test_a_kept_cache_keeps_the_newest_of_each_file(tmp_path, temporary, store):
 
 KILLED_IN_A_FETCH = """
 import os, sys
-from core.repository.cloud.cache import Cache
-from core.repository.cloud.files import RemoteFile
+from core_cloud.cache import Cache
+from core_cloud.files import RemoteFile
 
 def fetch(file, target):
     target.write_text("hal")
@@ -299,7 +298,7 @@ def test_two_processes_fetch_the_same_file_once(tmp_path, store):
 def test_what_a_killed_process_has_left_is_removed_by_the_next(temporary, store):
     program = (
         "import os, tempfile, sys; tempfile.tempdir = sys.argv[1]\n"
-        "from core.repository.cloud.cache import Cache\n"
+        "from core_cloud.cache import Cache\n"
         "Cache().place_for('m').mkdir(parents=True); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", program, str(temporary)], check=False)

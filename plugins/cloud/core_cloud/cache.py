@@ -25,9 +25,9 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from core.repository.cloud.failure import Abandoned
-from core.repository.cloud.files import RemoteFile
-from core.repository.private import PrivateDirectory
+from core.repository import PrivateDirectory
+from core_cloud.failure import Abandoned
+from core_cloud.files import RemoteFile
 
 try:
     import fcntl
@@ -36,14 +36,14 @@ except ImportError:  # Windows: nobody is kept out
 
 logger = logging.getLogger("core")
 
-THREADS = 8  # transfers at a time, of all models together
+THREADS = 8  # transfers at a time, of all models of a repository
 _YEAR_2000_S = 946_684_800
 
 Fetch = Callable[[RemoteFile, Path], None]
 
 
 class Cache:
-    """Of one server; made on the loop thread, everything else on worker threads.
+    """Of one repository; made on the loop thread, everything else on worker threads.
 
     folder   that the user wants objects to be kept in; "" for a temporary one
     ended    set by `close`: stores give up what they are fetching

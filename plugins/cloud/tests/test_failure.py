@@ -4,9 +4,8 @@ import asyncio
 import errno
 
 import pytest
-
-from core.repository.cloud.address import place_of
-from core.repository.cloud.failure import Failure, Incomplete, described, failure_of
+from core_cloud.address import place_of
+from core_cloud.failure import Failure, Incomplete, described, failure_of
 
 
 def made(name, base=Exception, **attributes):

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from core.errors import CoreError
-from core.repository.cloud.address import Place
-from core.repository.cloud.credentials import Credentials, credentials_of
-from core.repository.cloud.failure import Abandoned, Failure, Incomplete, described, failure_of
-from core.repository.cloud.files import RemoteFile, Tree, tree_of
-from core.repository.cloud.options import anonymous, open_files
+from core_cloud.address import Place
+from core_cloud.credentials import Credentials, credentials_of
+from core_cloud.failure import Abandoned, Failure, Incomplete, described, failure_of
+from core_cloud.files import RemoteFile, Tree, tree_of
+from core_cloud.options import anonymous, open_files
 
 logger = logging.getLogger("core")
 

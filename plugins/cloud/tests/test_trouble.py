@@ -3,12 +3,14 @@
 import json
 
 import pytest
-from clouds.emulators import S3, Azure
+from core_cloud.cache import Cache
+from core_cloud.repository import open_cloud
 
 from core.errors import CoreError
 from core.options import Options
-from core.repository.cloud import Cache, open_cloud
 from core.server import InferenceServer
+
+from .emulators import S3, Azure
 
 
 def refusal(url):
@@ -45,7 +47,7 @@ def once(spoiled, which):
 
 @pytest.fixture
 def no_pause(monkeypatch):
-    monkeypatch.setattr("core.repository.cloud.store._PAUSE_S", 0.001)
+    monkeypatch.setattr("core_cloud.store._PAUSE_S", 0.001)
 
 
 def test_wrong_credentials_are_refused_in_words(shelf, monkeypatch):
@@ -237,7 +239,7 @@ async def test_a_folder_of_a_version_may_be_empty(shelf, serve):
 async def test_a_folder_of_ones_own_keeps_what_was_fetched(shelf, factor, backend, tmp_path):
     shelf.model("m", "3")
     options = Options.defaults(
-        model_repository=[shelf.url], cloud_cache_directory=str(tmp_path / "kept")
+        model_repository=[shelf.url], added={"cloud_cache_directory": str(tmp_path / "kept")}
     )
 
     for expected in (["m/1/factor.txt", "m/config.pbtxt"], []):

@@ -4,10 +4,9 @@ from datetime import datetime, timezone
 from types import SimpleNamespace
 
 import pytest
+from core_cloud.files import file_of, is_path, tree_of
 from hypothesis import given
 from hypothesis import strategies as some
-
-from core.repository.cloud.files import file_of, is_path, tree_of
 
 TIME = datetime(2026, 1, 2, tzinfo=timezone.utc)
 

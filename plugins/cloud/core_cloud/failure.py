@@ -12,8 +12,8 @@ import enum
 import errno
 from collections.abc import Iterator
 
-from core.repository.cloud.address import Place
-from core.repository.cloud.credentials import source_of
+from core_cloud.address import Place
+from core_cloud.credentials import source_of
 
 
 class Failure(enum.Enum):

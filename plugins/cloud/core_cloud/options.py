@@ -14,8 +14,8 @@ import os
 from typing import Any
 
 from core.errors import CoreError, invalid, unsupported
-from core.repository.cloud.address import Place
-from core.repository.cloud.credentials import Credentials
+from core_cloud.address import Place
+from core_cloud.credentials import Credentials
 
 CONNECT_S = 5  # to reach a server
 READ_S = 30  # without a byte of an answer
@@ -209,7 +209,7 @@ def _import(place: Place, name: str) -> Any:
 
 def _missing(place: Place, error: ImportError) -> CoreError:
     extra = _EXTRAS.get(place.scheme)
-    hint = f"pip install core[{extra}]" if extra else "pip install fsspec, and what it names"
+    hint = f"pip install core-cloud[{extra}]" if extra else "pip install fsspec, and what it names"
     return unsupported(
         f"model repository '{place.shown}' needs a package that is not here ({error}); try: {hint}"
     )

@@ -4,9 +4,10 @@ import signal
 import threading
 
 import pytest
-from clouds.emulators import S3
 from conformance.protocol import data_of, tensor, wait_until
 from conformance.server import StartError
+
+from .emulators import S3
 
 CONFIG = """
 backend: "identity"
@@ -76,10 +77,18 @@ def test_several_workers_share_a_folder_of_what_was_fetched(start, store, tmp_pa
 
     server = start("--workers=2", f"--cloud-cache-directory={tmp_path / 'kept'}")
 
+    assert "each worker fetches" not in server.log_text()
     assert ask(server) == [1.5, 2.5]
     assert sorted(store.fetched()) == ["models/far/1/weights.bin", "models/far/config.pbtxt"]
     assert end(server) == 0
     assert [each.name for each in (tmp_path / "kept").iterdir()] == ["objects"]
+
+
+def test_workers_are_warned_once_that_each_fetches_for_itself(start, store):
+    log = start("--workers=2").log_text()
+
+    assert log.count(f"each worker fetches the models of '{store.url('models')}' for itself") == 1
+    assert "--cloud-cache-directory lets them share" in log
 
 
 def test_a_server_that_ends_while_it_fetches_leaves_nothing(start, store):

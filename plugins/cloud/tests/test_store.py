@@ -6,13 +6,14 @@ import threading
 
 import fsspec
 import pytest
+from core_cloud.address import place_of
+from core_cloud.cache import Cache
+from core_cloud.failure import Failure, Incomplete, StoreError
+from core_cloud.files import RemoteFile, file_of
+from core_cloud.repository import open_cloud
+from core_cloud.store import ATTEMPTS, Store
 
 from core.errors import CoreError, Kind
-from core.repository.cloud import Cache, open_cloud
-from core.repository.cloud.address import place_of
-from core.repository.cloud.failure import Failure, Incomplete, StoreError
-from core.repository.cloud.files import RemoteFile, file_of
-from core.repository.cloud.store import ATTEMPTS, Store
 
 
 class Slow:
@@ -197,10 +198,10 @@ def test_a_path_without_anything_is_no_place(memory, pauses):
 @pytest.mark.parametrize(
     ("url", "package", "extra"),
     [
-        ("s3://bucket", "s3fs", "core[s3]"),
-        ("gs://bucket", "gcsfs", "core[gcs]"),
-        ("as://account/container", "adlfs", "core[azure]"),
-        ("s3://bucket", "fsspec", "core[s3]"),
+        ("s3://bucket", "s3fs", "core-cloud[s3]"),
+        ("gs://bucket", "gcsfs", "core-cloud[gcs]"),
+        ("as://account/container", "adlfs", "core-cloud[azure]"),
+        ("s3://bucket", "fsspec", "core-cloud[s3]"),
         ("memory://models", "fsspec", "fsspec"),
     ],
 )
@@ -241,8 +242,11 @@ def test_a_way_to_authenticate_that_azure_does_not_have_is_refused(monkeypatch):
 def test_a_server_without_such_a_place_imports_none_of_it():
     program = (
         "import sys, core.process, core.serve\n"
+        "from core import plugins\n"
+        "from core.options import Options\n"
         "from core.repository import open_repositories\n"
-        "open_repositories(['/models', 's3://bucket'])\n"
+        "plugins.load_hooks()\n"
+        "open_repositories(Options.defaults(model_repository=['/models', 's3://bucket']))\n"
         "print([name for name in ('fsspec', 's3fs', 'boto3') if name in sys.modules])"
     )
 
