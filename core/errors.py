@@ -40,7 +40,7 @@ class CoreError(Exception):
 
     The text names the thing, what was found, what was expected and what to do next.
 
-    caller   the core.access.Pass of a caller that is refused, for the access log; None if nobody has
+    caller   of the call, as a frontend has identified it, for its access log; None if nobody has
              identified the caller
     """
 

@@ -3,8 +3,9 @@
     [project.entry-points."core.frontends"]
     http = "frontends.http:HttpFrontend"
 
-Where `server.access` is not None, a frontend asks it before anything else for every call: `admit` says who
-calls and refuses who may not; from `enter` to `leave` the call counts in its caller's limits (core/access).
+Frontends of one server share objects through `server.shared(factory)`: one object per server and factory,
+which the server closes when it stops. `server.on_reload(listener)` calls a listener
+when the server shall read files again.
 
 A frontend speaks to core.server.InferenceServer only. `--allow-NAME=false` keeps
 it from being imported.

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from core import heap, plugins, service_manager, unix_sockets
-from core.access.table import BucketTable
 from core.backend import Backend
 from core.errors import CoreError
 from core.fleet.member import Member
 from core.fleet.process import Settings
+from core.fleet.tables import TablesOfWorker
 from core.frontend import Frontend
 from core.options import Options, check_server, parse, reads_again
 from core.repository.agents.known import agents_in_use
@@ -71,9 +71,8 @@ def work(settings: str) -> int:
 async def _work(options: Options, mine: Settings) -> int:
     end = socket.socket(fileno=mine.channel)
     end.set_inheritable(False)
-    limits = BucketTable(mine.limits, options.workers, mine.number - 1)
-    os.close(mine.limits)  # the memory stays
-    member = await Member.of(end, mine.number, options.workers, mine.operation, limits)
+    tables = TablesOfWorker(mine.tables, options.workers, mine.number - 1)
+    member = await Member.of(end, mine.number, options.workers, mine.operation, tables)
     try:
         status = await serve(options, member, replacement=mine.replacement)
     finally:
@@ -215,8 +214,9 @@ def _end_on_signals(member: Member | None) -> asyncio.Event:
 
 
 def _read_again_on_signal(server: InferenceServer, member: Member | None) -> None:
-    """Read certificates, tokens and keys again on SIGHUP, and open the access log anew; without any of them,
-    SIGHUP ends the process as ever.
+    """Call the listeners of `InferenceServer.on_reload` on SIGHUP.
+
+    Without files to read again, SIGHUP ends the process.
 
     A service manager that listens may always ask for it.
     """
@@ -229,9 +229,7 @@ def _read_again_on_signal(server: InferenceServer, member: Member | None) -> Non
 
 def _read_again(server: InferenceServer, member: Member | None) -> None:
     with contextlib.nullcontext() if member else service_manager.reloading():
-        server.files.look(True)
-        if server.access_log is not None:
-            server.access_log.reopen()
+        server.reload()
 
 
 def _leave_at_once(text: str) -> NoReturn:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import core
-from core.access import Gate
 from core.account import MemoryAccount
 from core.backend import Backend
 from core.caches import open_cache
@@ -29,9 +28,7 @@ from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
 from core.pipeline.instances.limit import RateLimiter
 from core.repository import Repository
-from core.telemetry.access_log import AccessLog
 from core.telemetry.tracing import Tracer
-from core.watched import WatchedFiles
 
 EXTENSIONS = (
     "classification",
@@ -51,6 +48,9 @@ EXTENSIONS = (
 WITHOUT_GPUS = tuple(each for each in EXTENSIONS if each != "cuda_shared_memory")
 
 
+T = TypeVar("T")
+
+
 class InferenceServer:
     """One server. Not thread-safe: call from the event loop only.
 
@@ -63,11 +63,8 @@ class InferenceServer:
     manager              loads and unloads the models of this process
     shared_memory        regions that clients have registered, for inputs and outputs of requests
     cuda_shared_memory   those of them that are in memory of GPUs
-    access               who may call; frontends ask it before anything else; None: anybody may
-    files                that are read again when they change: certificates of frontends, tokens, keys
     tracing              traces requests; frontends look at `tracing.on`
     watch                looks at machine and process from the time on that metrics are served
-    access_log           has a line for every request; None for none
     """
 
     def __init__(
@@ -87,11 +84,9 @@ class InferenceServer:
         self.account.on_give = Trimmer().freed
         self.shared_memory = SharedMemoryRegions(options.allow_client_shm)
         self.cuda_shared_memory = CudaRegions(self.shared_memory, gpus())
-        self.files = WatchedFiles(options.reload_secs)
-        self.access = Gate.of(options, exchange.limits if exchange else None)
-        if self.access is not None:
-            self.access.watch(self.files)
-        self.access_log = AccessLog.of(options)
+        self._shared: dict[Callable[[InferenceServer], Any], Any] = {}
+        self._reload: list[Callable[[], object]] = []
+        self._exchange = exchange
         self.tracing = Tracer(options, suffix=f".worker-{exchange.number}" if exchange else "")
         self.watch = Watch(options, exchange.number if exchange else None)
         self.manager = ModelManager(
@@ -138,14 +133,37 @@ class InferenceServer:
         try:
             return await self.manager.stop(timeout_s)
         finally:
-            self.files.close()
             self.watch.stop()
             self.shared_memory.close()
             if self.cache is not None:
                 await self.cache.close()
             await self.tracing.close(end_s - loop.time())
-            if self.access_log is not None:
-                await loop.run_in_executor(None, self.access_log.close)
+            while self._shared:
+                await self._shared.popitem()[1].close()
+
+    def shared(self, factory: Callable[[InferenceServer], T]) -> T:
+        """Return the object that `factory(server)` makes: one per server and factory, made by the first call.
+
+        Frontends use it for what they have in common. The server awaits its `close()` after the last model is
+        unloaded. Raises what the factory raises.
+        """
+        if factory not in self._shared:
+            self._shared[factory] = factory(self)
+        found: T = self._shared[factory]
+        return found
+
+    def on_reload(self, listener: Callable[[], object]) -> None:
+        """Call `listener` when the server is asked to read its files again (SIGHUP)."""
+        self._reload.append(listener)
+
+    def reload(self) -> None:
+        """Call every listener of `on_reload`."""
+        for listener in self._reload:
+            listener()
+
+    def shared_table(self, name: str) -> Any:
+        """Return the table of that name that all processes share, None if this is the only one."""
+        return None if self._exchange is None else self._exchange.table(name)
 
     def metadata(self) -> dict[str, Any]:
         """Return name, version and extensions."""

@@ -25,7 +25,7 @@ ROOMS = (
         "core.settle",
         "core.system_memory",
     ),
-    ("core.host_policy", "core.unix_sockets", "core.watched"),
+    ("core.host_policy", "core.unix_sockets"),
     ("core.native",),
     ("core.dtypes",),
     ("core.dlpack",),
@@ -42,7 +42,7 @@ ROOMS = (
     ("core.device_batch", "core.completion", "core.model_file", "core.termination"),
     ("core",),
     ("core.options",),
-    ("core.access", "core.account", "core.plugins", "core.telemetry", "core.repository"),
+    ("core.account", "core.plugins", "core.telemetry", "core.repository"),
     ("core.caches",),
     ("core.builtin",),
     ("core.pipeline",),
@@ -61,14 +61,12 @@ OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson", "cython"}
 # authors' tests.
 TOOLS = {
     "core.config.compile": {"grpc_tools"},
-    "core.access.jwt": {"jwt"},
     "core.repository.agents.encryption": {"cryptography"},
     "core.telemetry.tracing.otlp": {"opentelemetry"},
     "core.testing": {"pytest"},
 }
-# What all frontends share: how aiohttp is imported, how any of them listens over TLS, how callers are known,
-# how many clients there may be, how long they may not read, what the protocol bounds, and what the end tells.
-SHARED = ("access", "aiohttp_web", "crowd", "ending", "protocol", "tls", "unread")
+# What all frontends may import beside their own folder.
+SHARED = ("access", "aiohttp_web", "shared")
 # Folders of what is a distribution of its own.
 DISTRIBUTIONS = ("backends", "plugins", "clients")
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc"}
@@ -240,7 +238,10 @@ def test_no_import_goes_round_in_a_circle():
 
 
 def test_cython_is_written_in_the_folders_named_native_only():
-    homes = {ROOT / "core/native", ROOT / "frontends/http/native", ROOT / "frontends/grpc/native"}
+    homes = {
+        ROOT / "core/native",
+        *(ROOT / f"frontends/{name}/native" for name in ("shared", "http", "grpc")),
+    }
 
     assert [str(path.relative_to(ROOT)) for path in COMPILED if path.parent not in homes] == []
 

@@ -76,12 +76,10 @@ class Exchange(Protocol):
     number     which process it is, from 1 on
     count      how many there are
     changing   whether models are being changed here, at the start or by an operation
-    limits     counters of the limits of callers, which all processes share
     """
 
     number: int
     count: int
-    limits: Any
 
     @property
     def changing(self) -> bool: ...
@@ -108,6 +106,9 @@ class Exchange(Protocol):
 
     async def alone(self, change: Awaitable[None]) -> None:
         """Change something in this process only."""
+
+    def table(self, name: str) -> Any:
+        """Return the table of that name that all processes share. Raises KeyError for an unknown name."""
 
     async def agree(self, model: str, objection: str) -> str:
         """Return why the processes object to serving what they have just loaded, "" if none does.

@@ -14,10 +14,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from core.access.table import BucketTable
 from core.control.exchange import Answers, Changed, Handler
 from core.errors import CoreError, internal, unavailable
 from core.fleet.channel import Channel, Message, open_channel
+from core.fleet.tables import TablesOfWorker
 from core.fleet.values import pack, pack_error, unpack, unpack_error
 
 logger = logging.getLogger("core")
@@ -35,7 +35,7 @@ class Member:
     end             set when the supervisor wants the worker to end, or has ended itself
     orphaned        whether the supervisor has ended
     admitted        set when a worker that replaces another may open its ports
-    limits          what callers have used of their limits, of all workers; None: each counts alone
+    tables          memory that all workers share; None where there is none
     """
 
     def __init__(
@@ -44,10 +44,10 @@ class Member:
         number: int,
         count: int,
         start: int,
-        limits: BucketTable | None = None,
+        tables: TablesOfWorker | None = None,
     ):
         self._channel = channel
-        self.limits = limits
+        self.tables = tables
         self.number = number
         self.count = count
         self.end = asyncio.Event()
@@ -70,13 +70,17 @@ class Member:
         number: int,
         count: int,
         start: int,
-        limits: BucketTable | None = None,
+        tables: TablesOfWorker | None = None,
     ) -> Member:
         """The member behind one end of a socketpair.
 
         start   the operation in which the models are loaded at the start
         """
-        return cls(await open_channel(end), number, count, start, limits)
+        return cls(await open_channel(end), number, count, start, tables)
+
+    def table(self, name: str) -> Any:
+        """Return the table of that name that all workers share, None if there are no tables."""
+        return None if self.tables is None else self.tables.open(name)
 
     @property
     def changing(self) -> bool:

@@ -22,9 +22,11 @@ from core.plugins.installed import (
     Plugin,
     aliases,
     available_backends,
+    available_commands,
     frontends,
     look_again,
     with_hooks,
+    worker_tables,
 )
 from core.plugins.missing import hint
 
@@ -36,6 +38,7 @@ __all__ = [
     "ask",
     "ask_each",
     "available_backends",
+    "available_commands",
     "backend",
     "extras",
     "frontends",
@@ -50,4 +53,5 @@ __all__ = [
     "tell",
     "teller_of",
     "with_hooks",
+    "worker_tables",
 ]

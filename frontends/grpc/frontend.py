@@ -10,6 +10,7 @@ from frontends.grpc import transport
 from frontends.grpc.engine import engine
 from frontends.grpc.intake import Intake
 from frontends.grpc.table import methods
+from frontends.shared.context import context_of
 
 logger = logging.getLogger("core")
 
@@ -27,7 +28,7 @@ class GrpcFrontend:
         self._options = server.options
         self._intake = Intake()
         self._engine = engine(
-            methods(server, self._intake), server.options, server.files, server.account
+            methods(server, self._intake), server.options, context_of(server).files, server.account
         )
         self.port = 0
 

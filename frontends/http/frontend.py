@@ -7,7 +7,7 @@ from core.server import InferenceServer
 from frontends.http.endpoint import Endpoint
 from frontends.http.restricted import Restrictions
 from frontends.http.router import TABLE, Router
-from frontends.tls import Certificates, certificates_of_http
+from frontends.shared.tls import Certificates, certificates_of_http
 
 
 class HttpFrontend(Endpoint):

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from core.access import Demand, demand
 from core.server import InferenceServer
 from frontends.http.errors import refusal
 from frontends.http.message import JSON_HEADERS, Answer, Call
@@ -26,6 +25,7 @@ from frontends.http.services.generate import generate, generate_stream
 from frontends.http.services.infer import infer
 from frontends.http.services.log import log_settings
 from frontends.http.services.trace import trace_settings
+from frontends.shared.access import Requirement, requirement
 
 Service = Callable[[InferenceServer, Call], Awaitable[Answer]]
 
@@ -131,7 +131,7 @@ class Router:
             return refusal(self.unknown, "Not Found")
         return self.led(*found, method, headers)
 
-    def demanded(self, method: str, path: str, headers: Mapping[str, str]) -> Demand | None:
+    def demanded(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
         """What a request demands of its caller; None for a path that no route has.
 
         path   without its query
@@ -139,7 +139,7 @@ class Router:
         if (found := self._row(method, path)) is None:
             return None
         route, _ = found
-        return demand(route.category, changes=not route.looks and method != "GET")
+        return requirement(route.category, changes=not route.looks and method != "GET")
 
     def captures(self, method: str, path: str) -> Mapping[str, Any]:
         """Return the named parts of a path, such as `model`; none for a path that no route has.

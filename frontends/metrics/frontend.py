@@ -10,7 +10,7 @@ from frontends.http.message import Answer, Call
 from frontends.http.restricted import Restrictions
 from frontends.http.router import Router, row
 from frontends.metrics.text import CONTENT_TYPE, render
-from frontends.tls import certificates_of_http
+from frontends.shared.tls import certificates_of_http
 
 _HEADERS = {"Content-Type": CONTENT_TYPE}
 

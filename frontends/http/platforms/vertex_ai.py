@@ -11,7 +11,6 @@ import logging
 import re
 from collections.abc import Mapping
 
-from core.access import Demand
 from core.errors import CoreError, invalid
 from core.options.platforms import (
     EVERYWHERE,
@@ -31,6 +30,7 @@ from frontends.http.router import TABLE, Match, Route, Router, row
 from frontends.http.services import health
 from frontends.http.services.infer import infer
 from frontends.metrics.text import CONTENT_TYPE, render
+from frontends.shared.access import Requirement
 
 logger = logging.getLogger("core")
 
@@ -97,7 +97,7 @@ class VertexAIRouter(Router):
                 return self.led(route, found.groupdict(), next(iter(route.methods)), headers)
         return refusal(400, f"{REDIRECT} names nothing that is known: '{target[1:]}'")
 
-    def demanded(self, method: str, path: str, headers: Mapping[str, str]) -> Demand | None:
+    def demanded(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
         if (target := self._target(path, headers)) is None:
             return super().demanded(method, path, headers)
         return _V2.demanded("GET", target, headers)

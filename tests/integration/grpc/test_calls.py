@@ -94,7 +94,7 @@ def test_an_error_that_nobody_thought_of_is_internal_and_logged(
     def fails(*_):
         raise ZeroDivisionError("nobody thought of it")
 
-    monkeypatch.setattr(served.server, "ask", fails)
+    monkeypatch.setattr(served.server.models, "ask", fails)
     monkeypatch.setattr(served.server.tracing, "on", True)
 
     code, text = status(stub.ModelInfer, infer_request())

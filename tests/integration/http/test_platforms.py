@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from core.access.tokens import line_of
 from core.errors import CoreError
 from frontends.http.platforms.sagemaker import SageMakerFrontend
 from frontends.http.platforms.vertex_ai import VertexAIFrontend
+from frontends.shared.access.tokens import line_of
 
 from .conftest import MODELS, Connection, document, open_site
 

@@ -91,7 +91,6 @@ class ScriptedServer:
     def __init__(self, **options):
         self.options = Options.defaults(**options)
         self.tracing = Tracer(self.options)
-        self.access_log = None
         self.shared_memory = SharedMemoryRegions(allowed=False)
         self.replies = {}
         self.models = self

@@ -83,9 +83,6 @@ class Described:
 class DescribedServer:
     """A server whose models and control are Described; shared memory is real."""
 
-    access = None  # every caller may do everything
-    access_log = None
-
     def __init__(self):
         self.options = Options.defaults()
         self.tracing = Tracer(self.options)
@@ -95,6 +92,9 @@ class DescribedServer:
         self.control = SimpleNamespace(
             health=self.described, repository=self.described, memory=memory, settings=None
         )
+
+    def shared(self, factory):
+        return SimpleNamespace(policy=None, access_log=None)
 
     def metadata(self):
         return {"name": "triton", "version": "1.2.3", "extensions": ["sequence", "statistics"]}

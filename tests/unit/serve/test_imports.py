@@ -55,7 +55,7 @@ for name in ("fcntl", "resource", "pwd", "grp", "termios"):
 del socket.CMSG_SPACE, socket.SCM_RIGHTS
 import core.memory
 from core.repository.private import PrivateDirectory
-from frontends.crowd import most_connections
+from frontends.shared.connection_limit import most_connections
 folder = PrivateDirectory()
 assert folder.path.is_dir()
 folder.remove()

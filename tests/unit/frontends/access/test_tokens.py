@@ -6,9 +6,9 @@ import stat
 import pytest
 
 from core.__main__ import main
-from core.access.limits import Limits
-from core.access.tokens import digest_of, line_of, new_token, read_tokens, token_file
 from core.errors import CoreError, Kind
+from frontends.shared.access.limits import Limits
+from frontends.shared.access.tokens import digest_of, line_of, new_token, read_tokens, token_file
 
 HASH = "sha256:" + hashlib.sha256(b"secret").hexdigest()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from core.errors import invalid
 from core.options import Options
-from core.watched import WatchedFiles
+from frontends.shared.watched_files import WatchedFiles
 
 # How long a client may take to say that it has heard the end of a connection (RFC 8446, 6.1). The data
 # was sent before, so nothing is lost with those who never say it, and the server's end does not wait.

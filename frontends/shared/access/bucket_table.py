@@ -1,9 +1,9 @@
-"""BucketTable: where the allowances of all callers are counted, by one process or by all workers.
+"""BucketTable: the memory in which one process, or all workers together, count the requests of callers.
 
-    supervisor ─► [file] ─► each worker maps it.  No message is sent for a request.
+    supervisor ─► create_file ─► each worker maps the file (core/fleet/tables.py)
 
-Its size is fixed. So that it is never a way around limits, no bucket is thrown away while it is not full:
-who comes when all places are taken shares the bucket of its network, and at last that of all others.
+The size is fixed. A bucket that is not full is never dropped, so a table that is full is no way around
+limits: a caller without a slot shares the bucket of its network, or else the bucket of all other callers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
 
-from core.native.buckets import Buckets, bytes_for
+from frontends.shared.native.buckets import Buckets, bytes_for
 
 WINDOW = 16  # slots in which the one of a caller may be
 _SECRET_BYTES = 16  # so that nobody can choose addresses or names that fall into one window
@@ -35,10 +35,12 @@ class Sizes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where the bucket of a caller may be.
+class BucketRange:
+    """Slots that may hold the bucket of a caller.
 
-    text   who shares it, in an error
+    text          names those who share the bucket, in errors
+    first, count  slots
+    key           of the bucket
     """
 
     text: str
@@ -50,10 +52,10 @@ class Place:
 class BucketTable:
     """The buckets of one server. Loop thread only.
 
-    file      descriptor of memory that `shared_file` has made; it may be closed afterwards. None for memory
+    file      descriptor of memory that `create_file` has made; it may be closed afterwards. None for memory
               of this process alone
-    workers   how many share it
-    worker    which one of them this process is, from 0 on
+    workers   number of processes that share the memory
+    worker    number of this process among them, from 0 on
     """
 
     def __init__(
@@ -76,39 +78,45 @@ class BucketTable:
         self._secret = bytes(memory[:_SECRET_BYTES])
         self.buckets = Buckets(memoryview(memory)[_HEAD_BYTES:], slots, workers, worker)
 
-    def places(self, name: str, limits: str, *, known: bool) -> Iterator[Place]:
-        """Give the places for the bucket of a caller, the best first. The last one always has room.
+    @staticmethod
+    def create_file(workers: int, sizes: Sizes = Sizes()) -> int:  # noqa: B008
+        """Make the memory that the tables of so many workers share; return its descriptor. Raises OSError."""
+        if hasattr(os, "memfd_create"):
+            file = os.memfd_create("core-limits", os.MFD_CLOEXEC)
+        else:  # not Linux
+            file, path = tempfile.mkstemp(prefix="core-limits-")
+            os.unlink(path)
+        os.ftruncate(file, _bytes(sizes, workers))
+        os.pwrite(file, secrets.token_bytes(_SECRET_BYTES), 0)
+        return file
+
+    def clear(self, worker: int) -> None:
+        """Remove the requests in flight of a worker that has ended."""
+        self.buckets.clear(worker)
+
+    def ranges(self, name: str, limits: str, *, known: bool) -> Iterator[BucketRange]:
+        """Give the ranges for the bucket of a caller, the best first. The last one always has room.
 
         name     of a caller, or an address
-        limits   that it has: with other limits a caller has another bucket
-        known    whether it has shown who it is
+        limits   of the caller: with other limits a caller has another bucket
+        known    whether the caller has shown a token
         """
         if known:
-            yield self._place(f"caller '{name}'", self._callers, limits)
-            yield self._place("group 'other callers'", self._reserve, limits)
+            yield self._range(f"caller '{name}'", self._callers, limits)
+            yield self._range("group 'other callers'", self._reserve, limits)
             return
-        yield self._place(f"address '{name}'", self._addresses, limits)
+        yield self._range(f"address '{name}'", self._addresses, limits)
         if (network := network_around(name)) is not None:
-            yield self._place(f"network '{network}'", self._networks, limits)
-        yield self._place("group 'other addresses'", self._reserve, limits)
+            yield self._range(f"network '{network}'", self._networks, limits)
+        yield self._range("group 'other addresses'", self._reserve, limits)
 
-    def _place(self, text: str, slots: range, limits: str) -> Place:
+    def _range(self, text: str, slots: range, limits: str) -> BucketRange:
         digest = blake2b(f"{text} {limits}".encode(), key=self._secret, digest_size=16).digest()
         count = min(WINDOW, len(slots))
         start = int.from_bytes(digest[8:], "little") % (len(slots) - count + 1)
-        return Place(text, slots.start + start, count, int.from_bytes(digest[:8], "little") or 1)
-
-
-def shared_file(workers: int, sizes: Sizes = Sizes()) -> int:  # noqa: B008
-    """Make the memory that the tables of so many workers share; its descriptor. Raises OSError."""
-    if hasattr(os, "memfd_create"):
-        file = os.memfd_create("core-limits", os.MFD_CLOEXEC)
-    else:  # not Linux
-        file, path = tempfile.mkstemp(prefix="core-limits-")
-        os.unlink(path)
-    os.ftruncate(file, _bytes(sizes, workers))
-    os.pwrite(file, secrets.token_bytes(_SECRET_BYTES), 0)
-    return file
+        return BucketRange(
+            text, slots.start + start, count, int.from_bytes(digest[:8], "little") or 1
+        )
 
 
 def _bytes(sizes: Sizes, workers: int) -> int:

@@ -10,10 +10,10 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from core.access import Credentials, Gate, demand
 from core.errors import CoreError, Kind, Unauthenticated
 from core.options import Options
-from core.watched import WatchedFiles
+from frontends.shared.access import AccessPolicy, Credentials, requirement
+from frontends.shared.watched_files import WatchedFiles
 
 NOW = 2_000_000_000
 CLAIMS = {"iss": "https://issuer", "aud": "core", "sub": "alice", "exp": NOW + 60}
@@ -84,19 +84,19 @@ def options(path, **more):
 
 
 @pytest.fixture
-def open_gate(path, now):
-    return lambda **more: Gate(options(path, **more), now=lambda: now.s)
+def open_policy(path, now):
+    return lambda **more: AccessPolicy(options(path, **more), now=lambda: now.s)
 
 
-def refusal(gate, token):
+def refusal(policy, token):
     with pytest.raises(Unauthenticated) as caught:
-        gate.identify(Credentials(token))
+        policy.identify(Credentials(token))
     assert token not in caught.value.message
     return caught.value.message
 
 
-def test_a_good_token_has_a_subject_and_roles(open_gate, key):
-    caller = open_gate().identify(Credentials(key.token(roles=["infer", "read", "else"])))
+def test_a_good_token_has_a_subject_and_roles(open_policy, key):
+    caller = open_policy().identify(Credentials(key.token(roles=["infer", "read", "else"])))
 
     assert (caller.name, caller.roles) == ("https://issuer#alice", {"infer", "read"})
 
@@ -114,58 +114,59 @@ def test_a_good_token_has_a_subject_and_roles(open_gate, key):
         ({"iss": None}, "the token has no claim 'iss'"),
     ],
 )
-def test_a_token_that_says_something_else_is_refused(open_gate, key, claims, reason):
-    assert refusal(open_gate(), key.token(**claims)) == reason
+def test_a_token_that_says_something_else_is_refused(open_policy, key, claims, reason):
+    assert refusal(open_policy(), key.token(**claims)) == reason
 
 
-def test_clocks_may_differ_a_little(open_gate, key):
-    gate = open_gate()
-    gate.identify(Credentials(key.token(exp=NOW - 20)))
-    gate.identify(Credentials(key.token(nbf=NOW + 20)))
+def test_clocks_may_differ_a_little(open_policy, key):
+    policy = open_policy()
+    policy.identify(Credentials(key.token(exp=NOW - 20)))
+    policy.identify(Credentials(key.token(nbf=NOW + 20)))
 
 
-def test_a_token_ends_with_its_time_also_when_it_was_verified_before(open_gate, key, now):
-    gate, token = open_gate(), key.token(roles=["infer"])
-    assert gate.identify(Credentials(token)).holds()
+def test_a_token_ends_with_its_time_also_when_it_was_verified_before(open_policy, key, now):
+    policy, token = open_policy(), key.token(roles=["infer"])
+    assert policy.identify(Credentials(token)).is_valid()
 
     now.s = NOW + 91
 
-    assert refusal(gate, token) == "the token has expired"
+    assert refusal(policy, token) == "the token has expired"
 
 
-def test_a_token_of_a_key_that_is_not_in_the_file_is_refused(open_gate, other):
-    gate = open_gate()
+def test_a_token_of_a_key_that_is_not_in_the_file_is_refused(open_policy, other):
+    policy = open_policy()
     assert (
-        refusal(gate, other.token()) == "the token is signed with a key that is not in --auth-jwks"
+        refusal(policy, other.token())
+        == "the token is signed with a key that is not in --auth-jwks"
     )
 
 
-def test_a_token_that_names_no_key_is_good_only_where_there_is_one(open_gate, key, other, path):
-    assert open_gate().identify(Credentials(key.token(head={}))).name == "https://issuer#alice"
+def test_a_token_that_names_no_key_is_good_only_where_there_is_one(open_policy, key, other, path):
+    assert open_policy().identify(Credentials(key.token(head={}))).name == "https://issuer#alice"
 
     path.write_text(json.dumps({"keys": [key.public, other.public]}))
 
-    assert refusal(open_gate(), key.token(head={})) == (
+    assert refusal(open_policy(), key.token(head={})) == (
         "the token is signed with a key that is not in --auth-jwks"
     )
 
 
-def test_a_token_with_another_signature_is_refused(open_gate, key):
+def test_a_token_with_another_signature_is_refused(open_policy, key):
     forged = Key("first").token()
-    assert refusal(open_gate(), forged) == "the token has no valid signature"
-    assert refusal(open_gate(), "a.b.c") == "the token has no valid signature"
-    assert refusal(open_gate(), "neither") == "the token is not known"
+    assert refusal(open_policy(), forged) == "the token has no valid signature"
+    assert refusal(open_policy(), "a.b.c") == "the token has no valid signature"
+    assert refusal(open_policy(), "neither") == "the token is not known"
 
 
 @pytest.mark.parametrize(
     "head", ["\udcff", "ÿ", base64.urlsafe_b64encode(b"[" * 9000).decode()], ids=ascii
 )
-def test_what_is_no_token_at_all_is_refused(open_gate, head):
+def test_what_is_no_token_at_all_is_refused(open_policy, head):
     """A header of HTTP may hold bytes that are no text: they come as lone surrogates."""
-    assert refusal(open_gate(), f"{head}.b.c") == "the token has no valid signature"
+    assert refusal(open_policy(), f"{head}.b.c") == "the token has no valid signature"
 
 
-def test_no_algorithm_and_the_public_key_as_a_secret_are_refused(open_gate, key):
+def test_no_algorithm_and_the_public_key_as_a_secret_are_refused(open_policy, key):
     expected = "the token is signed with an algorithm that is not allowed for its key"
     none = jwt.encode(CLAIMS, None, "none", {"kid": "first"})
     # What servers fall for that take the algorithm from the token.
@@ -173,17 +174,17 @@ def test_no_algorithm_and_the_public_key_as_a_secret_are_refused(open_gate, key)
     signature = hmac.digest(json.dumps(key.public).encode(), f"{head}.{body}".encode(), "sha256")
     confused = f"{head}.{body}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
 
-    assert refusal(open_gate(), none) == expected
-    assert refusal(open_gate(), confused) == expected
-    assert refusal(open_gate(auth_jwt_algorithms=("ES256",)), key.token()) == expected
+    assert refusal(open_policy(), none) == expected
+    assert refusal(open_policy(), confused) == expected
+    assert refusal(open_policy(auth_jwt_algorithms=("ES256",)), key.token()) == expected
 
 
-def test_a_token_without_a_key_id_is_of_the_only_key(open_gate, key, path, other):
+def test_a_token_without_a_key_id_is_of_the_only_key(open_policy, key, path, other):
     token = key.token({})
-    assert open_gate().identify(Credentials(token)).known
+    assert open_policy().identify(Credentials(token)).known
 
     path.write_text(json.dumps({"keys": [key.public, other.public]}))
-    assert "a key that is not in" in refusal(open_gate(), token)
+    assert "a key that is not in" in refusal(open_policy(), token)
 
 
 @pytest.mark.parametrize(
@@ -200,41 +201,41 @@ def test_a_token_without_a_key_id_is_of_the_only_key(open_gate, key, path, other
         ("roles", {"roles": [1, None, "read"]}, {}, {"read"}),
     ],
 )
-def test_roles_are_where_the_flags_say(open_gate, key, claim, claims, mapping, expected):
-    gate = open_gate(auth_jwt_roles_claim=claim, auth_jwt_role=mapping)
+def test_roles_are_where_the_flags_say(open_policy, key, claim, claims, mapping, expected):
+    policy = open_policy(auth_jwt_roles_claim=claim, auth_jwt_role=mapping)
 
-    assert gate.identify(Credentials(key.token(**claims))).roles == expected
+    assert policy.identify(Credentials(key.token(**claims))).roles == expected
 
 
-def test_a_known_caller_without_a_role_may_not(open_gate, key):
+def test_a_known_caller_without_a_role_may_not(open_policy, key):
     with pytest.raises(CoreError) as caught:
-        open_gate().admit(Credentials(key.token()), demand("inference", changes=True))
+        open_policy().authorize(Credentials(key.token()), requirement("inference", changes=True))
 
     assert caught.value.kind is Kind.FORBIDDEN
     assert caught.value.message.endswith("caller 'https://issuer#alice' has no role")
 
 
-async def test_new_keys_are_read_and_older_ones_count_no_more(open_gate, key, other, path):
-    gate, files = open_gate(), WatchedFiles(0)
-    gate.watch(files)
+async def test_new_keys_are_read_and_older_ones_count_no_more(open_policy, key, other, path):
+    policy, files = open_policy(), WatchedFiles(0)
+    policy.watch(files)
     token = key.token()
-    gate.identify(Credentials(token))
+    policy.identify(Credentials(token))
 
     path.write_text(json.dumps({"keys": [other.public]}))
     files.look()
 
-    assert "a key that is not in" in refusal(gate, token)
-    assert gate.identify(Credentials(other.token())).known
+    assert "a key that is not in" in refusal(policy, token)
+    assert policy.identify(Credentials(other.token())).known
 
 
-async def test_a_broken_set_of_keys_changes_nothing(open_gate, key, path, caplog):
-    gate, files = open_gate(), WatchedFiles(0)
-    gate.watch(files)
+async def test_a_broken_set_of_keys_changes_nothing(open_policy, key, path, caplog):
+    policy, files = open_policy(), WatchedFiles(0)
+    policy.watch(files)
 
     path.write_text("{")
     files.look()
 
-    assert gate.identify(Credentials(key.token())).known
+    assert policy.identify(Credentials(key.token())).known
     assert "is no set of keys" in caplog.text
 
 
@@ -255,32 +256,32 @@ async def test_a_broken_set_of_keys_changes_nothing(open_gate, key, path, caplog
 def test_a_file_that_is_no_set_of_keys_is_refused(path, text):
     path.write_text(text)
     with pytest.raises(CoreError, match="is no set of keys") as caught:
-        Gate(options(path))
+        AccessPolicy(options(path))
     assert caught.value.kind is Kind.INVALID
 
 
 @pytest.mark.parametrize("missing", ["issuer", "audience"])
 def test_keys_without_an_issuer_or_an_audience_are_refused(path, missing):
     with pytest.raises(CoreError, match=f"--auth-jwks needs --auth-jwt-{missing}"):
-        Gate(options(path, **{f"auth_jwt_{missing}": ""}))
+        AccessPolicy(options(path, **{f"auth_jwt_{missing}": ""}))
 
 
 def test_an_algorithm_that_is_none_is_refused(path):
     with pytest.raises(CoreError, match="there is no algorithm 'none'"):
-        Gate(options(path, auth_jwt_algorithms=("none",)))
+        AccessPolicy(options(path, auth_jwt_algorithms=("none",)))
 
 
-def test_an_api_key_may_be_a_token_of_the_issuer_too(open_gate, key):
+def test_an_api_key_may_be_a_token_of_the_issuer_too(open_policy, key):
     token = key.token(roles=["read"])
-    assert open_gate().identify(Credentials.of([], [token])).roles == {"read"}
+    assert open_policy().identify(Credentials.of([], [token])).roles == {"read"}
 
 
 def test_without_pyjwt_the_start_says_what_to_install(path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jwt", None)
-    monkeypatch.delitem(sys.modules, "core.access.jwt", raising=False)
+    monkeypatch.delitem(sys.modules, "frontends.shared.access.jwt", raising=False)
 
     with pytest.raises(
         CoreError, match=r"--auth-jwks needs PyJWT .*pip install core\[jwt\]"
     ) as error:
-        Gate(options(path))
+        AccessPolicy(options(path))
     assert error.value.kind is Kind.UNAVAILABLE

@@ -5,12 +5,12 @@ import os
 
 import pytest
 
-from core.access import CATEGORIES, Credentials, Gate, demand
-from core.access.limits import Limits
-from core.access.tokens import line_of
 from core.errors import CoreError, Exhausted, Kind, Unauthenticated
 from core.options import Options
-from core.watched import WatchedFiles
+from frontends.shared.access import CATEGORIES, AccessPolicy, Credentials, requirement
+from frontends.shared.access.limits import Limits
+from frontends.shared.access.tokens import line_of
+from frontends.shared.watched_files import WatchedFiles
 
 ROLES = ("infer", "read", "manage")
 
@@ -36,20 +36,20 @@ def path(tmp_path):
 
 
 @pytest.fixture
-def gate(path, clock):
-    return Gate(Options.defaults(auth_tokens=str(path)), clock=clock, now=clock)
+def policy(path, clock):
+    return AccessPolicy(Options.defaults(auth_tokens=str(path)), clock=clock, now=clock)
 
 
-def may(gate, secret, category, changes=False):
+def may(policy, secret, category, changes=False):
     try:
-        gate.admit(Credentials(secret, "1.2.3.4"), demand(category, changes=changes))
+        policy.authorize(Credentials(secret, "1.2.3.4"), requirement(category, changes=changes))
     except CoreError as error:
         return error.kind
     return None
 
 
 def test_without_tokens_and_limits_there_is_no_gate():
-    assert Gate.of(Options.defaults()) is None
+    assert AccessPolicy.of(Options.defaults()) is None
 
 
 # (category, changes): what each role may, and nobody else
@@ -83,96 +83,98 @@ def test_the_table_of_roles_has_every_category():
 
 @pytest.mark.parametrize("category,changes", MAY)
 @pytest.mark.parametrize("role", ROLES)
-def test_a_role_may_what_the_table_says(gate, category, changes, role):
+def test_a_role_may_what_the_table_says(policy, category, changes, role):
     expected = role in MAY[category, changes] or category == "health"
-    assert may(gate, role, category, changes) is (None if expected else Kind.FORBIDDEN)
+    assert may(policy, role, category, changes) is (None if expected else Kind.FORBIDDEN)
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_who_shows_nothing_may_only_ask_about_health(gate, category):
-    assert may(gate, "", category) is (None if category == "health" else Kind.UNAUTHENTICATED)
+def test_who_shows_nothing_may_only_ask_about_health(policy, category):
+    assert may(policy, "", category) is (None if category == "health" else Kind.UNAUTHENTICATED)
 
 
 def test_health_can_be_closed_and_others_opened(path):
-    gate = Gate(Options.defaults(auth_tokens=str(path), auth_open=("inference",)))
+    policy = AccessPolicy(Options.defaults(auth_tokens=str(path), auth_open=("inference",)))
 
-    assert may(gate, "", "health") is Kind.UNAUTHENTICATED
-    assert not gate.is_free(demand("health", changes=False))
-    assert may(gate, "", "inference") is None
-    assert may(gate, "wrong", "inference") is Kind.UNAUTHENTICATED
+    assert may(policy, "", "health") is Kind.UNAUTHENTICATED
+    assert not policy.is_exempt(requirement("health", changes=False))
+    assert may(policy, "", "inference") is None
+    assert may(policy, "wrong", "inference") is Kind.UNAUTHENTICATED
 
 
 def test_a_category_that_nobody_thought_of_is_none():
     with pytest.raises(KeyError):
-        demand("secrets", changes=False)
+        requirement("secrets", changes=False)
 
 
-def test_a_refusal_names_caller_and_role_and_no_secret(gate):
+def test_a_refusal_names_caller_and_role_and_no_secret(policy):
     with pytest.raises(CoreError) as caught:
-        gate.admit(Credentials("infer", ""), demand("model-repository", changes=True))
+        policy.authorize(Credentials("infer", ""), requirement("model-repository", changes=True))
     assert caught.value.message == "this API needs the role manage; caller 'who-infer' has infer"
 
     with pytest.raises(Unauthenticated) as caught:
-        gate.admit(Credentials("hush", ""), demand("metadata", changes=False))
+        policy.authorize(Credentials("hush", ""), requirement("metadata", changes=False))
     assert (caught.value.message, caught.value.shown) == ("the token is not known", True)
 
 
-def test_a_secret_is_in_no_text_of_what_holds_it(gate):
+def test_a_secret_is_in_no_text_of_what_holds_it(policy):
     shown = Credentials("hush", "1.2.3.4")
     assert "hush" not in repr(shown) + str(shown)
 
 
-def test_who_was_verified_is_verified_again_only_after_a_while(gate, clock, monkeypatch):
-    first = gate.identify(Credentials("infer"))
-    assert gate.identify(Credentials("infer")) is first
+def test_who_was_verified_is_verified_again_only_after_a_while(policy, clock, monkeypatch):
+    first = policy.identify(Credentials("infer"))
+    assert policy.identify(Credentials("infer")) is first
 
     clock.s += 301
-    assert not first.holds()
-    assert gate.identify(Credentials("infer")) is not first
+    assert not first.is_valid()
+    assert policy.identify(Credentials("infer")) is not first
 
 
-async def test_a_changed_file_takes_tokens_away_and_brings_others(gate, path):
+async def test_a_changed_file_takes_tokens_away_and_brings_others(policy, path):
     files = WatchedFiles(0)
-    gate.watch(files)
-    before = gate.identify(Credentials("infer"))
+    policy.watch(files)
+    before = policy.identify(Credentials("infer"))
 
     path.write_text(line_of("new", ["infer"], "another"))
     files.look()
 
-    assert not before.holds()
-    assert may(gate, "infer", "inference") is Kind.UNAUTHENTICATED
-    assert may(gate, "another", "inference") is None
+    assert not before.is_valid()
+    assert may(policy, "infer", "inference") is Kind.UNAUTHENTICATED
+    assert may(policy, "another", "inference") is None
 
 
-async def test_a_request_within_a_call_is_of_a_caller_that_still_may(gate, path, clock):
+async def test_a_request_within_a_call_is_of_a_caller_that_still_may(policy, path, clock):
     """The call goes on, and what comes in it later has the roles of then."""
-    visits = []
+    active_calls = []
     for secret in ("infer", "manage"):
-        shown, wanted = Credentials(secret), demand("inference", changes=True)
-        visits.append(gate.identify(shown).enter())
-        visits[-1].expect(lambda shown=shown, wanted=wanted: gate.admit(shown, wanted))
+        shown, wanted = Credentials(secret), requirement("inference", changes=True)
+        active_calls.append(policy.identify(shown).begin_call())
+        active_calls[-1].renew_with(
+            lambda shown=shown, wanted=wanted: policy.authorize(shown, wanted)
+        )
     files = WatchedFiles(0)
-    gate.watch(files)
-    for visit in visits:
-        visit.again()
+    policy.watch(files)
+    for active in active_calls:
+        active.count_request()
 
     path.write_text(line_of("now", ["infer"], "manage"))
     files.look()
 
     with pytest.raises(Unauthenticated):
-        visits[0].again(counts=False)
-    visits[1].again()
-    assert visits[1].caller.name == "now"
+        active_calls[0].count_request(counts=False)
+    active_calls[1].count_request()
+    assert active_calls[1].caller.name == "now"
 
 
-async def test_a_broken_file_changes_nothing_and_the_log_says_so(gate, path, caplog):
+async def test_a_broken_file_changes_nothing_and_the_log_says_so(policy, path, caplog):
     files = WatchedFiles(0)
-    gate.watch(files)
+    policy.watch(files)
 
     path.write_text("nonsense")
     files.look()
 
-    assert may(gate, "infer", "inference") is None
+    assert may(policy, "infer", "inference") is None
     assert f"--auth-tokens: {path}:1: expected <name>" in caplog.text
     assert "what was read before stays in use" in caplog.text
 
@@ -236,13 +238,15 @@ def test_a_caller_has_its_own_limits_or_those_of_all(tmp_path, clock):
     path.write_text(
         line_of("a", ["infer"], "a", Limits(rate=3)) + "\n" + line_of("b", ["infer"], "b")
     )
-    gate = Gate(Options.defaults(auth_tokens=str(path), limit_rate=1.0), clock=clock, now=clock)
+    policy = AccessPolicy(
+        Options.defaults(auth_tokens=str(path), limit_rate=1.0), clock=clock, now=clock
+    )
 
     def entered(secret):
-        caller = gate.identify(Credentials(secret))
+        caller = policy.identify(Credentials(secret))
         for count in range(10):
             try:
-                caller.enter().leave()
+                caller.begin_call().end()
             except Exhausted:
                 return count
 
@@ -250,17 +254,17 @@ def test_a_caller_has_its_own_limits_or_those_of_all(tmp_path, clock):
 
 
 def test_without_tokens_callers_are_known_by_their_addresses(clock):
-    gate = Gate(Options.defaults(limit_concurrency=1), clock=clock, now=clock)
-    wanted = demand("model-repository", changes=True)
+    policy = AccessPolicy(Options.defaults(limit_concurrency=1), clock=clock, now=clock)
+    wanted = requirement("model-repository", changes=True)
 
-    visit = gate.admit(Credentials("whatever", "10.0.0.1"), wanted).enter()
+    active = policy.authorize(Credentials("whatever", "10.0.0.1"), wanted).begin_call()
 
     with pytest.raises(Exhausted, match=r"address '10\.0\.0\.1' has 1 requests in flight"):
-        gate.admit(Credentials("", "10.0.0.1"), wanted).enter()
-    gate.admit(Credentials("", "10.0.0.2"), wanted).enter()
-    visit.leave()
-    visit.leave()
-    gate.admit(Credentials("", "10.0.0.1"), wanted).enter()
+        policy.authorize(Credentials("", "10.0.0.1"), wanted).begin_call()
+    policy.authorize(Credentials("", "10.0.0.2"), wanted).begin_call()
+    active.end()
+    active.end()
+    policy.authorize(Credentials("", "10.0.0.1"), wanted).begin_call()
 
 
 @pytest.mark.parametrize(
@@ -278,11 +282,11 @@ def test_without_tokens_callers_are_known_by_their_addresses(clock):
 )
 def test_an_address_of_ipv6_is_known_by_its_network(clock, first, second, same):
     """Who has one has 2^64 of them."""
-    gate = Gate(Options.defaults(limit_concurrency=1), clock=clock, now=clock)
-    gate.identify(Credentials("", first)).enter()
+    policy = AccessPolicy(Options.defaults(limit_concurrency=1), clock=clock, now=clock)
+    policy.identify(Credentials("", first)).begin_call()
 
     try:
-        gate.identify(Credentials("", second)).enter()
+        policy.identify(Credentials("", second)).begin_call()
     except Exhausted:
         assert same
     else:

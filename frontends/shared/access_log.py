@@ -1,8 +1,7 @@
 """The access log: a JSON object on a line of its own for every request (--access-log).
 
-frontend ─► Entry ─► [AccessLog] ─► a thread ─► file.  Who answers requests looks at `Server.access_log`,
-which is None unless the options ask for one. The loop only puts an Entry into a queue: when the file
-cannot keep up, lines are lost and counted, and nobody waits.
+frontend ─► Entry ─► [AccessLog] ─► a thread ─► file.  The loop only puts an Entry into a queue: if the file
+cannot keep up, lines are lost and counted, and no request waits.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ class Entry:
             self.trace = f"{span.trace_id:032x}"
 
     def come_from(self, caller: Any) -> None:
-        """Note the caller (core.access.Pass); None for a request that nobody was identified for."""
+        """Note the caller (access.Caller); None for a request without an identified caller."""
         if caller is not None and caller.known:
             self.caller = caller.name
 

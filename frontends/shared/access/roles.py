@@ -1,11 +1,11 @@
-"""Which roles there are, and which of them each kind of call demands.
+"""Roles, and the roles that each category of calls needs.
 
-    infer    ask models, and what one has to know for that: metadata, configurations, shared memory
+    infer    ask models, and read what that needs: metadata, configurations, shared memory
     read     see everything and change nothing: also statistics, metrics, the repository, settings
-    manage   what `read` may, and change things: load and unload models, settings of log and trace
+    manage   as `read`, and change things: load and unload models, settings of log and trace
 
-`infer` and `read` stand beside each other: who watches a server need not be able to use it. `manage` is
-above `read`. A caller may have several.
+`infer` does not include `read`: who watches a server need not be able to use it. `manage` includes `read`.
+A caller may have several roles.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _INFER = frozenset({INFER})
 _READ = frozenset({READ, MANAGE})
 _MANAGE = frozenset({MANAGE})
 
-# category → who may look, who may change
-_DEMANDS = {
+# category → roles that may look, roles that may change
+_ROLES = {
     "health": (_ANY, _ANY),
     "metadata": (_ANY, _ANY),
     "inference": (_INFER, _INFER),
@@ -32,15 +32,15 @@ _DEMANDS = {
     "logging": (_READ, _MANAGE),
     "metrics": (_READ, _READ),
 }
-CATEGORIES = tuple(_DEMANDS)
+CATEGORIES = tuple(_ROLES)
 
 
 @dataclass(frozen=True)
-class Demand:
-    """What a call demands of its caller.
+class Requirement:
+    """What a call needs of its caller.
 
-    category   of the call; some may be open to everybody
-    roles      any of which is enough
+    category   of the call; some may be open to every caller
+    roles      any one is enough
     """
 
     category: str
@@ -53,16 +53,16 @@ class Demand:
 
 
 _TABLE = {
-    (category, changes): Demand(category, roles[changes])
-    for category, roles in _DEMANDS.items()
+    (category, changes): Requirement(category, roles[changes])
+    for category, roles in _ROLES.items()
     for changes in (False, True)
 }
 
 
-def demand(category: str, *, changes: bool) -> Demand:
-    """Of a call of that category.
+def requirement(category: str, *, changes: bool) -> Requirement:
+    """Return what a call of a category needs.
 
-    changes   whether it may change something
-    Raises KeyError for a category that is none: nothing is open because nobody thought of it.
+    changes   whether the call may change something
+    Raises KeyError for an unknown category, so that no call is open by mistake.
     """
     return _TABLE[category, changes]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from core.access.table import BucketTable, Place
 from core.errors import Exhausted
+from frontends.shared.access.bucket_table import BucketRange, BucketTable
 
 Clock = Callable[[], float]
 
@@ -54,7 +54,7 @@ class Allowance:
     It holds nothing itself: everything is in the table, where other workers count too.
 
     clock_s   seconds that only grow, the same for all processes of the machine
-    places    where its bucket may be, the best first
+    ranges    slots that may hold its bucket, the best first
     """
 
     __slots__ = (
@@ -62,22 +62,22 @@ class Allowance:
         "_clock_s",
         "_interval_ns",
         "_limits",
-        "_place",
-        "_places",
+        "_range",
+        "_ranges",
         "_slot",
         "_tolerance_ns",
     )
 
     def __init__(
-        self, limits: Limits, table: BucketTable, places: tuple[Place, ...], clock_s: Clock
+        self, limits: Limits, table: BucketTable, ranges: tuple[BucketRange, ...], clock_s: Clock
     ):
         self._limits = limits
         self._buckets = table.buckets
-        self._places = places
+        self._ranges = ranges
         self._clock_s = clock_s
         self._interval_ns = limits.interval_ns if limits.rate else 0
         self._tolerance_ns = limits.tolerance_ns if limits.rate else 0
-        self._place = places[0]
+        self._range = ranges[0]
         self._slot = -1
 
     def enter(self) -> int:
@@ -92,7 +92,7 @@ class Allowance:
         slot, count = self._entered(most)
         if not count:
             raise Exhausted(
-                f"{self._place.text} has {most} requests in flight, its limit is {most}", 1.0
+                f"{self._range.text} has {most} requests in flight, its limit is {most}", 1.0
             )
         try:
             self.take()
@@ -110,12 +110,12 @@ class Allowance:
             now_ns = int(self._clock_s() * 1e9)
             slot = self._claimed(now_ns)
             wait_ns = self._buckets.take(
-                slot, self._place.key, self._interval_ns, self._tolerance_ns, now_ns
+                slot, self._range.key, self._interval_ns, self._tolerance_ns, now_ns
             )
         if wait_ns:
             rate = self._limits.rate
             raise Exhausted(
-                f"{self._place.text} has sent more than its limit of {rate:g} requests a second",
+                f"{self._range.text} has sent more than its limit of {rate:g} requests a second",
                 wait_ns / 1e9,
             )
 
@@ -131,23 +131,23 @@ class Allowance:
         """Count a request in flight: the slot, and how many there are then, 0 for too many."""
         while True:
             slot = self._claimed(int(self._clock_s() * 1e9))
-            count = self._buckets.enter(slot, self._place.key, most)
+            count = self._buckets.enter(slot, self._range.key, most)
             if count != _LOST:
                 return slot, count
 
     def _claimed(self, now_ns: int) -> int:
         """The slot of the bucket: the caller's own, or one that it shares while there is no room."""
-        own = self._place is self._places[0] and self._slot >= 0
-        if own and self._buckets.key(self._slot) == self._place.key:
+        own = self._range is self._ranges[0] and self._slot >= 0
+        if own and self._buckets.key(self._slot) == self._range.key:
             return self._slot
-        for place in self._places:
-            slot = self._buckets.claim(place.first, place.count, place.key, now_ns)
+        for found in self._ranges:
+            slot = self._buckets.claim(found.first, found.count, found.key, now_ns)
             if slot >= 0:
                 break
         else:  # even the reserve is full: with the key of whoever has that slot
-            slot = place.first
-            place = replace(place, key=self._buckets.key(slot))
-        self._place, self._slot = place, slot
+            slot = found.first
+            found = replace(found, key=self._buckets.key(slot))
+        self._range, self._slot = found, slot
         return slot
 
 
@@ -163,8 +163,8 @@ class Allowances:
         @lru_cache(4096)  # what is forgotten here is made again: all counts are in the table
         def found(name: str, limits: Limits, known: bool) -> Allowance:
             text = f"{limits.rate} {limits.burst} {limits.concurrent}"
-            places = tuple(table.places(name, text, known=known))
-            return Allowance(limits, table, places, clock_s)
+            ranges = tuple(table.ranges(name, text, known=known))
+            return Allowance(limits, table, ranges, clock_s)
 
         self._found = found
 

@@ -15,9 +15,9 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.access.demands import ROLES
-from core.access.limits import Limits
 from core.errors import CoreError, invalid
+from frontends.shared.access.limits import Limits
+from frontends.shared.access.roles import ROLES
 
 _PREFIX = "core_"  # so that scanners of repositories can find one that was committed
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:/-]{0,127}")

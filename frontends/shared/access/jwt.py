@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.access.demands import ROLES
 from core.errors import CoreError, Unauthenticated, invalid, unavailable
 from core.options import Options
+from frontends.shared.access.roles import ROLES
 
 try:
     import jwt

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.access.limits import Allowances, Limits
-from core.access.table import BucketTable, Sizes, network_around, shared_file
 from core.errors import Exhausted, Kind
+from frontends.shared.access.bucket_table import BucketTable, Sizes, network_around
+from frontends.shared.access.limits import Allowances, Limits
 
 
 class Clock:
@@ -227,7 +227,7 @@ def test_the_network_around_an_address(address, network):
 @pytest.fixture
 def workers(clock):
     """The allowances of two workers, and the supervisor's table."""
-    file = shared_file(2)
+    file = BucketTable.create_file(2)
     found = [Allowances(clock, BucketTable(file, 2, worker)) for worker in range(2)]
     yield found, BucketTable(file, 2)
     os.close(file)
@@ -270,11 +270,11 @@ def test_what_a_worker_had_in_flight_when_it_died_is_given_back(workers):
 
 
 def test_processes_that_count_at_the_same_time_let_in_exactly_the_limit(tmp_path):
-    file = shared_file(4)
+    file = BucketTable.create_file(4)
     program = textwrap.dedent(f"""
         import os, sys, time
-        from core.access.limits import Allowances, Limits
-        from core.access.table import BucketTable
+        from frontends.shared.access.limits import Allowances, Limits
+        from frontends.shared.access.bucket_table import BucketTable
         from core.errors import Exhausted
 
         def count(worker, limits):

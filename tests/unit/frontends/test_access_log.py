@@ -8,7 +8,7 @@ import pytest
 
 from core.errors import CoreError
 from core.options import Options
-from core.telemetry.access_log import LONGEST_TEXT, AccessLog, Entry, iso8601
+from frontends.shared.access_log import LONGEST_TEXT, AccessLog, Entry, iso8601
 
 
 @pytest.fixture
