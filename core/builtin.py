@@ -10,6 +10,7 @@ from core.hookspecs import hookimpl
 if TYPE_CHECKING:
     from core.caches import Cache
     from core.repository import Repository
+    from core.repository.agents import RepositoryAgent
 
 
 @hookimpl(trylast=True)
@@ -30,3 +31,13 @@ def core_open_repository(url: str) -> Repository | None:
     from core.repository import FolderRepository
 
     return FolderRepository(url.removeprefix("file://"))
+
+
+@hookimpl(trylast=True)
+def core_open_repository_agent(name: str) -> RepositoryAgent | None:
+    """Return the agent `checksum`."""
+    if name != "checksum":
+        return None
+    from core.repository.agents.checksum import ChecksumAgent
+
+    return ChecksumAgent()

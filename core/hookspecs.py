@@ -92,8 +92,8 @@ def core_open_repository(url: str, options: Options) -> Repository | None:
 def core_open_repository_agent(name: str) -> RepositoryAgent | None:
     """Once for each name in a `model_repository_agents`, on a worker thread, when a model first asks for it.
 
-    Returns a core.RepositoryAgent, which all models that name it share, or None for the name of somebody
-    else. It goes before an agent of that name that core has. An exception fails the load.
+    Returns a core.RepositoryAgent, which all models that name it share, or None for the name of another
+    agent. An exception fails the load.
     """
 
 

@@ -61,7 +61,6 @@ OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson", "cython"}
 # authors' tests.
 TOOLS = {
     "core.config.compile": {"grpc_tools"},
-    "core.repository.agents.encryption": {"cryptography"},
     "core.telemetry.tracing.otlp": {"opentelemetry"},
     "core.testing": {"pytest"},
 }

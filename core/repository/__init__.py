@@ -7,7 +7,7 @@ worker threads, but for `Catalog.names`, which lists one folder for each reposit
 """
 
 from core.repository.catalog import Catalog
-from core.repository.folder import FolderRepository, stamp_of
+from core.repository.folder import FolderRepository, files_of, stamp_of
 from core.repository.joined import JoinedFolder, Place
 from core.repository.names import is_folder_name
 from core.repository.opening import open_repositories
@@ -18,6 +18,7 @@ from core.repository.source import (
     ModelDirectory,
     ModelSource,
     Repository,
+    is_configuration,
     is_flat,
     version_number,
 )
@@ -33,6 +34,8 @@ __all__ = [
     "Place",
     "PrivateDirectory",
     "Repository",
+    "files_of",
+    "is_configuration",
     "is_flat",
     "is_folder_name",
     "open_repositories",

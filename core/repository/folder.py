@@ -55,6 +55,13 @@ class FolderRepository(Repository):
         return ModelDirectory(self._path / name)
 
 
+def files_of(folder: Path) -> list[str]:
+    """Return the relative path of each file, those behind links too, without Python's `__pycache__`."""
+    found: dict[str, str] = {}
+    _list(folder, "", found, ())
+    return sorted(path for path in found if not path.endswith("/"))
+
+
 def stamp_of(folder: Path) -> str:
     """What tells the files of a folder from those of another time: it is of their names, times and sizes.
 

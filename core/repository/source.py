@@ -167,6 +167,11 @@ def version_number(folder: str) -> int | None:
     return None
 
 
+def is_configuration(path: str) -> bool:
+    """Whether a file of a model's folder says how the model runs."""
+    return path == "config.pbtxt" or path.startswith("configs/")
+
+
 def is_flat(listing: Listing) -> bool:
     """Whether a folder is laid out for MLServer: model-settings.json, and no folders of versions."""
     folders = (path.partition("/") for path in listing)
@@ -194,9 +199,7 @@ def shared_stamp(listing: Listing) -> str:
         [
             f"{path}\n{stamp}"
             for path, stamp in listing.items()
-            if version_number(path.partition("/")[0]) is None
-            and path != "config.pbtxt"
-            and not path.startswith("configs/")
+            if version_number(path.partition("/")[0]) is None and not is_configuration(path)
         ]
     )
 

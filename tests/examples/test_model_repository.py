@@ -37,7 +37,7 @@ def test_the_configuration_of_the_page_is_one():
 
 
 def test_the_parameters_of_the_page_are_those_of_the_agents():
-    from core.repository.agents.decrypt import _PARAMETERS
+    from core_encryption.decrypt import _PARAMETERS
 
     section = PAGE[PAGE.index("### decrypt") : PAGE.index("### Your own")]
 

@@ -11,6 +11,8 @@ from core import plugins
 from core.caches import Cache, LocalCache, open_cache
 from core.options import Options
 from core.repository import FolderRepository, open_repositories
+from core.repository.agents import known
+from core.repository.agents.checksum import ChecksumAgent
 
 
 class Folder(FolderRepository):
@@ -27,6 +29,10 @@ class Plugin:
     @core.hookimpl
     def core_open_repository(self, url):
         return Folder("/") if url == "file:///models" else None
+
+    @core.hookimpl
+    def core_open_repository_agent(self, name):
+        return core.RepositoryAgent() if name == "checksum" else None
 
 
 @pytest.fixture
@@ -46,9 +52,21 @@ def repository():
     return found
 
 
-@pytest.mark.parametrize("opened, built_in", [(cache, LocalCache), (repository, FolderRepository)])
-def test_a_plugin_goes_before_what_is_built_in(opened, built_in, request):
+def agent():
+    found = known.find_agent("checksum")
+    origin = "built in" if type(found) is ChecksumAgent else "plugin"
+    assert known.agents_in_use() == [("checksum", origin)]
+    return found
+
+
+@pytest.mark.parametrize(
+    "opened, built_in",
+    [(cache, LocalCache), (repository, FolderRepository), (agent, ChecksumAgent)],
+)
+def test_a_plugin_goes_before_what_is_built_in(opened, built_in, request, monkeypatch):
+    monkeypatch.setattr(known, "_found", {})
     assert type(opened()) is built_in
+    known._found.clear()
 
     request.getfixturevalue("plugin")
 
@@ -70,6 +88,12 @@ def test_a_plugin_goes_before_what_is_built_in(opened, built_in, request):
             "open_repositories(Options.defaults(model_repository=['gs://bucket/models']))",
             "model repository 'gs://bucket/models': no plugin opens URLs of gs://; "
             "try: pip install 'core[gs]'",
+        ),
+        (
+            "core-encryption",
+            "from core.repository.agents.known import find_agent; find_agent('decrypt')",
+            "unable to find repository agent 'decrypt': it is not built in, no plugin brings it, and there "
+            "is no <name>/agent.py in ''; try: pip install 'core[decrypt]'",
         ),
     ],
 )

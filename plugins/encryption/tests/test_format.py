@@ -4,12 +4,12 @@ import base64
 import io
 
 import pytest
+from core_encryption import format as encryption
+from core_encryption.format import MAGIC, decrypt, encrypt, keys_of, new_key
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import CoreError
-from core.repository.agents import encryption
-from core.repository.agents.encryption import MAGIC, decrypt, encrypt, keys_of, new_key
 
 KEY, OTHER = (base64.urlsafe_b64decode(new_key()) for _ in range(2))
 SIZE = 64  # of a chunk here: files of several chunks are quick to make

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from core import config as configuration
 from core.errors import invalid
-from core.repository.agents.checksum import files_of, is_configuration
-from core.repository.agents.encryption import KEY_ENVIRONMENT, SUFFIX, encrypt, keys_of, new_key
+from core.repository import files_of, is_configuration
+from core_encryption.format import KEY_ENVIRONMENT, SUFFIX, encrypt, keys_of, new_key
 
 
 def write_key(file: Path) -> str:
@@ -58,7 +58,7 @@ def encrypt_model(
 
 def _copy(source: Path, target: Path, key: bytes) -> int:
     count = 0
-    for name in files_of(source.absolute()):
+    for name in files_of(source):
         made = target / (name if is_configuration(name) else name + SUFFIX)
         made.parent.mkdir(parents=True, exist_ok=True)
         if is_configuration(name):

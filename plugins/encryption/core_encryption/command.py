@@ -20,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(namespace: argparse.Namespace) -> int:
     """Write the copy or the key; return 2 if arguments are missing."""
-    from core.repository.agents.encrypt import encrypt_model, write_key  # needs cryptography
+    from core_encryption.encrypt import encrypt_model, write_key  # needs cryptography
 
     if namespace.new_key is None and (namespace.folder is None or namespace.copy is None):
         print("error: give MODEL_DIR and COPY_DIR, or --new-key FILE", file=sys.stderr)

@@ -14,24 +14,27 @@ import errno
 import logging
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import core
 from core.errors import CoreError, invalid
-from core.repository.agents.agent import AgentModel, RepositoryAgent
-from core.repository.agents.checksum import files_of, is_configuration, is_true
-from core.repository.agents.encryption import KEY_ENVIRONMENT, SUFFIX, decrypt, keys_of
-from core.repository.source import version_number
+from core.repository import files_of, is_configuration, version_number
+from core_encryption.format import KEY_ENVIRONMENT, SUFFIX, decrypt, keys_of
+
+if TYPE_CHECKING:
+    from core.repository.agents import AgentModel
 
 logger = logging.getLogger("core")
 
 _PARAMETERS = ("key_env", "key_file", "require_all")
 
 
-class DecryptAgent(RepositoryAgent):
+class DecryptAgent(core.RepositoryAgent):
     def load(self, model: AgentModel) -> None:
         """Raises CoreError for a key that is missing or another, and for files that were changed."""
         keys = keys_of(*_place_of_keys(model.parameters))
         files = files_of(model.location)
-        _refuse_files(files, is_true(model.parameters, "require_all"))
+        _refuse_files(files, model.is_true("require_all"))
         size = sum((model.location / file).stat().st_size for file in files)
         folder = model.acquire(memory_bytes=size)
         try:

@@ -19,12 +19,14 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
-from core.errors import invalid, unsupported
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from core.errors import invalid
 
 SUFFIX = ".encrypted"
 MAGIC = b"core encrypted 1\n"
@@ -122,8 +124,6 @@ def _cipher_for(header: bytes, keys: Iterable[bytes]) -> AESGCM:
 
 
 def _opened(cipher: AESGCM, nonce: bytes, chunk: bytes, header: bytes) -> bytes:
-    from cryptography.exceptions import InvalidTag
-
     try:
         return cipher.decrypt(nonce, chunk, header)
     except (InvalidTag, ValueError) as error:
@@ -135,14 +135,6 @@ def _changed() -> Exception:
 
 
 def _derived(key: bytes, salt: bytes) -> tuple[AESGCM, bytes]:
-    try:
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-        from cryptography.hazmat.primitives.hashes import SHA256
-        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-    except ImportError as error:
-        raise unsupported(
-            f"encrypted models need the package cryptography ({error}); try: pip install 'core[decrypt]'"
-        ) from error
     size = _KEY_BYTES + _CHECK_BYTES
     derived = HKDF(algorithm=SHA256(), length=size, salt=salt, info=_INFO).derive(key)
     return AESGCM(derived[:_KEY_BYTES]), derived[_KEY_BYTES:]

@@ -3,19 +3,18 @@
 import errno
 import os
 import stat
-import sys
 from pathlib import Path
 
 import pytest
+from core_encryption import decrypt
+from core_encryption.decrypt import DecryptAgent
+from core_encryption.encrypt import encrypt_model
+from core_encryption.format import new_key
 
 from core import __main__ as command
 from core.config import parse_text
 from core.errors import CoreError, Kind
 from core.repository import private
-from core.repository.agents import decrypt
-from core.repository.agents.decrypt import DecryptAgent
-from core.repository.agents.encrypt import encrypt_model
-from core.repository.agents.encryption import new_key
 
 
 @pytest.fixture
@@ -174,17 +173,6 @@ def test_a_file_cannot_be_there_twice(treated, encrypted):
     (encrypted / "labels.txt").write_text("cow")
 
     assert refusal(treated).message == "there are both labels.txt.encrypted and labels.txt"
-
-
-def test_without_the_package_the_error_says_what_to_install(treated, monkeypatch):
-    for name in [each for each in sys.modules if each.startswith("cryptography")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "cryptography", None)
-
-    error = refusal(treated)
-
-    assert error.kind is Kind.UNSUPPORTED
-    assert "pip install 'core[decrypt]'" in error.message
 
 
 def test_links_that_lead_in_a_circle_are_followed_once(treated, encrypted):
