@@ -120,12 +120,8 @@ class Options:
         "One of so many requests is written to the access log; those that fail always are.")
 
     model_repository: list[str] = _models(NAMES, [],
-        "Folder that holds a folder for each model, or such a place in cloud storage: s3://bucket/path, "
-        "gs://bucket/path, as://account/container/path, or a URL that fsspec or a plugin knows. A model "
-        "that is in two repositories is not available.")
-    cloud_cache_directory: str = _models(STRING, "",
-        "Folder that keeps what is fetched of repositories in cloud storage, from one start to the next and "
-        "for several servers; without it a temporary one holds what is loaded.")
+        "Folder that holds a folder for each model, or a URL that a plugin opens, such as s3://bucket/path. "
+        "A model that is in two repositories is not available.")
     exit_on_error: bool = _models(BOOL, True,
         "Whether the server ends when a model fails to load at the start.")
     disable_auto_complete_config: bool = _models(SWITCH, False,
@@ -296,7 +292,7 @@ class Options:
         "first.")
 
     cache_config: dict[str, dict[str, str]] = _cache(settings("cache", owner_needed=True), {},
-        "Setting of the response cache, such as local,size=1048576 or redis,host=localhost.")
+        "Setting of the response cache, such as local,size=1048576; plugins bring other caches.")
     cache_directory: str = _cache(STRING, "/opt/tritonserver/caches",
         "Folder of response caches.", idle="the cache is part of the server")
 

@@ -15,7 +15,7 @@ logger = logging.getLogger("core")
 # core/hookspecs.py says for each hook when it is called, on which thread, what it gets and what it returns:
 #
 # options of the command line     core_add_options
-# the server                      core_server_starting, core_server_stopping
+# the server                      core_workers_starting, core_server_starting, core_server_stopping
 # model repositories              core_open_repository, core_open_repository_agent
 # the response cache              core_open_cache
 # metrics and traces              core_open_metric_source, core_open_trace_exporter

@@ -111,13 +111,3 @@ def test_workers_have_the_memory_of_gpus_each_for_itself():
 
     assert text.startswith("GPU 0, 1: with --workers=3 each worker has all models in the memory")
     assert not_shared(options) == []
-
-
-def test_workers_are_told_that_each_fetches_for_itself():
-    options = Options.defaults(workers=2, model_repository=["/models", "s3://bucket"])
-    (text,) = not_shared(options)
-
-    assert "'s3://bucket'" in text
-    assert "--cloud-cache-directory" in text
-    options.cloud_cache_directory = "/var/cache/models"
-    assert not_shared(options) == []
