@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 
+from core.backend import implements
 from core.config import ModelConfig
 from core.errors import CoreError, already_exists, internal, invalid
 from core.repository.joined import JoinedFolder, Place
@@ -60,8 +61,12 @@ class Catalog:
 
     @property
     def remote(self) -> bool:
-        """Whether a repository is remote: `look` and `close` have work to do. Any thread."""
-        return any(each.remote for each in self._repositories)
+        """Whether a repository has to look, or to be closed. Any thread."""
+        return any(
+            implements(each, Repository, method)
+            for each in self._repositories
+            for method in ("look", "close")
+        )
 
     def look(self) -> None:
         """Let remote repositories see what there is now. Raises OSError when one cannot."""

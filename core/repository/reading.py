@@ -6,6 +6,7 @@ Repository, Listing, Override ─► [read_…] ─► ModelSource.  Worker thre
 from __future__ import annotations
 
 from core import config as configuration
+from core import plugins
 from core.config import ModelConfig
 from core.errors import CoreError, internal, invalid
 from core.repository.folder import FolderRepository
@@ -127,7 +128,8 @@ def _source(
         if config.model_repository_agents.agents:
             config.name = name
         else:
-            configuration.fill(config, folder or name, first_version_entries(listing))
+            entries = first_version_entries(listing)
+            configuration.fill(config, folder or name, plugins.formats(), entries)
     except CoreError as error:
         raise error if overridden else internal(error.message) from error
     return ModelSource(

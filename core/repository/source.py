@@ -9,8 +9,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.config import SETTINGS, ModelConfig
+from core.config import ModelConfig
 from core.repository.names import key_of
+
+SETTINGS = "model-settings.json"
+"""In the repositories of MLServer, which may have no folders of versions."""
 
 Listing = Mapping[str, str]
 """Every entry below a model's folder: relative path with "/" → stamp that changes with the entry.
@@ -63,13 +66,11 @@ class Repository(ABC):
     """A place with models, one folder for each. Worker threads call it, several at a time.
 
     location   as --model-repository names it
-    remote     whether `look` and `close` have work to do, which may take long
 
-    A place that is a folder of this machine needs the first five methods only.
+    The first five methods are enough for a folder of this machine.
     """
 
     location: str
-    remote = False
 
     @abstractmethod
     def check(self) -> None:

@@ -135,7 +135,7 @@ def test_an_execution_takes_at_least_its_delay(serve):
 
     served.ask({"INPUT0": np.ones((1, 1), np.float32)})
 
-    (entry,) = served._on_loop(lambda: served._server.statistics("example"))
+    (entry,) = served._on_loop(lambda: served._server.control.health.statistics_here("example"))
     assert int(entry["inference_stats"]["compute_infer"]["ns"]) >= 30_000_000
 
 

@@ -52,7 +52,7 @@ def items(served, inputs):
     """All answers and errors to one request, in their order."""
 
     async def collect():
-        reply = served._server.infer(request_of(inputs, (), "example"))
+        reply = served._server.models.infer(request_of(inputs, (), "example"))
         return [item async for item in reply]
 
     return served._call(collect())
@@ -176,7 +176,7 @@ def test_a_model_unloads_while_its_client_has_gone(serve):
     served = serve(square, SQUARE + parameters(CUSTOM_INFER_DELAY_NS=LONG_MS * 1_000_000))
 
     async def leave():
-        reply = served._server.infer(request_of(squared(5), (), "example"))
+        reply = served._server.models.infer(request_of(squared(5), (), "example"))
         await asyncio.sleep(0)
         reply.cancel()
 
@@ -196,7 +196,7 @@ def test_cleaning_up_after_a_client_that_has_gone_takes_its_time(serve):
     )
 
     async def leave():
-        reply = served._server.infer(request_of(squared(5), (), "example"))
+        reply = served._server.models.infer(request_of(squared(5), (), "example"))
         await asyncio.sleep(0.05)
         reply.cancel()
 

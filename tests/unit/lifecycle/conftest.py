@@ -114,10 +114,7 @@ class Ticker:
 
 
 class Managed(ModelManager):
-    """A manager that also stands for the server that models see."""
-
-    cache = None
-    limiter = None
+    """A manager that also stands for the models that other models call."""
 
     def content(self, name, version=-1):
         return self.resolve(name, version).content
@@ -128,7 +125,7 @@ class Managed(ModelManager):
     def takes_device(self, name, version=-1):
         return self.resolve(name, version).chain.takes_device
 
-    def model_ready(self, name, version=-1):
+    def is_ready(self, name, version=-1):
         return self.resolve(name, version).chain.ready
 
     def infer(self, request):
@@ -192,7 +189,7 @@ async def manage(folder, backend, ticker):
             sleep=ticker.sleep,
             clock=lambda: ticker.now,
         )
-        made._host.models = made
+        made.provide(made)
         managers.append(made)
         return made
 

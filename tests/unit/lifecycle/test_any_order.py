@@ -140,7 +140,7 @@ class World:
             sleep=self.ticker.sleep,
             clock=lambda: self.ticker.now,
         )
-        self.manager._host.models = self.manager
+        self.manager.provide(self.manager)
         (self.models / "e").mkdir()
         (self.models / "e" / "config.pbtxt").write_text(ensemble("a", "b"))
         (self.models / "e" / "1").mkdir()

@@ -54,7 +54,7 @@ def test_a_running_backend_sees_that_nobody_waits_any_more(serve, library):
     served = serve("waits")
 
     async def act():
-        reply = served._server.infer(request_of(X, (), "example"))
+        reply = served._server.models.infer(request_of(X, (), "example"))
         while not library.player_count(2):
             await asyncio.sleep(0.001)
         reply.cancel()

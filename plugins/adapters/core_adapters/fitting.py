@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from backend_python.api.datatypes import triton_string_to_numpy
 from backend_python.api.errors import TritonModelException
 

@@ -8,7 +8,7 @@ import joblib
 import lightgbm
 import numpy as np
 import pytest
-from backend_python.adapters.choice import model_of
+from core_adapters.adapter import model_of_file
 from sklearn.linear_model import LogisticRegression
 
 from core import CoreError
@@ -202,7 +202,7 @@ def test_settings_that_cannot_be_understood_are_refused_by_name(tmp_path, settin
     file.write_text(settings)
 
     with pytest.raises(Exception, match=text):
-        model_of(str(file))
+        model_of_file(str(file))
 
 
 @needs_mlserver

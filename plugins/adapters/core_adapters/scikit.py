@@ -7,14 +7,14 @@ import warnings
 from typing import Any
 
 import numpy as np
-
-from backend_python.adapters import table, trust
-from backend_python.adapters.described import Described
-from backend_python.adapters.fitting import as_array, data_type_of
-from backend_python.adapters.formats import SKOPS
-from backend_python.adapters.needed import needed
-from backend_python.adapters.tabular import Predictor, Properties
 from backend_python.api.errors import TritonModelException
+
+from core_adapters import table, trust
+from core_adapters.described import Described
+from core_adapters.fitting import as_array, data_type_of
+from core_adapters.formats import SKOPS
+from core_adapters.needed import needed
+from core_adapters.tabular import Predictor, Properties
 
 METHODS = (
     "predict",

@@ -7,10 +7,10 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-
-from backend_python.adapters.fitting import Array
-from backend_python.adapters.needed import needed
 from backend_python.api.errors import TritonModelException
+
+from core_adapters.fitting import Array
+from core_adapters.needed import needed
 
 Inputs = dict[str, Any]  # name → array, rows first
 

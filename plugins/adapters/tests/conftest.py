@@ -4,8 +4,8 @@ import json
 
 import pytest
 from backend_python import backend
-from backend_python.adapters.choice import model_of
 from backend_python.api.model_config import ModelConfig
+from core_adapters.adapter import model_of_file
 
 from core.testing.served import Served
 
@@ -54,7 +54,7 @@ def completed():
                 }
             )
         )
-        found = model_of(str(file)).auto_complete_config(config).as_dict()
+        found = model_of_file(str(file)).auto_complete_config(config).as_dict()
         return tuple(
             {each["name"]: (each["data_type"], each["dims"]) for each in found[kind]}
             for kind in ("input", "output")

@@ -57,7 +57,7 @@ def test_a_class_without_any_configuration_takes_x_and_gives_what_predict_gives(
 
 
 def test_the_class_of_the_documentation_is_served(serve):
-    page = Path(__file__).parents[4] / "docs" / "other-classes.md"
+    page = Path(__file__).parents[3] / "docs" / "other-classes.md"
     server = serve(re.search(r"```python\n(.*?)```", page.read_text(), re.DOTALL)[1])
 
     answer = server.ask({"X": np.array([[1, 1], [0.5, 0.5]])})
@@ -125,8 +125,10 @@ def test_tags_class_names_and_meta_travel_as_parameters(serve):
         request = InferenceRequest(
             "example", {"x": Tensor.of("x", X)}, id="seven", parameters={"color": "red"}
         )
-        response = await served._server.infer(request)
-        found = [each for each in served._server.metrics() if each.name == "seen"]
+        response = await served._server.models.infer(request)
+        found = [
+            each for each in served._server.control.health.metrics_here() if each.name == "seen"
+        ]
         return response, found
 
     response, (family,) = served._call(ask())

@@ -11,18 +11,19 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
-from backend_python.adapters.described import describe, is_described, rank
-from backend_python.adapters.fitting import fit
-from backend_python.adapters.needed import needed
-from backend_python.adapters.table import readable
 from backend_python.api.errors import TritonError, TritonModelException
 from backend_python.api.model_config import ModelConfig
 from backend_python.api.response import InferenceResponse
 from backend_python.api.sender import TRITONSERVER_RESPONSE_COMPLETE_FINAL
 from backend_python.api.tensor import Tensor
 
+from core_adapters.described import describe, is_described, rank
+from core_adapters.fitting import fit
+from core_adapters.needed import needed
+from core_adapters.table import readable
+
 if TYPE_CHECKING:
-    from backend_python.adapters.settings import Settings
+    from core_adapters.settings import Settings
 
 
 # The runtimes that MLServer's own project publishes. Any other name could be anybody's.

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 SETTINGS = "model-settings.json"
 
+# In the order of the search: what says most first, what needs no trust before pickles.
+NAMES = (
+    SETTINGS,
+    "model.skops",
+    "model.ubj",
+    "model.json",
+    "model.bst",
+    "model.txt",
+    "model.joblib",
+    "model.pkl",
+    "model.pickle",
+)
+
 PICKLES = (".joblib", ".pickle", ".pkl")
 SKOPS = ".skops"
 BOOSTERS = (".ubj", ".json", ".bst", ".txt")
 
 CLASS_PARAMETER = "MODEL_CLASS"
-
-
-def is_model(name: str) -> bool:
-    """Whether a file of this name is read by an adapter."""
-    return name.endswith((SKOPS, *PICKLES, *BOOSTERS))

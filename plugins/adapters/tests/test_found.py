@@ -1,16 +1,16 @@
 """Which file of a folder is the model, and that model.py always is."""
 
 import pytest
-from backend_python.adapters.formats import SETTINGS, is_model
 from backend_python.server.found import model_file
+from core_adapters.adapter import serves
+from core_adapters.formats import NAMES, SETTINGS
 
-from core import CoreError, config
-from core.config.autofill import PYTHON_FILES
+from core import CoreError, config, plugins
 
 
 def file_in(folder, text=""):
     message = config.parse_text(f'name: "m" backend: "python" {text}', "test")
-    config.fill(message, "m")
+    config.fill(message, "m", plugins.formats())
     return str(model_file(message, folder / "1").relative_to(folder))
 
 
@@ -26,12 +26,12 @@ def folder(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("name", PYTHON_FILES)
+@pytest.mark.parametrize("name", NAMES)
 def test_model_py_goes_before_everything_else(folder, name):
     assert file_in(folder("1/model.py", f"1/{name}", "model-settings.json")) == "1/model.py"
 
 
-@pytest.mark.parametrize("name", PYTHON_FILES)
+@pytest.mark.parametrize("name", NAMES)
 def test_without_it_there_is_one_name_for_each_format(folder, name):
     assert file_in(folder(f"1/{name}")) == f"1/{name}"
 
@@ -68,4 +68,10 @@ def test_an_empty_folder_lacks_model_py(folder):
 
 
 def test_whatever_needs_no_configuration_is_read_by_an_adapter():
-    assert PYTHON_FILES[0] == SETTINGS and all(map(is_model, PYTHON_FILES[1:]))
+    assert NAMES[0] == SETTINGS and all(map(serves, NAMES))
+
+
+def test_every_file_that_it_serves_is_a_format_of_the_python_backend():
+    declared = {each.file for each in plugins.formats() if each.backend == "python"}
+
+    assert declared == {*NAMES, "model.py"}

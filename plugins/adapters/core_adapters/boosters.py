@@ -6,12 +6,13 @@ import json
 import os
 from typing import Any
 
-from backend_python.adapters import table
-from backend_python.adapters.described import Described
-from backend_python.adapters.needed import needed
-from backend_python.adapters.scikit import Estimator
-from backend_python.adapters.tabular import Properties
 from backend_python.api.errors import TritonModelException
+
+from core_adapters import table
+from core_adapters.described import Described
+from core_adapters.needed import needed
+from core_adapters.scikit import Estimator
+from core_adapters.tabular import Properties
 
 _LIGHTGBM_BEGINS = b"tree\n"
 

@@ -9,13 +9,14 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from backend_python.adapters import table
-from backend_python.adapters.described import Described, describe, is_described, rank
-from backend_python.adapters.fitting import Array, as_array, fit
 from backend_python.api.errors import TritonError, TritonModelException
 from backend_python.api.model_config import ModelConfig
 from backend_python.api.response import InferenceResponse
 from backend_python.api.tensor import Tensor
+
+from core_adapters import table
+from core_adapters.described import Described, describe, is_described, rank
+from core_adapters.fitting import Array, as_array, fit
 
 Properties = dict[str, Any]
 

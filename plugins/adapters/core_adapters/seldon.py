@@ -16,17 +16,18 @@ import json
 from types import ModuleType
 from typing import Any
 
-from backend_python.adapters import table, trust
-from backend_python.adapters.described import Described, describe, is_described, rank
-from backend_python.adapters.fitting import as_array, fit
-from backend_python.adapters.formats import CLASS_PARAMETER
-from backend_python.adapters.metrics import Metrics
-from backend_python.adapters.scikit import METHODS
 from backend_python.api.errors import TritonModelException
 from backend_python.api.model_config import ModelConfig
 from backend_python.api.response import InferenceResponse
 from backend_python.api.sender import TRITONSERVER_RESPONSE_COMPLETE_FINAL
 from backend_python.api.tensor import Tensor
+
+from core_adapters import table, trust
+from core_adapters.described import Described, describe, is_described, rank
+from core_adapters.fitting import as_array, fit
+from core_adapters.formats import CLASS_PARAMETER
+from core_adapters.metrics import Metrics
+from core_adapters.scikit import METHODS
 
 MAIN = ("predict", "transform_input", "transform_output")  # the first that there is
 PARAMETERS = "MODEL_PARAMETERS"

@@ -7,10 +7,11 @@ import os
 from functools import partial
 from typing import Any
 
-from backend_python.adapters import trust
-from backend_python.adapters.described import Described
-from backend_python.adapters.tabular import Predictor, Properties, TabularModel
 from backend_python.api.errors import TritonModelException
+
+from core_adapters import trust
+from core_adapters.described import Described
+from core_adapters.tabular import Predictor, Properties, TabularModel
 
 PICKLES = ("model.joblib", "model.pickle", "model.pkl", "model.skops")
 XGBOOST = ("model.bst", "model.json", "model.ubj")
@@ -47,7 +48,7 @@ class Settings:
         package, _, name = self.implementation.rpartition(".")
         runtime = RUNTIMES.get(f"{package.partition('.')[0]}.{name}")
         if runtime is None:
-            from backend_python.adapters.runtime import RuntimeModel
+            from core_adapters.runtime import RuntimeModel
 
             return RuntimeModel(self)
         return TabularModel(partial(self._open, kind=runtime[0], names=runtime[1]))
@@ -91,7 +92,7 @@ class Settings:
         )
 
     def _open(self, config: Properties, kind: str, names: tuple[str, ...]) -> Predictor:
-        from backend_python.adapters import boosters, scikit
+        from core_adapters import boosters, scikit
 
         file = self.uri(names)
         if kind == "scikit":
