@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from core.repository import Repository
     from core.repository.agents import RepositoryAgent
     from core.server import InferenceServer
+    from core.telemetry.metrics.source import MetricSource
+    from core.telemetry.tracing import TraceExporter
 
 hookspec = pluggy.HookspecMarker("core")
 hookimpl = pluggy.HookimplMarker("core")
@@ -102,6 +104,30 @@ def core_workers_starting(options: Options) -> None:
     """Once, with --workers=N only, on the loop thread of the process that starts the workers, before it does.
 
     For warnings about what each worker has for itself. An exception ends the start.
+    """
+
+
+@hookspec(firstresult=True)
+def core_open_trace_exporter(
+    mode: str, settings: Sequence[tuple[str, str]]
+) -> TraceExporter | None:
+    """Once per server, on the loop thread, when the server is made.
+
+    mode      of --trace-config=mode=<mode>; "triton" without that option
+    settings  (name, value) of each --trace-config=<mode>,<name>=<value>, in their order
+
+    Returns a core.telemetry.tracing.TraceExporter, or None for a mode of another plugin. A plugin takes
+    precedence over the trace files of mode triton. An exception, such as CoreError for an invalid setting,
+    ends the start.
+    """
+
+
+@hookspec
+def core_open_metric_source(options: Options) -> MetricSource | None:
+    """Once per server, on the loop thread, when the server is made; and for the tables of docs/metrics.md.
+
+    Returns a core.telemetry.metrics.source.MetricSource, or None for no metrics with these options. Each
+    scrape asks it for its families. An exception ends the start.
     """
 
 

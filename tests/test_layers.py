@@ -61,7 +61,6 @@ OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson", "cython"}
 # authors' tests.
 TOOLS = {
     "core.config.compile": {"grpc_tools"},
-    "core.telemetry.tracing.otlp": {"opentelemetry"},
     "core.testing": {"pytest"},
 }
 # What all frontends may import beside their own folder.

@@ -118,7 +118,7 @@ def not_shared(options: Options, gpus: Sequence[int] = ()) -> list[str]:
             f"--trace-config: with {several} each worker writes a file of its own, <file>.worker-1 "
             "and so on, and counts its own requests"
         )
-    if ("mode", "opentelemetry") in options.trace_config.get("", []):
+    if any(key == "mode" and mode != "triton" for key, mode in options.trace_config.get("", [])):
         found.append(
             f"--trace-config: with {several} each worker sends the spans of its own requests, and "
             "counts them for itself"

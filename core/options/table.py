@@ -49,7 +49,8 @@ from core.options.values import (
 def _group(title: str) -> Callable[..., Any]:
     """The flags below one heading of --help.
 
-    A flag's `idle` says why it has no effect here; such a flag is accepted and named once in the log.
+    A flag's `idle` says why it has no effect here; such a flag is accepted and named once in the log. A
+    flag of a plugin may take its place.
     """
 
     def flag(form: Form, default: Any, text: str, *, idle: str = "") -> Any:
@@ -262,8 +263,8 @@ class Options:
         "Model of Vertex AI's requests that name none; without it the only one that serves.")
 
     allow_metrics: bool = _metrics(BOOL, True, "Whether metrics are served.")
-    allow_gpu_metrics: bool = _metrics(BOOL, True,
-        "Whether metrics tell about GPUs; they need the extra core[gpu-metrics].")
+    allow_gpu_metrics: bool = _metrics(BOOL, True, "Whether metrics include GPUs.",
+        idle="core itself has no metrics of GPUs, a plugin brings them (docs/metrics.md)")
     allow_cpu_metrics: bool = _metrics(BOOL, True,
         "Whether metrics tell about CPU and memory of the machine.")
     metrics_address: str = _metrics(STRING, "",
@@ -279,7 +280,7 @@ class Options:
         "or summary_quantiles=<quantile>:<error>,… (docs/metrics.md).")
 
     trace_config: dict[str, list[tuple[str, str]]] = _tracing(TRACE, {},
-        "Setting of tracing: of mode triton or opentelemetry, or without a mode of both.")
+        "Setting of tracing: of mode triton or of the mode of a plugin, or without a mode of all of them.")
 
     backend_directory: str = _backend(STRING, "/opt/tritonserver/backends",
         "Folder with a folder for each backend that is a model.py; packages go first.")

@@ -66,10 +66,10 @@ def advice(names: Iterable[str]) -> str:
 
     names   such as model.onnx, or onnxruntime_onnx
     """
-    found = _extras()
-    absent = [each for each in found.get(FORMATS, ()) if not _is_installed(each)]
+    ours = _backend_extras()
+    absent = [each for each in ours.get(FORMATS, ()) if not _is_installed(each)]
     parts = {part for name in names for part in re.split(r"[._/]", name.lower())}
-    for extra, needs in sorted(found.items()):
+    for extra, needs in sorted(ours.items()):
         if extra in parts and needs[0] in absent:
             return f"; `pip install core[{extra}]` installs a backend for it"
     if absent:
@@ -81,11 +81,11 @@ def advice(names: Iterable[str]) -> str:
 
 def distributions() -> Mapping[str, str]:
     """Name of a backend, or PROCESS_HOST → the distribution of this project that brings it."""
-    return {extra: needs[0] for extra, needs in _extras().items() if extra != FORMATS}
+    return {extra: needs[0] for extra, needs in _backend_extras().items() if extra != FORMATS}
 
 
-def _extras() -> Mapping[str, list[str]]:
-    """Each extra of core that is about backends → the distributions that it needs."""
+def _backend_extras() -> Mapping[str, list[str]]:
+    """The extras of core that bring a backend, and FORMATS: extra → its distributions."""
     return {
         extra: needs
         for extra, needs in extras().items()

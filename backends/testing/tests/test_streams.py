@@ -74,11 +74,11 @@ def test_requests_are_answered_side_by_side(serve):
 
     async def overtake():
         server = served._server
-        slow = server.infer(request_of(repeated([1, 2], [0, LONG_MS]), (), "example"))
+        slow = server.models.infer(request_of(repeated([1, 2], [0, LONG_MS]), (), "example"))
         first = slow.__aiter__()
         assert (await first.__anext__()).output("OUT").array.tolist() == [1]
         # The one instance has gone on, since WAIT was over.
-        quick = server.infer(request_of(repeated([3]), (), "example"))
+        quick = server.models.infer(request_of(repeated([3]), (), "example"))
         found = [item.output("OUT").array.tolist() async for item in quick]
         slow.cancel()
         await first.aclose()
@@ -92,9 +92,9 @@ def test_the_next_request_waits_until_wait_is_over(serve):
 
     async def act():
         server = served._server
-        slow = server.infer(request_of(repeated([1], wait=LONG_MS), (), "example"))
+        slow = server.models.infer(request_of(repeated([1], wait=LONG_MS), (), "example"))
         assert [item.output("IDX").array.tolist() async for item in slow] == [[0]]
-        quick = server.infer(request_of(repeated([3]), (), "example"))
+        quick = server.models.infer(request_of(repeated([3]), (), "example"))
         answer = asyncio.ensure_future(_only(quick))
         for _ in range(50):
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Watch: what has to be looked at while the server runs, so that it can be told when somebody asks."""
+"""Watch: the metric sources of a server, of core and of plugins."""
 
 from __future__ import annotations
 
@@ -7,44 +7,42 @@ import asyncio
 from core.control.metrics.versions import VersionLabels
 from core.options import Options
 from core.telemetry.families import Family
-from core.telemetry.metrics.gpus import Gpus
 from core.telemetry.metrics.lag import LoopLag
 from core.telemetry.metrics.machine import Machine
 from core.telemetry.metrics.process import Process
+from core.telemetry.metrics.source import MetricSource, open_sources
 
 
 class Watch:
-    """One for each server; started by who serves metrics. Loop thread only.
+    """One for each server. Event loop only; the frontend that serves metrics starts it.
 
     worker   number of this process among several, None if it is the only one
     """
 
     def __init__(self, options: Options, worker: int | None = None):
-        self._interval_s = options.metrics_interval_ms / 1000
-        self._labels = {} if worker is None else {"worker": str(worker)}
-        self._machine = Machine() if options.allow_cpu_metrics else None
-        self.gpus = Gpus(self._interval_s)
-        self.labels = VersionLabels(self.gpus.uuid)
-        self._with_gpus = options.allow_gpu_metrics
-        self._process = Process()
-        self._lag = LoopLag()
+        interval_s = options.metrics_interval_ms / 1000
+        labels = {} if worker is None else {"worker": str(worker)}
+        self._sources: list[MetricSource] = [
+            *([Machine(interval_s)] if options.allow_cpu_metrics else []),
+            *open_sources(options),
+            Process(interval_s, labels),
+            LoopLag(labels),
+        ]
+        self.labels = VersionLabels(self._gpu_uuid)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Look from now on."""
-        self._lag.start(loop)
-        if self._with_gpus:
-            self.gpus.start()
+        """Begin to measure."""
+        for source in self._sources:
+            source.start(loop)
 
     def stop(self) -> None:
-        """Look no more."""
-        self._lag.stop()
-        self.gpus.stop()
+        """Stop to measure."""
+        for source in self._sources:
+            source.stop()
 
     def families(self) -> list[Family]:
-        """Machine, GPUs and this process, as of now or of the last interval."""
-        return [
-            *(self._machine.families(self._interval_s) if self._machine else []),
-            *self.gpus.families(),
-            *self._process.families(self._interval_s, self._labels),
-            *self._lag.families(self._labels),
-        ]
+        """Return the families of all sources, with values of now or of the last interval."""
+        return [family for source in self._sources for family in source.families()]
+
+    def _gpu_uuid(self, number: int) -> str | None:
+        return next(filter(None, (source.gpu_uuid(number) for source in self._sources)), None)

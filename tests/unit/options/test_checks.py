@@ -71,6 +71,12 @@ def test_a_flag_without_effect_is_named_when_it_was_changed():
     assert idle_flags(Options.defaults()) == []
 
 
+def test_triton_flags_of_a_plugin_that_is_not_installed_are_accepted():
+    found = parse(["--model-repository=/m", "--allow-gpu-metrics=false"])
+
+    assert [flag.name for flag in idle_flags(found)] == ["allow-gpu-metrics"]
+
+
 @pytest.mark.parametrize(
     ("old", "field", "value"),
     [

@@ -1,11 +1,11 @@
-"""Spans: a trace and its children as OpenTelemetry has them.
+"""Spans: a trace and its children in the form of OpenTelemetry.
 
 Trace ─► [spans_of] ─► Span, Span …  ─► SpanExporter.  Names, nesting and attributes are those of Triton:
 
     InferRequest                     the request at its frontend
-    └─ <model>                       one for the request, below it those of the models that it asks
+    └─ <model>                       one for the request; below it, one for each model that it calls
        ├─ compute                    its execution
-       └─ CACHE_HIT_LOOKUP …         whatever else has a time …_START and a time …_END
+       └─ CACHE_HIT_LOOKUP …         any other activity with a timestamp …_START and one …_END
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ import logging
 import threading
 
 import pytest
+from core_opentelemetry.exporter import SpanExporter
+from core_opentelemetry.settings import ExportSettings
+from core_opentelemetry.spans import Span
 
 from core.telemetry.tracing.context import SpanContext
-from core.telemetry.tracing.export_settings import ExportSettings
-from core.telemetry.tracing.exporter import SpanExporter
-from core.telemetry.tracing.spans import Span
 
 FOREVER_MS = 10**7
 
@@ -59,7 +59,7 @@ async def exporter():
     yield make
     for each in made:
         each._destination.gate.set()
-        await each.close()
+        await each.close(5)
 
 
 async def test_a_full_batch_leaves_at_once(exporter):
@@ -68,7 +68,7 @@ async def test_a_full_batch_leaves_at_once(exporter):
     found.add(spans("a", "b"))
 
     await asyncio.to_thread(destination.asked.wait, 60)
-    await found.close()
+    await found.close(5)
     assert destination.batches == [["a", "b"]]
 
 
@@ -88,7 +88,7 @@ async def test_the_end_sends_all_that_waits(exporter):
     found.add(spans("c"))
     destination.gate.set()
 
-    await found.close()
+    await found.close(5)
 
     assert destination.batches == [["a", "b"], ["c"]]
     assert destination.stopped
@@ -104,7 +104,7 @@ async def test_a_full_queue_takes_no_more_and_says_so_once(exporter, caplog):
         for name in "defgh":
             found.add(spans(name + "1", name + "2"))
     destination.gate.set()
-    await found.close()
+    await found.close(5)
 
     assert destination.batches == [["a", "b", "c"], ["d1", "d2"]]
     assert caplog.text.count("queue is full - dropping span") == 1
@@ -151,7 +151,7 @@ async def test_a_request_that_never_fits_is_cut(exporter):
     found, destination = exporter(queue_size=2, batch_size=2)
 
     found.add(spans("a", "b", "c"))
-    await found.close()
+    await found.close(5)
 
     assert destination.batches == [["a", "b"]]
 
@@ -167,7 +167,7 @@ async def test_a_collector_that_fails_is_told_once_and_when_it_is_back(exporter,
             await asyncio.sleep(0)
         destination.failure = None
         found.add(spans("d"))
-        await found.close()
+        await found.close(5)
 
     assert caplog.text.count("spans cannot be sent to the collector") == 1
     assert caplog.text.count("connection refused") == 1
@@ -190,9 +190,9 @@ async def test_a_collector_that_hangs_delays_the_end_by_a_bounded_time(exporter,
 
 async def test_nothing_is_taken_after_the_end(exporter):
     found, destination = exporter(batch_size=1)
-    await found.close()
+    await found.close(5)
 
     found.add(spans("a"))
-    await found.close()
+    await found.close(5)
 
     assert destination.batches == []

@@ -1,9 +1,11 @@
 """Where spans go: settings of mode opentelemetry."""
 
+import logging
+
 import pytest
+from core_opentelemetry.settings import ExportSettings
 
 from core.errors import CoreError, Kind
-from core.telemetry.tracing.export_settings import ExportSettings
 
 
 def of(*given, **environment):
@@ -55,8 +57,11 @@ def test_a_batch_is_no_larger_than_the_queue():
     assert of(("bsp_max_queue_size", "5")).batch_size == 5
 
 
-def test_names_that_are_no_setting_are_kept_for_a_warning():
-    assert of(("speed", "9")).unknown == ("speed",)
+def test_an_unknown_name_is_a_warning(caplog):
+    with caplog.at_level(logging.WARNING, "core"):
+        of(("speed", "9"))
+
+    assert "--trace-config=opentelemetry,speed has no effect" in caplog.text
 
 
 @pytest.mark.parametrize(

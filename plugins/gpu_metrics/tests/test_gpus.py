@@ -3,14 +3,16 @@
 import logging
 import threading
 
+import core_gpu_metrics
+import pynvml
 import pytest
+from core_gpu_metrics.gpus import Gpus, chosen_gpus
+from played_nvml import PlayedNvml
 
-pynvml = pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
-
-from unit.metrics.played_nvml import PlayedNvml  # noqa: E402
-
-from core.devices import gpus  # noqa: E402
-from core.telemetry.metrics.gpus import Gpus, chosen_gpus  # noqa: E402
+from core import plugins
+from core.control.metrics.watch import Watch
+from core.devices import gpus
+from core.options import Options, idle_flags, parse, usage
 
 A, B = "GPU-aaaa-1", "GPU-bbbb-2"
 
@@ -34,7 +36,7 @@ class Machine:
 
     def looks(self, count=1):
         """Start if need be, and wait until every GPU was asked; the values by family and GPU."""
-        self.gpus.start()
+        self.gpus.start(None)
         for _ in range(count + 1):  # what the last look has found is there when the next has begun
             assert self.nvml.asked.acquire(timeout=30)
         return self.values()
@@ -155,7 +157,7 @@ def test_the_thread_ends_with_the_server(machine):
 def test_who_sees_no_gpu_starts_no_thread(machine):
     blind = machine(A, visible=())
 
-    blind.gpus.start()
+    blind.gpus.start(None)
 
     assert blind.nvml.calls == []
     assert blind.values() == {}
@@ -168,18 +170,18 @@ def waiting_for_the_end():
             thread.join(30)
 
 
-def test_without_the_module_the_log_says_what_to_install(caplog):
+def test_without_its_module_there_is_a_warning(caplog):
     def absent():
         raise ImportError("no module")
 
     without = Gpus(0, absent, lambda: (0,))
 
     with caplog.at_level(logging.WARNING, "core"):
-        without.start()
+        without.start(None)
         waiting_for_the_end()
 
     assert [record.message for record in caplog.records] == [
-        "no metrics of GPUs: nvidia-ml-py is not installed; try: pip install core[gpu-metrics]"
+        "no metrics of GPUs: NVML cannot start: no module"
     ]
     assert without.families() == []
 
@@ -195,7 +197,7 @@ def test_the_real_module_without_a_driver_is_a_warning(caplog):
     without = Gpus(0, visible=lambda: (0,))
 
     with caplog.at_level(logging.WARNING, "core"):
-        without.start()
+        without.start(None)
         waiting_for_the_end()
 
     assert [record.message for record in caplog.records] == [
@@ -208,7 +210,7 @@ def test_a_number_of_a_gpu_is_that_of_frameworks(machine):
 
     one.looks()
 
-    assert [one.gpus.uuid(number) for number in (-1, 0, 1)] == [None, B, None]
+    assert [one.gpus.gpu_uuid(number) for number in (-1, 0, 1)] == [None, B, None]
     assert {uuid for _, uuid in one.values()} == {B}
 
 
@@ -235,7 +237,7 @@ def test_frameworks_see_what_the_environment_says(visible, expected):
 @pytest.mark.skipif(not gpus(), reason="this process sees no GPU")
 def test_a_real_gpu_tells_its_memory():
     real = Gpus(0.1)
-    real.start()
+    real.start(None)
     try:
         for _ in range(300):
             found = {family.name: family.samples for family in real.families()}
@@ -248,3 +250,41 @@ def test_a_real_gpu_tells_its_memory():
         assert total.labels["gpu_uuid"].startswith("GPU-")
     finally:
         real.stop()
+
+
+@pytest.fixture
+def plugin():
+    hooks = plugins.hooks()
+    found = hooks.get_plugin("gpu_metrics")  # another test may have registered it
+    if found is None:
+        hooks.register(core_gpu_metrics, "gpu_metrics")
+    yield
+    if found is None:
+        hooks.unregister(core_gpu_metrics)
+
+
+def options(*flags):
+    return parse(["--model-repository=/m", *flags], added=plugins.added_flags())
+
+
+def sources(options):
+    return [each.catalog for each in Watch(options)._sources if each.catalog == Gpus.catalog]
+
+
+@pytest.mark.parametrize(
+    ("flags", "count"), [((), 1), (("--allow-gpu-metrics=false",), 0), (("--allow-gpu=on",), 1)]
+)
+def test_its_flag_takes_the_place_of_the_one_without_effect(plugin, flags, count):
+    found = options(*flags)
+
+    assert len(sources(found)) == count
+    assert idle_flags(found) == []
+
+
+def test_help_has_its_flag_once(plugin):
+    assert usage(added=plugins.added_flags()).count("--allow-gpu-metrics") == 1
+
+
+def test_a_program_turns_it_off_by_the_option(plugin):
+    assert sources(Options.defaults(allow_gpu_metrics=False)) == []
+    assert len(sources(Options.defaults())) == 1

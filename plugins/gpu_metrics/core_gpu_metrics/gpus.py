@@ -1,12 +1,12 @@
-"""What the driver tells of the GPUs, by NVML.
+"""Gpus: metrics of the GPUs, which a thread reads from the driver by NVML.
 
-A thread of its own asks and leaves its findings where the loop picks them up, so a driver that fails or
-hangs stalls nobody: what is too old is not told any more. Source of names, units and patience: Triton's
-metrics, which come from DCGM.
+A scrape takes the last values of the thread, so a driver that fails or hangs delays no request; values that
+are too old are left out. Names, units and the number of attempts are those of Triton.
 """
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import logging
 import os
@@ -17,23 +17,48 @@ from typing import Any
 
 from core.devices import gpus
 from core.telemetry.families import Family, Sample
-from core.telemetry.metrics.catalog import family
+from core.telemetry.metrics.catalog import Entry
+from core.telemetry.metrics.source import MetricSource
 
 logger = logging.getLogger("core")
 
-PATIENCE = 3  # failures of one reading in a row, then it is not asked for again
-_OLD_INTERVALS, _OLD_S = 5, 10.0  # findings are told for the longer of both
+PATIENCE = 3  # failures of one reading in a row, then it is not read again
+_OLD_INTERVALS, _OLD_S = 5, 10.0  # values are exposed for the longer of both
 
 Values = dict[str, dict[str, float]]  # family → GPU → value
 
+_LABELS, _GIVEN = ("gpu_uuid",), "with GPUs"
+_ENTRIES = [
+    *(
+        Entry(f"nv_gpu_{name}", "gauge", text, _LABELS, _GIVEN, "first")
+        for name, text in (
+            ("utilization", "GPU utilization rate [0.0 - 1.0)"),
+            ("memory_total_bytes", "GPU total memory, in bytes"),
+            ("memory_used_bytes", "GPU used memory, in bytes"),
+            ("power_usage", "GPU power usage in watts"),
+            ("power_limit", "GPU power management limit in watts"),
+        )
+    ),
+    Entry(
+        "nv_energy_consumption",
+        "counter",
+        "GPU energy consumption in joules since the Triton Server started",
+        _LABELS,
+        _GIVEN,
+        "largest",
+    ),
+]
 
-class Gpus:
-    """The GPUs that this process sees. Loop thread, but for the methods of the thread that asks.
 
-    import_nvml   gives the module `pynvml`, or raises ImportError
-    visible       as core.devices.gpus: what frameworks see
+class Gpus(MetricSource):
+    """The GPUs that this process sees. Event loop only, except for the methods of the thread.
+
+    import_nvml   returns the module `pynvml`
+    visible       returns the numbers of the GPUs that frameworks see, as core.devices.gpus
     environment   of the process
     """
+
+    catalog = {"GPUs (plugin `core-gpu-metrics`)": _ENTRIES}
 
     def __init__(
         self,
@@ -48,13 +73,13 @@ class Gpus:
         self._visible = visible
         self._environment = environment
         self._clock = clock
-        self._end: threading.Event | None = None  # of the thread that asks
-        # Both are replaced as a whole by the thread that asks.
+        self._end: threading.Event | None = None  # of the thread
+        # The thread replaces both as a whole.
         self._found: tuple[float, Values] = (float("-inf"), {})
         self._uuids: tuple[str, ...] = ()
 
-    def start(self) -> None:
-        """Ask from now on, if this process sees a GPU."""
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start the thread if this process sees a GPU."""
         if self._end is None and self._visible():
             self._end = threading.Event()
             threading.Thread(
@@ -62,40 +87,33 @@ class Gpus:
             ).start()
 
     def stop(self) -> None:
-        """Ask no more. A thread that hangs in the driver is left behind."""
+        """End the thread. One that hangs in the driver is left behind."""
         if self._end is not None:
             self._end.set()
             self._end = None
 
-    def uuid(self, number: int) -> str | None:
-        """Which GPU that is, by the number that frameworks give it; None if nobody knows."""
+    def gpu_uuid(self, number: int) -> str | None:
+        """See MetricSource."""
         return self._uuids[number] if 0 <= number < len(self._uuids) else None
 
     def families(self) -> list[Family]:
-        """The last findings, unless they are too old."""
+        """Return the last values of the thread, unless they are too old."""
         when, values = self._found
         if self._clock() - when > max(_OLD_S, _OLD_INTERVALS * self._interval_s):
             return []
         return [
-            family(
-                name, [Sample({"gpu_uuid": uuid}, value) for uuid, value in values[name].items()]
-            )
-            for name in values
+            entry.family(Sample({"gpu_uuid": uuid}, value) for uuid, value in found.items())
+            for entry in _ENTRIES
+            if (found := values.get(entry.name))
         ]
 
-    # the thread that asks ----------------------------------------------------
+    # the thread ----------------------------------------------------------------
 
     def _ask(self, end: threading.Event) -> None:
         try:
             nvml = self._import_nvml()
-        except ImportError:
-            logger.warning(
-                "no metrics of GPUs: nvidia-ml-py is not installed; try: pip install core[gpu-metrics]"
-            )
-            return
-        try:
             nvml.nvmlInit()
-        except Exception as error:  # whatever a driver may do, it ends here
+        except Exception as error:  # of any kind: the driver raises its own
             logger.warning("no metrics of GPUs: NVML cannot start: %s", error)
             return
         try:
@@ -117,7 +135,7 @@ class Gpus:
                 logger.debug("NVML did not end well", exc_info=True)
 
     def _open(self, nvml: Any) -> list[Reading]:
-        """What is to be read of the GPUs that this process sees."""
+        """Return the readings of the GPUs that this process sees."""
         found = {}
         for number in range(nvml.nvmlDeviceGetCount()):
             handle = nvml.nvmlDeviceGetHandleByIndex(number)
@@ -133,9 +151,9 @@ class Gpus:
 
 
 class Reading:
-    """One value of one GPU. On the thread that asks.
+    """One value of one GPU. Used by the thread only.
 
-    read   gives the value now, None if it cannot be told
+    read   returns the current value, None if the GPU does not have it
     """
 
     def __init__(self, name: str, uuid: str, read: Callable[[], float], nvml: Any):
@@ -163,8 +181,8 @@ class Reading:
 
 
 def readings_of(nvml: Any, handle: Any) -> dict[str, Callable[[], float]]:
-    """Family → a function that reads its value of one GPU, in the unit of the family."""
-    # Since the start; the counter at the last look, which begins with the driver.
+    """Return family → a function that reads its value of one GPU, in the unit of the family."""
+    # Since the start; the counter at the last reading, which begins with the driver.
     energy_mj = [0.0, -1.0]
 
     def energy_j() -> float:
@@ -185,7 +203,7 @@ def readings_of(nvml: Any, handle: Any) -> dict[str, Callable[[], float]]:
 
 
 def _memory(nvml: Any, handle: Any) -> Any:
-    """Total and used bytes. Newer drivers keep what they have reserved out of `used`, as DCGM does."""
+    """Return total and used bytes. Newer drivers exclude reserved memory from `used`, as DCGM does."""
     try:
         return nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
     except (nvml.NVMLError_FunctionNotFound, nvml.NVMLError_NotSupported):
@@ -193,10 +211,10 @@ def _memory(nvml: Any, handle: Any) -> Any:
 
 
 def chosen_gpus(uuids: list[str], visible: str | None) -> list[str]:
-    """Which GPUs frameworks see, in the order in which they number them.
+    """Return the UUIDs of the GPUs that frameworks see, in the order of their numbers there.
 
-    uuids     of all, as the driver numbers them
-    visible   CUDA_VISIBLE_DEVICES: numbers or (beginnings of) UUIDs; what is none ends the list, as in CUDA
+    uuids     of all GPUs, in the order of the driver
+    visible   CUDA_VISIBLE_DEVICES: numbers or (beginnings of) UUIDs; an invalid one ends the list, as in CUDA
     """
     if visible is None:
         return uuids

@@ -1,18 +1,21 @@
-"""ExportSettings: where spans are sent, as what, and how many at once.
+"""ExportSettings: where spans are sent, with which attributes, and how many at once.
 
     --trace-config=opentelemetry,<setting>=<value>
 
-Plain values and their checks. Names and defaults are those of Triton, and so are the environment variables
-that say what the command line does not.
+Plain values and their checks. Names and defaults are those of Triton. So are the environment variables, which
+apply where the command line sets nothing.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from core.errors import invalid
+
+logger = logging.getLogger("core")
 
 _SERVICE = {"service.name": "triton-inference-server"}
 _NUMBERS = {
@@ -27,13 +30,12 @@ _LARGEST = 2**32 - 1
 class ExportSettings:
     """Settings of mode opentelemetry.
 
-    url          of the collector, "" for that of the environment or of OpenTelemetry
-    resource     attributes of what sends the spans
+    url          of the collector; "" for the URL of the environment, or OpenTelemetry's default
+    resource     attributes of this server
     queue_size   spans that wait at most; more are dropped
-    delay_ms     from one sending to the next
-    batch_size   spans that are sent at once, at most
-    shown        what the trace extension tells of them, by name
-    unknown      names that are no setting
+    delay_ms     time between two exports
+    batch_size   spans of one export at most
+    shown        the settings as clients read them with the trace extension
     """
 
     url: str = ""
@@ -42,20 +44,18 @@ class ExportSettings:
     delay_ms: int = _NUMBERS["bsp_schedule_delay"]
     batch_size: int = _NUMBERS["bsp_max_export_batch_size"]
     shown: dict[str, str] = field(default_factory=dict)
-    unknown: tuple[str, ...] = ()
 
     @classmethod
     def of(
         cls, given: Sequence[tuple[str, str]], environment: Mapping[str, str] = os.environ
     ) -> ExportSettings:
-        """Those of the command line; the last of several holds, but for resources, which add up.
+        """Return the settings of the command line. The last value of a name applies; resources add up.
 
-        Raises CoreError(INVALID) for a value that cannot be.
+        Logs a warning for an unknown name. Raises CoreError(INVALID) for an invalid value.
         """
         url, resource = "", dict(_SERVICE)
         shown: dict[str, str] = {}
         numbers: dict[str, int] = {}
-        unknown = []
         for key, value in given:
             if key == "url":
                 url = value if "://" in value else f"http://{value}"
@@ -72,16 +72,16 @@ class ExportSettings:
             elif key in _NUMBERS:
                 numbers[key] = _number(f"--trace-config=opentelemetry,{key}", value)
             else:
-                unknown.append(key)
+                logger.warning(
+                    "--trace-config=opentelemetry,%s has no effect: there is no such setting", key
+                )
         for key, usual in _NUMBERS.items():
             if key not in numbers:
                 variable = f"OTEL_{key.upper()}"
                 numbers[key] = _number(variable, environment.get(variable) or str(usual))
             shown[key] = str(numbers[key])
         queue_size, delay_ms, batch_size = (numbers[key] for key in _NUMBERS)
-        return cls(
-            url, resource, queue_size, delay_ms, min(batch_size, queue_size), shown, tuple(unknown)
-        )
+        return cls(url, resource, queue_size, delay_ms, min(batch_size, queue_size), shown)
 
 
 def _number(name: str, text: str) -> int:

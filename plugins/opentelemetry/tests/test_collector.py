@@ -4,11 +4,11 @@ import logging
 import threading
 
 import pytest
+from core_opentelemetry.collector import Collector
+from core_opentelemetry.settings import ExportSettings
+from core_opentelemetry.spans import Span
 
 from core.telemetry.tracing.context import SpanContext
-from core.telemetry.tracing.export_settings import ExportSettings
-from core.telemetry.tracing.otlp import Collector
-from core.telemetry.tracing.spans import Span
 
 LOGGER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 

@@ -1,7 +1,8 @@
 """Spans: what a trace and its children become."""
 
+from core_opentelemetry.spans import MOST_EVENTS, spans_of
+
 from core.telemetry.tracing.context import SpanContext
-from core.telemetry.tracing.spans import MOST_EVENTS, spans_of
 from core.telemetry.tracing.trace import Trace
 
 TIMES = ("TIMESTAMPS",)
