@@ -1,7 +1,7 @@
 """Extras of core: which of them installs what is missing.
 
-core names no other distribution in its code. Its own metadata does: an extra has the name of a cache, of a
-repository agent or of the scheme of a URL, and requires the distribution that brings it.
+core names no other distribution in its code. Its own metadata does: an extra has the name of a backend, of a
+cache, of a repository agent or of the scheme of a URL, and requires the distribution that brings it.
 """
 
 from __future__ import annotations

@@ -99,15 +99,16 @@ def test_wheels_are_made_as_ci_makes_them(step):
     assert step in (ROOT / ".ci" / "run").read_text()
 
 
-def test_the_backends_of_the_default_exist():
-    backends, plugins = [rest for word, rest in stages()[0] if word == "ARG"]
-    names = shlex.split(backends)[0].partition("=")[2].split()
+def test_the_backends_and_plugins_of_the_default_exist():
+    given = dict(shlex.split(rest)[0].split("=", 1) for word, rest in stages()[0] if word == "ARG")
+    folders = [
+        ROOT / group / name
+        for group in ("backends", "plugins")
+        for name in given.pop(group.upper()).split()
+    ]
 
-    assert plugins == 'PLUGINS=""'
-    assert (
-        names
-        and [n for n in names if not (ROOT / "backends" / n / "pyproject.toml").exists()] == []
-    )
+    assert given == {} and folders
+    assert [each for each in folders if not (each / "pyproject.toml").exists()] == []
 
 
 def test_the_plugins_that_are_asked_for_are_built_and_installed(tmp_path):

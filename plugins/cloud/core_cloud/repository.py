@@ -46,8 +46,6 @@ class CloudRepository(Repository):
     location   as --model-repository names it, without a password
     """
 
-    remote = True
-
     def __init__(self, store: Store, cache: Cache):
         self.location = store.place.shown
         self._store = store

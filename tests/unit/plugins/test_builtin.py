@@ -19,6 +19,10 @@ class Folder(FolderRepository):
     pass
 
 
+class Agent(core.RepositoryAgent):
+    pass
+
+
 class Plugin:
     """Takes over every name that core opens itself."""
 
@@ -32,7 +36,7 @@ class Plugin:
 
     @core.hookimpl
     def core_open_repository_agent(self, name):
-        return core.RepositoryAgent() if name == "checksum" else None
+        return Agent() if name == "checksum" else None
 
 
 @pytest.fixture
