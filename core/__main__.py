@@ -26,7 +26,7 @@ from pathlib import Path
 import core
 from core import plugins
 from core.errors import CoreError
-from core.native.adoption import ABI_VERSION
+from core.native.callbacks import ABI_VERSION
 from core.options import Options
 
 Row = tuple[str, str, str]

@@ -1,6 +1,6 @@
 """How the tensors of a batch lie in one run of bytes, for backends whose models run in other processes.
 
-Batch ─► [Layouts] ─► bytes of a message … bytes of the answer ─► [answers] ─► Batch.respond_all.
+Batch ─► [LayoutCache] ─► bytes of a message … bytes of the answer ─► [answers] ─► Batch.respond_all.
 Batches are alike most of the time: what the other side must be told about a request's tensors is
 made once for all requests that are alike.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from core.dtypes import DataType
 from core.native.arrays import length, part
 from core.request import InferenceRequest, RequestedOutput
-from core.tensor import Buffer, Tensor, made_tensor
+from core.tensor import Buffer, Tensor, new_tensor
 
 Entry = tuple[str, int, tuple[int, ...], int]
 """One tensor: name, number of the datatype, shape, bytes."""
@@ -21,7 +21,7 @@ _REMEMBERED = 256  # items
 _REMEMBERED_BELOW = 1 << 13  # bytes of an item
 
 
-class Place:
+class TensorSlice:
     """One tensor in a run of bytes: `size` of them, from `start` on."""
 
     def __init__(self, name: str, dtype: DataType, shape: tuple[int, ...], start: int, size: int):
@@ -32,7 +32,7 @@ class Place:
         self.size = size
 
 
-class Laid:
+class ByteLayout:
     """What a batch is as bytes.
 
     items   what `tell` made of the tensors of each request
@@ -50,7 +50,7 @@ class Laid:
         self.named = True
 
 
-class Layouts:
+class LayoutCache:
     """Remembers what was told about tensors. One thread at a time.
 
     tell        makes of the tensors of a request what the other side is told about them, not b""
@@ -70,35 +70,35 @@ class Layouts:
         self._outputs = tuple(outputs)
         self._known: dict[tuple[Entry, ...], bytes] = {}
         # What was told of tensors by the shape of the first of them: that is, of requests with as many rows.
-        self._by_shape: dict[tuple[int, ...], tuple[list[Place], bytes]] = {}
+        self._by_shape: dict[tuple[int, ...], tuple[list[TensorSlice], bytes]] = {}
 
-    def batch(self, requests: list[InferenceRequest]) -> Laid:
+    def batch(self, requests: list[InferenceRequest]) -> ByteLayout:
         """The inputs of all requests."""
-        laid = Laid()
+        layout = ByteLayout()
         for request in requests:
-            laid.items.append(self._item(list(request.inputs.values()), laid))
-            if laid.named and not self._is_no_more(request):
-                laid.plain = laid.named = False
+            layout.items.append(self._item(list(request.inputs.values()), layout))
+            if layout.named and not self._is_no_more(request):
+                layout.plain = layout.named = False
             elif request.id:
-                laid.plain = False
-        return laid
+                layout.plain = False
+        return layout
 
-    def tensors(self, tensors: list[Tensor]) -> Laid:
+    def tensors(self, tensors: list[Tensor]) -> ByteLayout:
         """These tensors, as one item."""
-        laid = Laid()
-        laid.items.append(self._item(tensors, laid))
-        return laid
+        layout = ByteLayout()
+        layout.items.append(self._item(tensors, layout))
+        return layout
 
-    def _item(self, tensors: list[Tensor], laid: Laid) -> bytes:
+    def _item(self, tensors: list[Tensor], layout: ByteLayout) -> bytes:
         like = self._by_shape.get(tensors[0].shape) if tensors else None
-        last: list[Place] = [] if like is None else like[0]
+        last: list[TensorSlice] = [] if like is None else like[0]
         known = like is not None and len(tensors) == len(last)
-        end = laid.size
+        end = layout.size
         for i in range(len(tensors)):
             tensor = tensors[i]
             raw = tensor._raw if tensor._raw is not None else tensor.raw
             size = length(raw)
-            laid.parts.append(raw)
+            layout.parts.append(raw)
             end += size
             gap = end % self._alignment
             if gap:
@@ -111,12 +111,12 @@ class Layouts:
                     and place.shape == tensor.shape
                     and place.name == tensor.name
                 )
-        laid.size = end
+        layout.size = end
         return like[1] if known and like is not None else self._other_item(tensors)
 
     def _other_item(self, tensors: list[Tensor]) -> bytes:
         """That of tensors which are not like the last ones of that shape."""
-        places = [Place(t.name, t.dtype, t.shape, 0, length(t.raw)) for t in tensors]
+        places = [TensorSlice(t.name, t.dtype, t.shape, 0, length(t.raw)) for t in tensors]
         entries = tuple([(p.name, p.dtype.number, p.shape, p.size) for p in places])
         if (item := self._known.get(entries)) is None:
             item = self._tell(entries)
@@ -155,7 +155,7 @@ class Layouts:
 
 
 def answers(
-    items: list[list[Place]], starts: list[int], region: Buffer, offset: int
+    items: list[list[TensorSlice]], starts: list[int], region: Buffer, offset: int
 ) -> list[list[Tensor]]:
     """The tensors of each item, copied out of `region` if it is bytes, else views of it.
 
@@ -170,6 +170,6 @@ def answers(
         tensors = []
         for place in places:
             raw = part(region, begin + place.start, place.size)
-            tensors.append(made_tensor(place.name, place.dtype, place.shape, raw, None))
+            tensors.append(new_tensor(place.name, place.dtype, place.shape, raw, None))
         found.append(tensors)
     return found

@@ -67,7 +67,7 @@ class InferenceResponse:
         return f"InferenceResponse({self.model_name!r} {self.model_version}, {self.outputs})"
 
 
-def made_response(
+def new_response(
     model_name: str,
     model_version: int,
     outputs: list[Tensor],
@@ -89,7 +89,7 @@ def not_single(count: int) -> CoreError:
     return internal(f"expected a single response, got {count}")
 
 
-def made_reply(request: InferenceRequest) -> Reply:
+def new_reply(request: InferenceRequest) -> Reply:
     """Reply(request) for who makes one for every request."""
     reply: Reply = Reply.__new__(Reply)
     reply.request = request
@@ -98,15 +98,15 @@ def made_reply(request: InferenceRequest) -> Reply:
     return reply
 
 
-class Listener:
+class ReplyListener:
     """Who is told of each item of a Reply. For compiled listeners: a call that makes no object."""
 
-    def tell(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
+    def receive(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
         """One item; see Reply."""
         raise NotImplementedError
 
     def __call__(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
-        self.tell(item, final)
+        self.receive(item, final)
 
 
 @cython.freelist(32)
@@ -148,12 +148,12 @@ class Reply:
             return
         self._finished = final
         if final:
-            self.request.ended()
+            self.request.finish()
         listener = self._listener
         if listener is not None:
             if final:
                 self._listener = None  # what it holds can go
-            _tell(listener, item, final)
+            _notify(listener, item, final)
         elif not self._waits:
             self._first = item
             self._first_is_final = final
@@ -177,11 +177,11 @@ class Reply:
         if reply._waits:
             item, final = reply._first, reply._first_is_final
             reply._first = None
-            _tell(listener, item, final)
+            _notify(listener, item, final)
             # `_waits` stays until here: what came in the meantime waits behind the first.
             while reply._more:
                 item, final = reply._more.popleft()
-                _tell(listener, item, final)
+                _notify(listener, item, final)
             reply._waits = False
         if not reply._finished:
             reply._listener = listener
@@ -228,10 +228,10 @@ class Reply:
                 self.cancel()
 
 
-def _tell(listener: Listening, item: InferenceResponse | CoreError | None, final: bool) -> None:
-    if isinstance(listener, Listener):
+def _notify(listener: Listening, item: InferenceResponse | CoreError | None, final: bool) -> None:
+    if isinstance(listener, ReplyListener):
         compiled = listener
-        compiled.tell(item, final)
+        compiled.receive(item, final)
     else:
         listener(item, final)
 

@@ -30,9 +30,9 @@ from core.lifecycle.places import asked_in_a_load
 from core.lifecycle.report import named_entry
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
-from core.pipeline.doors import Doors as Doors
-from core.pipeline.instances.limit import RateLimiter
-from core.pipeline.intake import Door as Door
+from core.pipeline.endpoint import ModelEndpoint as ModelEndpoint
+from core.pipeline.endpoint_table import EndpointTable as EndpointTable
+from core.pipeline.instances.rate_limiter import RateLimiter
 from core.repository import Place as Place
 from core.repository import Repository
 from core.request import NEWEST, InferenceRequest
@@ -70,9 +70,9 @@ class State(enum.Enum):
 
 
 class Server:
-    """The models of the repositories, each version behind a door.
+    """The models of the repositories, each version behind an endpoint.
 
-    Requests go through `infer`, or through a Door that was found with `door`.
+    Requests go through `infer`, or through a ModelEndpoint that was found with `endpoint`.
 
     find_backend         name → Backend; may block; None for those that are installed or lie in
                          --backend-directory
@@ -228,7 +228,7 @@ class Server:
 
     def signature(self, name: str, version: int = NEWEST) -> Signature:
         """Inputs and outputs, for parsing a request. Raises CoreError for an unknown model."""
-        return self._manager.doors.find(name, version).signature
+        return self._manager.endpoints.find(name, version).signature
 
     def takes_device(self, name: str, version: int = NEWEST) -> bool:
         """Whether a model takes inputs that are on a device as they are. Raises as `signature`."""
@@ -401,29 +401,33 @@ class Server:
 
         Later errors come through the Reply.
         """
-        return self.ask(self.door(request.model_name, request.model_version), request)
+        return self.ask(self.endpoint(request.model_name, request.model_version), request)
 
     @property
-    def doors(self) -> Doors:
+    def endpoints(self) -> EndpointTable:
         """The ways to the versions that serve, for who asks without traces."""
-        return self._manager.doors
+        return self._manager.endpoints
 
-    def door(self, name: str, version: int = NEWEST) -> Door:
+    def endpoint(self, name: str, version: int = NEWEST) -> ModelEndpoint:
         """The way to a model version: what `ask` takes, with the signature. Raises as `signature`."""
-        return self._manager.doors.find(name, version)
+        return self._manager.endpoints.find(name, version)
 
-    def ask(self, door: Door, request: InferenceRequest) -> Reply:
-        """`infer` for who has found the door of the request's model, in this turn of the loop."""
+    def ask(self, endpoint: ModelEndpoint, request: InferenceRequest) -> Reply:
+        """`infer` for who has found the endpoint of the request's model, in this turn of the loop."""
         if self.tracing.on:
-            return self.tracing.infer(request, door.signature.name, door.signature.version, door)
-        return door.ask(request)
+            return self.tracing.infer(
+                request, endpoint.signature.name, endpoint.signature.version, endpoint
+            )
+        return endpoint.submit(request)
 
     def infer_step(self, request: InferenceRequest) -> Reply:
         """The same for a request that another one makes: it is traced if that one is.
 
         request.trace is the trace of the other request.
         """
-        door = self.door(request.model_name, request.model_version)
+        endpoint = self.endpoint(request.model_name, request.model_version)
         if request.trace is not None:
-            return self.tracing.step(request, door.signature.name, door.signature.version, door)
-        return door.ask(request)
+            return self.tracing.step(
+                request, endpoint.signature.name, endpoint.signature.version, endpoint
+            )
+        return endpoint.submit(request)

@@ -212,7 +212,7 @@ class DeviceTensor(Tensor):
 
     def on_host(self) -> Tensor:
         """The same elements as an ordinary tensor, which does not keep the memory of the device."""
-        return made_tensor(self.name, self.dtype, self.shape, None, self.array)
+        return new_tensor(self.name, self.dtype, self.shape, None, self.array)
 
     def __repr__(self) -> str:
         return f"DeviceTensor({self.name!r}, {self.dtype.name}{list(self.shape)} on {self.device})"
@@ -224,7 +224,7 @@ def is_on_device(value: Any) -> bool:
     return tell is not None and int(tell()[0]) not in dlpack.HOST_DEVICES
 
 
-def made_tensor(
+def new_tensor(
     name: str,
     dtype: DataType,
     shape: tuple[int, ...],
@@ -261,7 +261,7 @@ def _device_tensor(name: str, array: Any, dtype: DataType | None) -> DeviceTenso
 
 def array_tensor(name: str, number: int, array: np.ndarray) -> Tensor:
     """A tensor of an array that is what the datatype of that number has, which is not BYTES."""
-    return made_tensor(name, ALL[number - 1], shape_of(array), None, array)
+    return new_tensor(name, ALL[number - 1], shape_of(array), None, array)
 
 
 def _bytes_only(array: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from core.errors import internal
 from core.host_policy import HostPolicies
 from core.lifecycle.backends import BackendPool
 from core.options import Options
-from core.pipeline.doors import Doors
+from core.pipeline.endpoint_table import EndpointTable
 from core.repository import ModelDirectory
 from core.telemetry.metrics.detailed import statistics_of, warn_of_unknown_families
 from core.telemetry.metrics.settings import MetricSettings
@@ -36,7 +36,7 @@ class Host:
     server         what models call for BLS
     gpus           ids of the GPUs that instances may be placed on
     find_backend   name → Backend; None for those that are installed or lie in --backend-directory
-    doors          of the versions that serve: written here, read for each request
+    endpoints          of the versions that serve: written here, read for each request
     agree          (model, objection) → what anybody has against serving what has been loaded; objection:
                    why it could not be loaded here, "" if it could. None: nobody else is asked
     backends       those that are open
@@ -49,13 +49,13 @@ class Host:
         options: Options,
         loop: asyncio.AbstractEventLoop,
         server: Server,
-        doors: Doors,
+        endpoints: EndpointTable,
         gpus: Sequence[int] = (),
         find_backend: Callable[[str], Backend] | None = None,
         agree: Agree | None = None,
     ):
         self.options = options
-        self.doors = doors
+        self.endpoints = endpoints
         self.loop = loop
         self.server = server
         self.gpus = tuple(gpus)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from core.config import Signature
+from core.config.model_version import parse_version
 from core.errors import invalid
-from core.request import InferenceRequest, parse_version
-from core.server import Door, Server
+from core.request import InferenceRequest
+from core.server import ModelEndpoint, Server
 from frontends.grpc.call import Call
 from frontends.grpc.native.infer_codec import RequestReader
 from frontends.grpc.protocol.messages import ModelInferRequest
@@ -23,7 +24,7 @@ class Inbound:
 
     def __init__(self, server: Server):
         self._server = server
-        self._doors = server.doors
+        self._endpoints = server.endpoints
         pattern = server.options.grpc_header_forward_pattern
         self._forwarded = re.compile(pattern) if pattern else None
         self._reader = RequestReader()
@@ -40,15 +41,15 @@ class Inbound:
         """How many bytes the call holds for the tensors of the last message."""
         return self._reader.held
 
-    def door(self, asked: Asked) -> Door:
+    def endpoint(self, asked: Asked) -> ModelEndpoint:
         """Of the model that it is for.
 
         Raises CoreError for a version that is no number and for what is not there.
         """
         if isinstance(asked, InferenceRequest):
             request: InferenceRequest = asked
-            return self._doors.find(request.model_name, request.model_version)
-        return self._doors.find(asked.model_name, parse_version(asked.model_version))
+            return self._endpoints.find(request.model_name, request.model_version)
+        return self._endpoints.find(asked.model_name, parse_version(asked.model_version))
 
     def request(self, asked: Asked, signature: Signature, call: Call) -> InferenceRequest:
         """The request that the call makes of it; raises CoreError for a message that is none."""

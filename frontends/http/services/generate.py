@@ -11,7 +11,7 @@ from contextlib import aclosing
 
 import orjson
 
-from core.deadline import ask_in_time
+from core.deadline import infer_with_deadline
 from core.errors import CoreError, internal, invalid
 from core.response import InferenceResponse, Reply
 from core.server import Server
@@ -155,7 +155,7 @@ async def _asked(server: Server, call: Call) -> Reply:
     request.deadline_ns = call.deadline_ns
     bring_context(server, call, request)
     try:
-        call.reply = ask_in_time(server.infer, request)
+        call.reply = infer_with_deadline(server.infer, request)
     finally:
         received(request, call)
     return call.reply

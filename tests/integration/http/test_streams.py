@@ -29,7 +29,7 @@ class ScriptedServer:
     def __init__(self, lane):
         self.options = Options.defaults(http_address="127.0.0.1", http_port=0, http_lane=lane)
         self.shared_memory = SharedMemoryRegions(False)
-        self.doors = None  # only streams are asked for here
+        self.endpoints = None  # only streams are asked for here
         self.tracing = Tracer(self.options)
         self.access = None  # anybody may do anything
         self.account = MemoryAccount.of(self.options)

@@ -42,7 +42,7 @@ class ScriptedServer:
         self.account = MemoryAccount(1 << 30, 0)
         self.files = WatchedFiles(0)
         self.shared_memory = SharedMemoryRegions(False)
-        self.doors = None  # only streams are asked for here
+        self.endpoints = None  # only streams are asked for here
         self.tracing = Tracer(self.options)
         self.replies = asyncio.Queue()
 

@@ -23,7 +23,7 @@ from frontends.grpc.table import methods
 class DescribedServer:
     """Says what a test lets it say; keeps what it was told to do."""
 
-    doors = None  # nobody asks for an inference here
+    endpoints = None  # nobody asks for an inference here
     access = None  # anybody may do anything
 
     def __init__(self):

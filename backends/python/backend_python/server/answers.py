@@ -10,7 +10,7 @@ from backend_python.items import Item, Known, Laid
 from core import dtypes
 from core.batch import Batch
 from core.errors import CoreError, Kind
-from core.layout import Place, answers
+from core.layout import TensorSlice, answers
 from core.tensor import Tensor
 
 
@@ -53,7 +53,8 @@ def _item(described: bytes) -> Item:
     """As layout.answer_item, with places of core."""
     item = layout.answer_item(described)
     item.places = [
-        Place(p.name, dtypes.BY_NUMBER[p.number], p.shape, p.start, p.size) for p in item.places
+        TensorSlice(p.name, dtypes.BY_NUMBER[p.number], p.shape, p.start, p.size)
+        for p in item.places
     ]
     return item
 
