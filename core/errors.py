@@ -38,7 +38,7 @@ class CoreError(Exception):
 
     The text names the thing, what was found, what was expected and what to do next.
 
-    caller   identity of a refused caller, for the access log; None if the caller was not identified
+    caller   identity of the caller, for the access log; None if the caller was not identified
     """
 
     caller: Any = None

@@ -3,10 +3,11 @@
     [project.entry-points."core.frontends"]
     http = "frontends.http:HttpFrontend"
 
-Where `server.access` is not None, a frontend asks it before anything else for every call: `admit` says who
-calls and refuses who may not; from `enter` to `leave` the call counts in its caller's limits (core/access).
+Frontends of one server share objects through `server.shared(factory)`: one object per server and factory,
+which the server closes when it stops. `server.on_reload(listener)` calls a listener
+when the server shall read files again.
 
-A frontend speaks to core.server.Server and to nothing else of core's rooms. `--allow-NAME=false` keeps
+A frontend speaks to core.server.InferenceServer only. `--allow-NAME=false` keeps
 it from being imported.
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from core.server import Server
+    from core.server import InferenceServer
 
 
 class Frontend(Protocol):
@@ -27,7 +28,7 @@ class Frontend(Protocol):
 
     name: str
 
-    def __init__(self, server: Server): ...
+    def __init__(self, server: InferenceServer): ...
 
     @property
     def enabled(self) -> bool: ...

@@ -27,7 +27,7 @@ cdef class ByteLayout:
 
 @cython.final
 cdef class LayoutCache:
-    cdef object _tell
+    cdef object _describe
     cdef Py_ssize_t _alignment
     cdef tuple _outputs
     cdef dict _known
@@ -38,13 +38,13 @@ cdef class LayoutCache:
     @cython.locals(layout=ByteLayout)
     cpdef ByteLayout tensors(self, list tensors)
     @cython.locals(i=cython.Py_ssize_t, size=cython.Py_ssize_t, gap=cython.Py_ssize_t, end=cython.Py_ssize_t,
-                   known=cython.bint, tensor=Tensor, place=TensorSlice, last=list, like=tuple)
+                   known=cython.bint, tensor=Tensor, each=TensorSlice, last=list, like=tuple)
     cdef bytes _item(self, list tensors, ByteLayout layout)
     cdef bytes _other_item(self, list tensors)
-    cdef bint _is_no_more(self, InferenceRequest request) except -1
+    cdef bint _has_only_tensors(self, InferenceRequest request) except -1
     @cython.locals(i=cython.Py_ssize_t, output=RequestedOutput)
     cdef bint _wants_all(self, outputs) except -1
 
 
-@cython.locals(places=list, tensors=list, found=list, place=TensorSlice, i=cython.Py_ssize_t, begin=cython.Py_ssize_t)
-cpdef list answers(list items, list starts, region, Py_ssize_t offset)
+@cython.locals(slices=list, tensors=list, found=list, each=TensorSlice, i=cython.Py_ssize_t, begin=cython.Py_ssize_t)
+cpdef list tensors_of(list items, list starts, region, Py_ssize_t offset)

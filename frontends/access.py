@@ -7,8 +7,8 @@ from asyncio import BaseTransport
 from collections.abc import Mapping
 from typing import Protocol
 
-from core.access import Credentials
 from core.errors import CoreError, Exhausted, Unauthenticated
+from frontends.shared.access import Credentials
 
 
 class Headers(Protocol):

@@ -29,7 +29,7 @@ class Settings:
     replacement   whether it takes the place of one that has died, and waits until it is admitted
     ports         option → port, of all workers
     listening     address of a Unix domain socket → its file descriptor, of all workers
-    limits        file descriptor of the memory in which all workers count what callers do
+    tables        name of a table that all workers share → its file descriptor
     """
 
     channel: int
@@ -38,7 +38,7 @@ class Settings:
     replacement: bool
     ports: Mapping[str, int]
     listening: Mapping[str, int]
-    limits: int
+    tables: Mapping[str, int]
 
     def text(self) -> str:
         return json.dumps(asdict(self))
@@ -137,7 +137,7 @@ async def start_worker(
     ports: Mapping[str, int],
     listening: Mapping[str, int],
     operation: int,
-    limits: int,
+    tables: Mapping[str, int],
     *,
     replacement: bool = False,
 ) -> WorkerProcess:
@@ -145,7 +145,13 @@ async def start_worker(
     ours, theirs = socket.socketpair()
     with theirs:
         settings = Settings(
-            theirs.fileno(), number, operation, replacement, dict(ports), dict(listening), limits
+            theirs.fileno(),
+            number,
+            operation,
+            replacement,
+            dict(ports),
+            dict(listening),
+            dict(tables),
         )
         program = _PROGRAM.format(path=sys.path, settings=settings.text())
         # ^C reaches every process of a terminal: blocked until the worker ignores it (core/process.py).
@@ -154,7 +160,7 @@ async def start_worker(
         try:
             popen = subprocess.Popen(
                 [sys.executable, "-c", program, *arguments],
-                pass_fds=[theirs.fileno(), limits, *listening.values()],
+                pass_fds=[theirs.fileno(), *tables.values(), *listening.values()],
                 stdin=subprocess.DEVNULL,
             )
         except OSError:

@@ -18,7 +18,6 @@ from functools import partial
 from typing import Any
 
 from core import service_manager
-from core.access.table import BucketTable, shared_file
 from core.devices import gpus
 from core.errors import CoreError, Kind
 from core.fleet.delays import Delays
@@ -27,6 +26,7 @@ from core.fleet.operation import Operation
 from core.fleet.ports import Ports
 from core.fleet.process import WorkerProcess, start_worker
 from core.fleet.relay import Relay
+from core.fleet.tables import SharedTables
 from core.options import Options, check_server, reads_again
 from core.options.checks import check_workers, not_shared
 
@@ -52,9 +52,7 @@ class Supervisor:
         self._launching = asyncio.Lock()  # so that the end knows all workers
         self._tasks: set[asyncio.Task[None]] = set()
         self._ports: Ports | None = None
-        # What callers have used of their limits: the workers count there, without a message to anybody.
-        self._limits: BucketTable | None = None
-        self._limits_file = -1
+        self._tables: SharedTables | None = None
 
     async def run(self) -> int:
         """Serve until SIGINT or SIGTERM; the exit status."""
@@ -65,8 +63,7 @@ class Supervisor:
             check_workers(self._options)
             for text in not_shared(self._options, gpus()):
                 logger.warning("%s", text)
-            self._limits_file = shared_file(self._options.workers)
-            self._limits = BucketTable(self._limits_file, self._options.workers)
+            self._tables = SharedTables(self._options.workers)
             self._ports = Ports(self._options)
             failure = await self._start()
             if not failure:
@@ -78,8 +75,8 @@ class Supervisor:
         drained = await self._stop()
         if self._ports is not None:
             self._ports.close()
-        if self._limits_file >= 0:
-            os.close(self._limits_file)
+        if self._tables is not None:
+            self._tables.close()
         if failure:
             print(f"error: creating server: {failure}", file=sys.stderr)
         return 0 if drained and not failure else 1
@@ -132,7 +129,7 @@ class Supervisor:
     async def _launch(
         self, number: int, operation: int, *, replacement: bool = False
     ) -> WorkerProcess:
-        assert self._ports is not None
+        assert self._ports is not None and self._tables is not None
         async with self._launching:
             ports, listening = self._ports.chosen, self._ports.listening
             worker = self._workers[number] = await start_worker(
@@ -141,7 +138,7 @@ class Supervisor:
                 ports,
                 listening,
                 operation,
-                self._limits_file,
+                self._tables.files,
                 replacement=replacement,
             )
         self._exchange.connect(number, worker.send)
@@ -209,8 +206,8 @@ class Supervisor:
             if worker.ended.is_set() or not worker.look():
                 continue
             self._exchange.leave(worker.number)
-            if self._limits is not None:
-                self._limits.buckets.clear(worker.number - 1)  # it has nothing in flight any more
+            if self._tables is not None:
+                self._tables.clear(worker.number - 1)
             if self._end.is_set():
                 continue
             logger.error(
@@ -265,7 +262,7 @@ class Supervisor:
         """
         while self._options.model_control_mode == "poll":
             await asyncio.sleep(self._options.repository_poll_secs)
-            await self._exchange.change("poll", b"[]")
+            await self._exchange.change("repository.poll", b"[]")
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

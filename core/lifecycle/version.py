@@ -223,8 +223,8 @@ class ModelVersion:
                     self.signature,
                     ChainServices(
                         host.loop,
-                        cache=host.server.cache,
-                        limiter=host.server.limiter,
+                        cache=host.cache,
+                        limiter=host.limiter,
                         policies=host.policies,
                         early=host.options.early_refusal,
                     ),
@@ -259,7 +259,7 @@ class ModelVersion:
         model.directory = self.directory
         model.config = self.config
         model.backend = backend
-        model.server = host.server
+        model.server = host.models
         return model
 
     def _fail(self, error: Exception, attempt: str) -> None:

@@ -6,18 +6,23 @@ Composed once, when the version loads; see `Chain._handlers`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from core.backend import Model, ModelInstance
+from core import plugins
+from core.backend import BatchRule, Model, ModelInstance
+from core.batch import Batch
 from core.config import ModelConfig, Signature
 from core.errors import CoreError
+from core.hookspecs import BatchTiming
 from core.host_policy import HostPolicies
 from core.pipeline.admit import Admission
-from core.pipeline.answers.context import DeliveryContext
+from core.pipeline.answers.context import BatchDone, DeliveryContext
 from core.pipeline.batching.batcher import GroupingBatcher, SingleBatcher
 from core.pipeline.batching.group import group_key
 from core.pipeline.batching.order import PreserveOrder
 from core.pipeline.batching.queue import QueuedRequest
+from core.pipeline.batching.rule import rules_of
 from core.pipeline.batching.scheduler import Scheduler
 from core.pipeline.batching.settings import batch_limits, request_queue
 from core.pipeline.cache import Cached
@@ -26,15 +31,32 @@ from core.pipeline.instances.change import Change
 from core.pipeline.instances.pool import Pool
 from core.pipeline.instances.runner import InstanceRunner
 from core.pipeline.instances.specs import instance_specs, match_specs
-from core.pipeline.layers import Layered
+from core.pipeline.layers import Layer, Layered, layers_of
 from core.pipeline.sequence import SequenceScheduler
-from core.pipeline.services import NO_HOOKS, ChainServices, ModelHooks, hooks_of
+from core.pipeline.services import ChainServices
 from core.pipeline.warmup import warmup_batches
 from core.request import InferenceRequest
 from core.response import Reply
 from core.telemetry.statistics import Statistics
 
 logger = logging.getLogger("core")
+
+
+@dataclass(frozen=True)
+class ModelHooks:
+    """Code of the model and of plugins that a chain calls.
+
+    layers       around the handler, the outermost first
+    batch_done   called after each execution; or None
+    rules        returns the rule for the next batch; or None
+    """
+
+    layers: Sequence[Layer] = ()
+    batch_done: BatchDone | None = None
+    rules: Callable[[], BatchRule] | None = None
+
+
+NO_HOOKS = ModelHooks()
 
 
 class Chain:
@@ -268,3 +290,30 @@ async def open_chain(
     chain = Chain(model.config, signature, services, hooks_of(model), content, statistics)
     (await chain.prepare(model)).commit()
     return chain
+
+
+def hooks_of(model: Model) -> ModelHooks:
+    """Return the hooks for a model. Raise what a plugin's core_layers or core_batch_rule raises."""
+    return ModelHooks(layers_of(model), _batch_done(model), rules_of(model))
+
+
+def _batch_done(model: Model) -> BatchDone | None:
+    """Return a function that calls core_batch_done of the plugins; None if no plugin has that hook."""
+    call_hook = plugins.teller_of("core_batch_done")
+    if call_hook is None:
+        return None
+
+    def done(batch: Batch, error: BaseException | None) -> None:
+        start_ns, end_ns = batch.start_ns, batch.end_ns
+        timing = BatchTiming(
+            requests=len(batch.requests),
+            rows=batch.rows,
+            start_ns=start_ns,
+            compute_start_ns=batch.compute_start_ns or start_ns,
+            compute_end_ns=batch.compute_end_ns or end_ns,
+            end_ns=end_ns,
+            error=error,
+        )
+        call_hook(model=model, timing=timing)
+
+    return done

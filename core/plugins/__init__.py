@@ -21,9 +21,11 @@ from core.plugins.installed import (
     Plugin,
     aliases,
     available_backends,
+    available_commands,
     frontends,
     look_again,
     with_hooks,
+    worker_tables,
 )
 from core.plugins.missing import hint
 
@@ -35,6 +37,7 @@ __all__ = [
     "ask",
     "ask_each",
     "available_backends",
+    "available_commands",
     "backend",
     "frontends",
     "hint",
@@ -47,4 +50,5 @@ __all__ = [
     "tell",
     "teller_of",
     "with_hooks",
+    "worker_tables",
 ]

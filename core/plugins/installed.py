@@ -17,8 +17,16 @@ from core.errors import internal, invalid
 BACKENDS = "core.backends"
 FRONTENDS = "core.frontends"
 HOOKS = "core.plugins"
+COMMANDS = "core.commands"
+WORKER_TABLES = "core.worker_tables"
 
-_KINDS = {BACKENDS: "backend", FRONTENDS: "frontend", HOOKS: "plugin"}
+_KINDS = {
+    BACKENDS: "backend",
+    FRONTENDS: "frontend",
+    HOOKS: "plugin",
+    COMMANDS: "command",
+    WORKER_TABLES: "worker table",
+}
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,7 @@ class Plugin:
     """One name that a distribution brings; its module may not have been imported.
 
     name      as configurations say it
-    group     of entry points: BACKENDS, FRONTENDS or HOOKS
+    group     of entry points: one of the five above
     entries   usually one; several when distributions quarrel about the name; none of a folder
     """
 
@@ -82,6 +90,16 @@ def frontends() -> Mapping[str, Plugin]:
 def with_hooks() -> Mapping[str, Plugin]:
     """The modules of hooks that are installed, by name; nothing is imported."""
     return _installed(HOOKS)
+
+
+def available_commands() -> Mapping[str, Plugin]:
+    """Return the commands of `python -m core` that are installed, by name; nothing is imported."""
+    return _installed(COMMANDS)
+
+
+def worker_tables() -> Mapping[str, Plugin]:
+    """Return the tables that workers share (core/fleet/tables.py), by name; nothing is imported."""
+    return _installed(WORKER_TABLES)
 
 
 def _installed(group: str) -> Mapping[str, Plugin]:

@@ -11,9 +11,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
 from dataclasses import replace
 
-from core.access import Visit
 from core.errors import CoreError, Kind, cancelled
-from core.telemetry.access_log import AccessLog, Entry
 from core.tensor import Buffer
 from frontends.grpc.call import Call
 from frontends.grpc.method import (
@@ -27,6 +25,8 @@ from frontends.grpc.method import (
     UnaryFunction,
 )
 from frontends.grpc.status import Code, code_of
+from frontends.shared.access import ActiveCall
+from frontends.shared.access_log import AccessLog, Entry
 
 # Of each method the numbers of the fields with model, version and id; 0 for none (grpc_service.proto).
 _FIELDS = {
@@ -97,7 +97,7 @@ class _Told:
 def _enter(enter: EnterFunction, path: str, access: AccessLog) -> EnterFunction:
     """`enter`; a call that it refuses has a line, which knows nothing of its message."""
 
-    def entered(call: Call) -> Visit:
+    def entered(call: Call) -> ActiveCall:
         try:
             return enter(call)
         except CoreError as error:

@@ -7,7 +7,7 @@ cdef class Call:
     cdef object _source
     cdef public long long deadline_ns
     cdef public bint cancelled
-    cdef public object caller, visit
+    cdef public object caller, active
     cdef list _listeners
 
     cpdef on_cancel(self, listener)

@@ -40,8 +40,8 @@ class Call:
         self._source = source
         self.deadline_ns = deadline_ns
         self.cancelled = False
-        self.caller: Any = None  # a Pass, where calls are let in by a gate
-        self.visit: Any = None  # a Visit, until the engine lets it leave; see Method.enter
+        self.caller: Any = None  # a Caller, where calls are let in by a gate
+        self.active: Any = None  # a ActiveCall, until the engine lets it leave; see Method.enter
         self._listeners: list[Callable[[], None]] | None = None
 
     @property
@@ -109,6 +109,6 @@ def made_call(source: Source, deadline_ns: int) -> Call:
     call.deadline_ns = deadline_ns
     call.cancelled = False
     call.caller = None
-    call.visit = None
+    call.active = None
     call._listeners = None
     return call

@@ -9,8 +9,8 @@ from typing import Protocol
 from core.account import MemoryAccount
 from core.errors import unavailable
 from core.options import Options
-from core.watched import WatchedFiles
 from frontends.grpc.method import Method
+from frontends.shared.watched_files import WatchedFiles
 
 
 class Engine(Protocol):

@@ -21,12 +21,12 @@ from core import unix_sockets
 from core.account import MemoryAccount, Share
 from core.errors import CoreError, internal, unavailable
 from core.options import Options
-from core.watched import WatchedFiles
 from frontends.grpc import transport
 from frontends.grpc.call import Call, Metadata
 from frontends.grpc.method import Method, Unary
 from frontends.grpc.status import code_of, details, unforeseen
-from frontends.tls import Certificates
+from frontends.shared.tls import Certificates
+from frontends.shared.watched_files import WatchedFiles
 
 logger = logging.getLogger("core")
 
@@ -309,7 +309,7 @@ class _Run:
         call = Call(None, _deadline_ns(context), _Source(context, share))
         try:
             if self._method.enter is not None:
-                call.visit = self._method.enter(call)
+                call.active = self._method.enter(call)
             yield call
         except CoreError as error:
             await _abort(context, error)
@@ -324,8 +324,8 @@ class _Run:
         except Exception as error:
             await _abort(context, unforeseen(self._method.path, error))
         finally:
-            if call.visit is not None:
-                call.visit.leave()
+            if call.active is not None:
+                call.active.end()
             share.close()
 
 

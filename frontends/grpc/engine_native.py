@@ -14,13 +14,13 @@ from core import unix_sockets
 from core.account import MemoryAccount
 from core.errors import unavailable
 from core.options import Options
-from core.watched import WatchedFiles
-from frontends.crowd import BACKLOG, most_connections
 from frontends.grpc import transport
 from frontends.grpc.method import Method
 from frontends.grpc.native.connection import Connection
 from frontends.grpc.native.port import Port
-from frontends.tls import listening
+from frontends.shared.connection_limit import BACKLOG, most_connections
+from frontends.shared.tls import listening
+from frontends.shared.watched_files import WatchedFiles
 
 _GOODBYE_S = 1.0  # for the last bytes of connections that are cut off
 

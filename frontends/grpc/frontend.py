@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import time
 
-from core.server import Server
+from core.server import InferenceServer
 from frontends.grpc import transport
 from frontends.grpc.engine import engine
 from frontends.grpc.intake import Intake
 from frontends.grpc.table import methods
+from frontends.shared.context import context_of
 
 logger = logging.getLogger("core")
 
@@ -22,12 +23,12 @@ class GrpcFrontend:
 
     name = "grpc"
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         """Raises CoreError(UNAVAILABLE) if --grpc-engine names one that is not there."""
         self._options = server.options
         self._intake = Intake()
         self._engine = engine(
-            methods(server, self._intake), server.options, server.files, server.account
+            methods(server, self._intake), server.options, context_of(server).files, server.account
         )
         self.port = 0
 

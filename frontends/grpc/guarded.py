@@ -11,48 +11,48 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 
-from core.access import Credentials, Demand, Gate, Visit, demand
 from core.errors import CoreError
 from frontends.grpc.call import Call
 from frontends.grpc.method import EnterFunction, Method, StreamFunction, Unary, UnaryFunction
+from frontends.shared.access import AccessPolicy, ActiveCall, Credentials, Requirement, requirement
 
-_FREE = Visit()
+_FREE = ActiveCall()
 
 
-def guarded(method: Method, gate: Gate) -> Method:
+def guarded(method: Method, policy: AccessPolicy) -> Method:
     """`method`, for calls that the gate lets in."""
     changes, always = method.changes, method.changes is True
-    wanted = demand(method.category, changes=always)
-    enter = _enter(gate, wanted, method.enter)
+    wanted = requirement(method.category, changes=always)
+    enter = _enter(policy, wanted, method.enter)
     if not isinstance(method, Unary):
-        return replace(method, function=_stream(method.function, gate, wanted), enter=enter)
+        return replace(method, function=_stream(method.function, policy, wanted), enter=enter)
     if isinstance(changes, bool):
         return replace(method, enter=enter)
-    more = demand(method.category, changes=True)
-    function = _deciding(method.function, gate, more, changes)
+    more = requirement(method.category, changes=True)
+    function = _deciding(method.function, policy, more, changes)
     # A way around the check of the message would be no check.
     return replace(method, function=function, begin=None, enter=enter)
 
 
-def _enter(gate: Gate, wanted: Demand, then: EnterFunction | None) -> EnterFunction:
+def _enter(policy: AccessPolicy, wanted: Requirement, then: EnterFunction | None) -> EnterFunction:
     """What lets calls in. It raises Unauthenticated, CoreError(FORBIDDEN) or Exhausted.
 
-    then   is asked after the gate, and may refuse the call too
+    then   is asked after the policy, and may refuse the call too
     """
 
-    def enter(call: Call) -> Visit:
-        visit = _FREE
-        if not gate.is_free(wanted):
-            call.caller = gate.identify(shown(call))
-            gate.check(call.caller, wanted)
-            visit = call.caller.enter()
+    def enter(call: Call) -> ActiveCall:
+        active = _FREE
+        if not policy.is_exempt(wanted):
+            call.caller = policy.identify(shown(call))
+            policy.check(call.caller, wanted)
+            active = call.caller.begin_call()
         if then is not None:
             try:
                 then(call)
             except CoreError:
-                visit.leave()
+                active.end()
                 raise
-        return visit
+        return active
 
     return enter
 
@@ -79,35 +79,38 @@ def _address(peer: str) -> str:
 
 
 def _deciding(
-    function: UnaryFunction, gate: Gate, wanted: Demand, changes: Callable[[bytes], bool]
+    function: UnaryFunction,
+    policy: AccessPolicy,
+    wanted: Requirement,
+    changes: Callable[[bytes], bool],
 ) -> UnaryFunction:
     """`function` for messages of which some change things, which demands more than to look."""
 
     async def checked(request: bytes, call: Call) -> bytes:
         if call.caller is not None and changes(request):
-            gate.check(call.caller, wanted)
+            policy.check(call.caller, wanted)
         return await function(request, call)
 
     return checked
 
 
-def _stream(function: StreamFunction, gate: Gate, wanted: Demand) -> StreamFunction:
+def _stream(function: StreamFunction, policy: AccessPolicy, wanted: Requirement) -> StreamFunction:
     """`function` for a call within which requests come, each of which is checked and counts."""
 
     async def checked(requests: AsyncIterator[bytes], call: Call) -> AsyncGenerator[bytes, None]:
-        visit: Visit = call.visit
-        visit.expect(lambda: gate.admit(shown(call), wanted))
-        async with aclosing(function(_counted(requests, visit), call)) as responses:
+        active: ActiveCall = call.active
+        active.renew_with(lambda: policy.authorize(shown(call), wanted))
+        async with aclosing(function(_counted(requests, active), call)) as responses:
             async for response in responses:
                 yield response
 
     return checked
 
 
-async def _counted(requests: AsyncIterator[bytes], visit: Visit) -> AsyncIterator[bytes]:
-    """The requests of a stream, each of which counts. Raises as Visit.again, which ends the stream."""
+async def _counted(requests: AsyncIterator[bytes], active: ActiveCall) -> AsyncIterator[bytes]:
+    """The requests of a stream, each of which counts. Raises as ActiveCall.again, which ends the stream."""
     first = True  # it has been counted with the call
     async for request in requests:
-        visit.again(counts=not first)
+        active.count_request(counts=not first)
         first = False
         yield request

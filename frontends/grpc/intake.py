@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from core.errors import CoreError, unavailable
-from frontends.ending import GOODBYE_S, not_done
+from frontends.shared.shutdown import GOODBYE_S, not_done
 
 _STOPPING = "GRPC server is shutting down and has stopped accepting new requests."
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
-from core.access import Visit
 from core.errors import CoreError
 from core.tensor import Buffer
 from frontends.grpc.call import Call
+from frontends.shared.access import ActiveCall
 
 Message = bytes | list[Buffer]  # whole, or in parts that are sent one after another
 Done = Callable[[Message | CoreError], None]
 BeginFunction = Callable[[bytes, Call, Done], None]
-EnterFunction = Callable[[Call], Visit]
+EnterFunction = Callable[[Call], ActiveCall]
 UnaryFunction = Callable[[bytes, Call], Awaitable[bytes]]
 StreamFunction = Callable[[AsyncIterator[bytes], Call], AsyncGenerator[bytes, None]]
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import hmac
 from dataclasses import replace
 
-from core.access import Visit
 from core.errors import unavailable
 from frontends.grpc.call import Call
 from frontends.grpc.method import Method
+from frontends.shared.access import ActiveCall
 
 PREFIX = "triton-grpc-protocol-"
 
-_FREE = Visit()
+_FREE = ActiveCall()
 
 
 def restricted(method: Method, key: str, secret: str) -> Method:
     """`method`, for calls that have `secret` under the prefixed `key`; others get UNAVAILABLE."""
     name = PREFIX + key
 
-    def enter(call: Call) -> Visit:
+    def enter(call: Call) -> ActiveCall:
         _check(call, name, secret)
         return _FREE
 

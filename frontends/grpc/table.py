@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.server import Server
+from core.server import InferenceServer
 from frontends.grpc.access_log import recorded
 from frontends.grpc.guarded import guarded
 from frontends.grpc.intake import Intake
@@ -19,13 +19,15 @@ from frontends.grpc.services.statistics import StatisticsService
 from frontends.grpc.services.stream import StreamService
 from frontends.grpc.services.trace import TraceService
 from frontends.grpc.services.unsupported import refusing_stream
+from frontends.shared.context import context_of
 
 _V2 = "/inference.GRPCInferenceService/"
 _HEALTH = "/grpc.health.v1.Health/"
 
 
-def methods(server: Server, intake: Intake) -> dict[str, Method]:
+def methods(server: InferenceServer, intake: Intake) -> dict[str, Method]:
     """Path → method, with the restrictions of --grpc-restricted-protocol and the server's gate in place."""
+    context = context_of(server)
     health = HealthService(server)
     metadata = MetadataService(server)
     statistics = StatisticsService(server)
@@ -33,7 +35,7 @@ def methods(server: Server, intake: Intake) -> dict[str, Method]:
     log = LogService(server)
     inbound = Inbound(server)
     infer = InferService(server, inbound, intake)
-    stream = StreamService(server, inbound, intake)
+    stream = StreamService(server, inbound, intake, context.access_log)
     system, cuda = SystemMemoryService(server), CudaMemoryService(server)
     trace = TraceService(server)
     no_watch = refusing_stream("Health/Watch is not supported; call Health/Check.")
@@ -68,9 +70,9 @@ def methods(server: Server, intake: Intake) -> dict[str, Method]:
         row.path: restricted(row, *rules[row.category]) if row.category in rules else row
         for row in rows
     }
-    gate, lines = server.access, server.access_log
-    if gate is not None:
-        found = {path: guarded(row, gate) for path, row in found.items()}
+    policy, lines = context.policy, context.access_log
+    if policy is not None:
+        found = {path: guarded(row, policy) for path, row in found.items()}
     if lines is not None:  # around all else: refusals have lines too
         found = {path: recorded(row, lines) for path, row in found.items()}
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core import unix_sockets
 from core.options import Options
-from frontends.tls import Certificates
+from frontends.shared.tls import Certificates
 
 ChannelArguments = list[tuple[str, int]]
 

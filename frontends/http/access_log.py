@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from json import JSONDecoder
 from typing import Any, Protocol
 
-from core.telemetry.access_log import GONE, AccessLog, Entry
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
 from frontends.aiohttp_web import web
 from frontends.http.message import Call
+from frontends.shared.access_log import GONE, AccessLog, Entry
 
 
 def _key(name: str) -> Any:

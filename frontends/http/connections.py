@@ -19,14 +19,10 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
-from core.access import Visit
 from core.account import Share
 from core.errors import CoreError
-from core.server import Server
-from core.telemetry.access_log import Entry
+from core.server import InferenceServer
 from frontends.aiohttp_web import HttpVersion11, web
-from frontends.crowd import most_connections
-from frontends.ending import GOODBYE_S, not_done
 from frontends.http.access_log import client_of, write_malformed
 from frontends.http.errors import refusal
 from frontends.http.guard import Guard
@@ -37,6 +33,10 @@ from frontends.http.native.port import Port
 from frontends.http.patience import TOO_MANY, TOO_SLOW, Patience, Unfinished, Waiting
 from frontends.http.sending import response_of
 from frontends.http.sockets import Conversation
+from frontends.shared.access import ActiveCall
+from frontends.shared.access_log import AccessLog, Entry
+from frontends.shared.connection_limit import most_connections
+from frontends.shared.shutdown import GOODBYE_S, not_done
 
 logger = logging.getLogger("core")
 
@@ -58,7 +58,12 @@ class Connections(web.Server):
     """
 
     def __init__(
-        self, handler: Handler, server: Server, has_lane: bool, guard: Guard | None = None
+        self,
+        handler: Handler,
+        server: InferenceServer,
+        has_lane: bool,
+        guard: Guard | None = None,
+        access_log: AccessLog | None = None,
     ):
         options = server.options
         self._account = server.account
@@ -77,7 +82,7 @@ class Connections(web.Server):
         self._most = most_connections(options.http_max_connections)
         self.finishing = False
         self._refusing = False  # since when there are too many, which the log says once
-        self.access_log = server.access_log
+        self.access_log = access_log
         self.patience = Patience(
             self._open,
             options.http_header_timeout_secs,
@@ -92,6 +97,7 @@ class Connections(web.Server):
                 server,
                 self._loop,
                 guard=guard,
+                access_log=access_log,
                 guest=self._guest,
                 opened=self._opened,
                 lost=self._lost,
@@ -216,7 +222,7 @@ class _Connection(web.RequestHandler):
     busy   it has a request without an answer
     used   time.monotonic() when its last request was over; 0.0 before
     call   the request that is being answered; None for none
-    visit  of the request that is being answered; None for none, and where nobody is let in
+    active  call that is being answered; None for none, and without an access policy
     came   bytes that have come
     heard  of these, those that had come when its last request was over
     share  of the memory that all connections may hold
@@ -226,6 +232,7 @@ class _Connection(web.RequestHandler):
     __slots__ = (
         "_framing",
         "_unread",
+        "active",
         "busy",
         "call",
         "came",
@@ -234,7 +241,6 @@ class _Connection(web.RequestHandler):
         "is_guest",
         "share",
         "used",
-        "visit",
     )
 
     def __init__(self, manager: Connections, share: Share, *, is_guest: bool, **options: Any):
@@ -247,7 +253,7 @@ class _Connection(web.RequestHandler):
         self.busy = False
         self.used = 0.0
         self.call: Call | None = None
-        self.visit: Visit | None = None
+        self.active: ActiveCall | None = None
         self.came = self.heard = 0
 
     def data_received(self, data: bytes) -> None:

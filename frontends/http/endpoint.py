@@ -1,6 +1,6 @@
 """Endpoint: one port of HTTP. It listens, and leads each request through router, service and answer.
 
-aiohttp ─► [endpoint] ─► router ─► service ─► parse ─► Server.infer ─► render ─► aiohttp
+aiohttp ─► [endpoint] ─► router ─► service ─► parse ─► InferenceServer.infer ─► render ─► aiohttp
 
 Common requests for inference do not come here: native/lane.pyx takes them off the connection before.
 """
@@ -16,11 +16,10 @@ from urllib.parse import urlsplit
 
 from core import unix_sockets
 from core.errors import CoreError, invalid, unavailable
-from core.server import Server
+from core.server import InferenceServer
 from core.telemetry import log
 from core.tensor import Buffer
 from frontends.aiohttp_web import web
-from frontends.crowd import BACKLOG
 from frontends.http.access_log import CALL, CALLER, recorded
 from frontends.http.bodies import read_body
 from frontends.http.codec.limits import (
@@ -39,8 +38,10 @@ from frontends.http.router import Route, Router
 from frontends.http.sending import response_of, send
 from frontends.http.services.generate import generate_stream
 from frontends.http.sockets import Conversation, asked_for, refused
-from frontends.tls import Certificates, listening
-from frontends.unread import end_unread
+from frontends.shared.connection_limit import BACKLOG
+from frontends.shared.context import context_of
+from frontends.shared.tcp_user_timeout import end_unread
+from frontends.shared.tls import Certificates, listening
 
 logger = logging.getLogger("core")
 
@@ -59,7 +60,7 @@ class Endpoint:
 
     def __init__(
         self,
-        server: Server,
+        server: InferenceServer,
         router: Router,
         title: str,
         address: str,
@@ -80,8 +81,9 @@ class Endpoint:
         self._certificates = certificates
         self._most_bytes = options.http_max_input_size
         self._most_body = options.http_max_body_size
-        self._access_log = server.access_log
-        self._guard = Guard(server.access, router)
+        self._context = context_of(server)
+        self._access_log = self._context.access_log
+        self._guard = Guard(self._context.policy, router)
         self._listener: asyncio.Server | None = None
         self._unix: unix_sockets.UnixListener | None = None  # while it listens at one
         self._connections: Connections | None = None
@@ -98,16 +100,16 @@ class Endpoint:
         """Listen. Raises CoreError(UNAVAILABLE) when it cannot, CoreError(INVALID) for certificates
         that cannot be used."""
         options = self._server.options
-        handle = self._handle if self._server.access is None else self._handle_guarded
+        handle = self._handle if self._context.policy is None else self._handle_guarded
         log = self._access_log
         connections = Connections(
             handle if log is None else recorded(handle, log, self._router),
             self._server,
             self._lane,
             self._guard if self._guards_inference() else None,
+            log,
         )
-        connections.access_log = log
-        secure = listening(self._certificates, "http/1.1", self._server.files)
+        secure = listening(self._certificates, "http/1.1", self._context.files)
         if unix_sockets.is_unix(self._address):
             self._unix = unix_sockets.listen(self._address, options.unix_socket_mode)
             self._listener = await unix_sockets.serve(connections, self._unix, **secure)
@@ -135,7 +137,7 @@ class Endpoint:
     def _guards_inference(self) -> bool:
         """Whether a lane has to ask before it takes a request."""
         restricted = "inference" in self._server.options.http_restricted_api
-        return self._server.access is not None or restricted
+        return self._context.policy is not None or restricted
 
     async def stop(self, timeout_s: float) -> None:
         """Refuse new connections, finish what is in flight, at most `timeout_s`, close everything."""
@@ -149,23 +151,23 @@ class Endpoint:
         await connections.drain(timeout_s)
 
     async def _handle_guarded(self, request: web.BaseRequest) -> web.StreamResponse:
-        """The same for a server with a gate: a request is let in first, until it is answered."""
+        """The same for a server with a policy: a request is let in first, until it is answered."""
         try:
-            visit = self._guard.enter(
+            active = self._guard.enter(
                 request.method, _path(request.raw_path), request.headers, request.transport
             )
         except CoreError as error:
             if self._access_log is not None:
                 request[CALLER] = error.caller
             return response_of(error_answer(error), request)
-        connection_of(request).visit = visit
+        connection_of(request).active = active
         if self._access_log is not None:
-            request[CALLER] = visit.caller
+            request[CALLER] = active.caller
         try:
             return await self._handle(request)
         finally:
-            connection_of(request).visit = None
-            visit.leave()
+            connection_of(request).active = None
+            active.end()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if asked_for(request):
@@ -207,13 +209,13 @@ class Endpoint:
 
         try:
             first = call(b"")
-            self._server.signature(first.model, first.version)
+            self._server.models.signature(first.model, first.version)
             _ = first.deadline_ns  # one that is none is refused now
         except CoreError as error:
             return error_answer(error)
         assert self._connections is not None
-        visit = connection_of(request).visit
-        conversation = Conversation(self._server, request, self._most_bytes, visit)
+        active = connection_of(request).active
+        conversation = Conversation(self._server, request, self._most_bytes, active)
         return self._connections.converse(conversation, call)
 
     def _bound(

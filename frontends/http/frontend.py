@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from core.options import Options
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.endpoint import Endpoint
 from frontends.http.restricted import Restrictions
 from frontends.http.router import TABLE, Router
-from frontends.tls import Certificates, certificates_of_http
+from frontends.shared.tls import Certificates, certificates_of_http
 
 
 class HttpFrontend(Endpoint):
@@ -15,7 +15,7 @@ class HttpFrontend(Endpoint):
 
     name = "http"
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         options = server.options
         super().__init__(
             server,

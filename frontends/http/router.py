@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from core.access import Demand, demand
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.errors import refusal
 from frontends.http.message import JSON_HEADERS, Answer, Call
 from frontends.http.names import with_model
@@ -26,8 +25,9 @@ from frontends.http.services.generate import generate, generate_stream
 from frontends.http.services.infer import infer
 from frontends.http.services.log import log_settings
 from frontends.http.services.trace import trace_settings
+from frontends.shared.access import Requirement, requirement
 
-Service = Callable[[Server, Call], Awaitable[Answer]]
+Service = Callable[[InferenceServer, Call], Awaitable[Answer]]
 
 
 class Route(NamedTuple):
@@ -103,7 +103,7 @@ def _description() -> bytes:
     return orjson.dumps(describe(TABLE))
 
 
-async def openapi(server: Server, call: Call) -> Answer:
+async def openapi(server: InferenceServer, call: Call) -> Answer:
     """What this table holds, as OpenAPI: the same for every server of a process."""
     return Answer(200, JSON_HEADERS, _description())
 
@@ -131,7 +131,7 @@ class Router:
             return refusal(self.unknown, "Not Found")
         return self.led(*found, method, headers)
 
-    def demanded(self, method: str, path: str, headers: Mapping[str, str]) -> Demand | None:
+    def demanded(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
         """What a request demands of its caller; None for a path that no route has.
 
         path   without its query
@@ -139,7 +139,7 @@ class Router:
         if (found := self._row(method, path)) is None:
             return None
         route, _ = found
-        return demand(route.category, changes=not route.looks and method != "GET")
+        return requirement(route.category, changes=not route.looks and method != "GET")
 
     def captures(self, method: str, path: str) -> Mapping[str, Any]:
         """Return the named parts of a path, such as `model`; none for a path that no route has.
@@ -149,7 +149,7 @@ class Router:
         found = self._row(method, path)
         return {} if found is None else found[1]
 
-    def named(self, server: Server, match: Match) -> Mapping[str, Any]:
+    def named(self, server: InferenceServer, match: Match) -> Mapping[str, Any]:
         """Return the named parts of a path, with the model's name as the server knows it."""
         return with_model(server, match.captures, match.route.category)
 

@@ -1,6 +1,6 @@
 """WebSocket: generate_stream as a conversation, for browsers.
 
-aiohttp ─► [Conversation] ─► services.generate ─► Server.infer ─► Reply ─► a message for each answer
+aiohttp ─► [Conversation] ─► services.generate ─► InferenceServer.infer ─► Reply ─► a message for each answer
 
 A text message of the client is a request as generate takes it; its answers are text messages with what
 the events of generate_stream hold, and `{"final": true}` follows the last of them. Errors are messages
@@ -16,10 +16,9 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from urllib.parse import urlsplit
 
-from core.access import Visit
 from core.errors import CoreError, unavailable
 from core.response import Reply
-from core.server import Server
+from core.server import InferenceServer
 from frontends.aiohttp_web import WSCloseCode, web
 from frontends.http.errors import refusal
 from frontends.http.message import Answer, Call
@@ -29,6 +28,7 @@ from frontends.http.services.generate import (
     final_message,
     messages,
 )
+from frontends.shared.access import ActiveCall
 
 logger = logging.getLogger("core")
 
@@ -58,15 +58,15 @@ class Conversation:
     """One WebSocket. Loop thread only.
 
     request   that becomes one
-    visit     within which its messages count, None where nothing does
+    active    call within which its messages count; None where nothing is counted
     """
 
     def __init__(
         self,
-        server: Server,
+        server: InferenceServer,
         request: web.BaseRequest,
         most_bytes: int,
-        visit: Visit | None = None,
+        active: ActiveCall | None = None,
     ):
         self._server = server
         self._request = request
@@ -75,7 +75,7 @@ class Conversation:
             heartbeat=HEARTBEAT_S, max_msg_size=most_bytes, compress=False
         )
         self._socket.headers["Server"] = "core"
-        self._visit = visit
+        self._active = active
         self._counted = False  # whether a message has come: the first counts as the request itself
         self._running: dict[asyncio.Task[None], Call] = {}
         self._finishing: asyncio.Task[None] | None = None
@@ -115,8 +115,8 @@ class Conversation:
         if len(self._running) >= MOST_REQUESTS:
             return _TOO_MANY
         try:
-            if self._visit is not None:
-                self._visit.again(counts=self._counted)
+            if self._active is not None:
+                self._active.count_request(counts=self._counted)
         except CoreError as error:
             return error
         self._counted = True

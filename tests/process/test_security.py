@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from core.access.tokens import line_of
+from frontends.shared.access.tokens import line_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import dtypes
-from core.layout import LayoutCache, TensorSlice, answers
+from core.layout import LayoutCache, TensorSlice, tensors_of
 from core.native.arrays import joined
 from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Tensor
@@ -127,7 +127,7 @@ def test_tensors_are_read_from_their_region(form):
         [TensorSlice("t", dtypes.BYTES, (1,), 0, 4)],
     ]
 
-    first, second, third = answers(items, [0, 16, 16], region, len(b"ahead"))
+    first, second, third = tensors_of(items, [0, 16, 16], region, len(b"ahead"))
 
     assert [t.array.tolist() for t in first] == [[0, 1], [[2, 3]]]
     assert [(t.name, t.shape) for t in first] == [("y", (2,)), ("z", (1, 2))]
@@ -137,4 +137,4 @@ def test_tensors_are_read_from_their_region(form):
 
 def test_a_slice_outside_of_the_region_is_refused():
     with pytest.raises(ValueError, match="8 bytes from 4 on, of 10"):
-        answers([[TensorSlice("y", dtypes.FP32, (2,), 4, 8)]], [0], bytes(10), 0)
+        tensors_of([[TensorSlice("y", dtypes.FP32, (2,), 4, 8)]], [0], bytes(10), 0)

@@ -10,6 +10,7 @@ import tritonclient.grpc.service_pb2 as pb
 
 from core.options import Options
 from core.telemetry import log
+from frontends.shared.context import context_of
 
 FORGED = 'x\r\nE0101 00:00:00.000000 1 server.cc:1] "all is lost"\x1b[2J\u2028\x7f'
 
@@ -75,7 +76,7 @@ def test_the_access_log_cannot_be_forged(serve, tmp_path, document, message):
     served.infer(document(1.0, id=FORGED))
     served.refused("ModelInfer", message(1.0, model=FORGED, id=FORGED))
     served.ask("GET", "/v2/models/" + "x%0aE0101")
-    served.call(served.server.access_log.close)
+    served.call(context_of(served.server).access_log.close)
 
     lines = path.read_bytes().split(b"\n")
 

@@ -283,7 +283,7 @@ cdef class Connection:
         cdef bint was_busy = self.busy
         self.busy = True  # the session is in the middle of its input
         try:
-            handle.call.visit = handle.route.enter(handle.call)
+            handle.call.active = handle.route.enter(handle.call)
             self.keep(handle)
         except CoreError as error:
             handle.finish(code_of(error), details(error.message))
@@ -366,8 +366,8 @@ cdef class Handle:
         if self.over or session == NULL:
             return
         self.over = True
-        if self.call.visit is not None:
-            self.call.visit.leave()
+        if self.call.active is not None:
+            self.call.active.end()
         self.call = self.worker = None
         tag = session.untag(self.id)
         encoded = text.encode() if text else b""
@@ -440,8 +440,8 @@ cdef class Handle:
         if self.over:
             return
         self.over = True
-        if call.visit is not None:
-            call.visit.leave()
+        if call.active is not None:
+            call.active.end()
         self.call = self.worker = None
         call.cancel()
         if worker is not None:

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 
 from core.errors import CoreError, invalid
 from frontends.grpc.native.entries import MessageShape
-from frontends.protocol import MOST_ENTRIES
+from frontends.shared.protocol import MOST_ENTRIES
 
 M = TypeVar("M", bound=Message)
 

@@ -22,7 +22,7 @@ from frontends.grpc.protocol import contents, shared_memory
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import InferParameter, ModelInferRequest
 from frontends.grpc.protocol.parameters import UINT64, boolean, custom, kind
-from frontends.protocol import MOST_DIMENSIONS
+from frontends.shared.protocol import MOST_DIMENSIONS
 
 EMPTY_FINAL = "triton_enable_empty_final_response"
 

@@ -6,14 +6,15 @@ import re
 
 from core.config import Signature
 from core.config.model_version import parse_version
+from core.control import ModelEndpoint
 from core.errors import invalid
 from core.request import InferenceRequest
-from core.server import ModelEndpoint, Server
+from core.server import InferenceServer
 from frontends.grpc.call import Call
 from frontends.grpc.native.infer_codec import RequestReader
 from frontends.grpc.protocol.messages import ModelInferRequest
 from frontends.grpc.protocol.parse import parse, read
-from frontends.protocol import RESERVED
+from frontends.shared.protocol import RESERVED
 
 # What a message asks: the request itself, or a message that becomes one the long way, perhaps.
 Asked = InferenceRequest | ModelInferRequest
@@ -22,9 +23,9 @@ Asked = InferenceRequest | ModelInferRequest
 class Inbound:
     """Finds the model of a message and makes the request for it. Loop thread only."""
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         self._server = server
-        self._endpoints = server.endpoints
+        self._endpoints = server.models.endpoints
         pattern = server.options.grpc_header_forward_pattern
         self._forwarded = re.compile(pattern) if pattern else None
         self._reader = RequestReader()

@@ -13,8 +13,7 @@ from core.backlog import Backlog
 from core.errors import CoreError, cancelled, internal
 from core.request import NEWEST, InferenceRequest
 from core.response import InferenceResponse, Reply
-from core.server import Server
-from core.telemetry.access_log import Entry
+from core.server import InferenceServer
 from core.telemetry.log import failed
 from frontends.grpc.access_log import code_of_end, entry_for
 from frontends.grpc.call import Call
@@ -24,6 +23,7 @@ from frontends.grpc.protocol.parse import wants_empty_final
 from frontends.grpc.services.inbound import Asked, Inbound
 from frontends.grpc.services.traced import Sending, bring_context, received
 from frontends.grpc.status import code_of
+from frontends.shared.access_log import AccessLog, Entry
 
 logger = logging.getLogger("core")
 
@@ -38,8 +38,16 @@ Item = bytes | CoreError  # a response, or the status that the stream ends with
 class StreamService:
     """Opens streams. Loop thread only."""
 
-    def __init__(self, server: Server, inbound: Inbound, intake: Intake):
+    def __init__(
+        self,
+        server: InferenceServer,
+        inbound: Inbound,
+        intake: Intake,
+        access_log: AccessLog | None = None,
+    ):
         self.server = server
+        self.models = server.models
+        self.access_log = access_log
         self.inbound = inbound
         self.intake = intake
 
@@ -82,7 +90,7 @@ class InferStream:
         self._reader: asyncio.Future[None]
         self._stirred = asyncio.Event()  # there is something to send, or nothing more will come
         self._room = asyncio.Event()  # enough was sent for reading to go on
-        self._log = service.server.access_log
+        self._log = service.access_log
         self._lines: dict[Reply, Entry] = {}  # of accepted requests, where there is a log
 
     async def responses(self, requests: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
@@ -160,7 +168,7 @@ class InferStream:
                     bring_context(tracing, self._call, request)
                 read_ns = time.monotonic_ns()
                 try:
-                    reply = service.server.ask(endpoint, request)
+                    reply = service.models.ask(endpoint, request)
                 finally:
                     if start_ns:
                         received(request, start_ns, read_ns)
@@ -188,7 +196,7 @@ class InferStream:
     # responses -----------------------------------------------------------------
 
     def _listen(self, reply: Reply, asked: Asked, turn: Turn | None, size: int) -> None:
-        """Pass on the answers to a request that holds `size` bytes."""
+        """Forward the answers to a request that holds `size` bytes."""
         named, tell_end = _named(asked), wants_empty_final(asked)
 
         def arrive(answer: InferenceResponse | CoreError | None, final: bool) -> None:

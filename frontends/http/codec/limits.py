@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from core.errors import CoreError, invalid
 from frontends.http.native.infer_request import natural_number
-from frontends.protocol import MOST_ENTRIES
+from frontends.shared.protocol import MOST_ENTRIES
 
 JSON_SIZE = "Inference-Header-Content-Length"
 MOST_CHUNKS = 65536  # with something in them, of one body

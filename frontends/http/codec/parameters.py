@@ -8,7 +8,7 @@ from typing import Any
 from core.errors import CoreError, invalid
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest, Parameter
 from frontends.http.codec.limits import check_entries
-from frontends.protocol import RESERVED
+from frontends.shared.protocol import RESERVED
 
 _OWN_PREFIX = "triton_"
 _LARGEST_UNSIGNED = 2**64 - 1

@@ -22,7 +22,7 @@ from frontends.http.codec.limits import check_entries, json_size, too_large
 from frontends.http.codec.parameters import natural, read_parameters, truth, typed
 from frontends.http.native.infer_request import OutputForm as OutputForm
 from frontends.http.native.infer_request import read
-from frontends.protocol import MOST_DIMENSIONS
+from frontends.shared.protocol import MOST_DIMENSIONS
 
 _SOURCES = ("data", "binary_data_size", "shared_memory_region")
 

@@ -24,7 +24,7 @@ cdef class Flight(ReplyListener):
     told     the head of its request
     form     of the answer, as `parse` found it
     answer   bytes, or a list of buffers; None before the end
-    visit    left with the end; None where nobody is counted
+    active   ended with the request; None where calls are not counted
     held     bytes that its crew counts for it: of the body and its tensors, then of the answer
     """
 
@@ -36,7 +36,7 @@ cdef class Flight(ReplyListener):
     cdef InferenceResponse response
     cdef Py_ssize_t count
     cdef object answer
-    cdef object visit
+    cdef object active
     cdef int64_t held
 
     cdef fail(self, error)

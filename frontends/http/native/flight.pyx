@@ -147,13 +147,13 @@ cdef class Flight(ReplyListener):
 
     cdef leave(self):
         """Its caller has one request fewer in flight."""
-        if self.visit is not None:
-            visit, self.visit = self.visit, None
-            visit.leave()
+        if self.active is not None:
+            active, self.active = self.active, None
+            active.end()
 
     cdef _end(self, answer):
         self.answer = answer
-        if self.visit is not None:
+        if self.active is not None:
             self.leave()
         # The reply holds the request and its body, which nobody needs while the answer waits its turn.
         self.reply = None

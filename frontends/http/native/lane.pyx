@@ -264,8 +264,8 @@ cdef class Lane(BodyReader):
         if self._port.access_log is not None:
             flight.crew = recorder_of(self, self._port.access_log, self._client, told, body)
         flight.told = told
-        if told.visit is not None:
-            flight.visit, told.visit = told.visit, None
+        if told.active is not None:
+            flight.active, told.active = told.active, None
         flight.held, self._body_held = self._body_held, 0
         self._row.add(flight)
         return flight

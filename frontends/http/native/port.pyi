@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from core.access import Visit
 from core.account import Share
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.native.lane import Lane
 from frontends.http.patience import Unfinished
+from frontends.shared.access import ActiveCall
+from frontends.shared.access_log import AccessLog
 
 class Guest(Protocol):
     """The other engine, as a protocol on the transport of a lane.
@@ -37,14 +38,14 @@ class Guest(Protocol):
     def resume_writing(self) -> None: ...
 
 class Ticket(Protocol):
-    """Lets in requests whose head is the same and that come on the same connection.
+    """Authorization of requests with the same head on the same connection.
 
-    holds   whether it is still one
-    visit   lets one request in, until its `leave`; None for one that may not be
+    is_valid     whether it still holds
+    begin_call   counts one request; None if the caller has reached a limit
     """
 
-    def holds(self) -> bool: ...
-    def visit(self) -> Visit | None: ...
+    def is_valid(self) -> bool: ...
+    def begin_call(self) -> ActiveCall | None: ...
 
 class Guard(Protocol):
     """Says which requests a lane may take; what it may not, the other engine refuses.
@@ -58,6 +59,7 @@ class Port:
     """What the lanes of one port share.
 
     guard          asked before a lane takes a request; None where it may take any
+    access_log     gets a line for every request; None for none
     guest          makes the other engine's protocol for one connection, when it is first needed, with the
                    connection's share of the memory
     opened, lost   told of each connection when it begins and ends
@@ -66,7 +68,7 @@ class Port:
 
     def __init__(
         self,
-        server: Server,
+        server: InferenceServer,
         loop: asyncio.AbstractEventLoop,
         *,
         guest: Callable[[Share], Guest],
@@ -74,4 +76,5 @@ class Port:
         lost: Callable[[Lane], None],
         keep_alive_s: float,
         guard: Guard | None = None,
+        access_log: AccessLog | None = None,
     ) -> None: ...

@@ -8,12 +8,12 @@ cimport cython
 cdef class Port:
     """What all lanes of one port share; see port.pyi."""
 
-    def __init__(self, server, loop, *, guest, opened, lost, double keep_alive_s, guard=None):
-        self.endpoints = server.endpoints
+    def __init__(self, server, loop, *, guest, opened, lost, double keep_alive_s, guard=None, access_log=None):
+        self.endpoints = server.models.endpoints
         self.account = server.account
         self.regions = server.shared_memory
         self.tracing = server.tracing
-        self.access_log = server.access_log
+        self.access_log = access_log
         self.most_bytes = self.most = server.options.http_max_input_size
         self.most_body = server.options.http_max_body_size
         self.loop = loop

@@ -10,7 +10,7 @@ from core.request cimport InferenceRequest
 from frontends.http.native.flight cimport Crew, Flight
 from frontends.http.native.told cimport Told
 
-from core.telemetry.access_log import GONE, Entry
+from frontends.shared.access_log import GONE, Entry
 from frontends.http.access_log import named_id, plain_path
 
 
@@ -60,8 +60,8 @@ cdef Recorder recorder_of(Crew lane, access, client, Told told, body):
     entry.model = told.model
     entry.version = "" if told.head.version < 0 else str(told.head.version)
     entry.bytes_in = len(body)
-    if told.visit is not None:
-        entry.come_from(told.visit.caller)
+    if told.active is not None:
+        entry.come_from(told.active.caller)
     at = head.lower().find(b"\r\ntraceparent:")
     if at >= 0:
         line = head[at + 14 : head.find(b"\r\n", at + 2)]

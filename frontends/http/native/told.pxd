@@ -33,7 +33,7 @@ cdef class Told:
     requests_tried, answers_tried
                 how many were read or written since one was as the one before it
     ticket      lets in requests with this head; None where nobody has been asked, or need be
-    visit       of the request that was let in last, until its flight has it; None for none
+    active      call that was admitted last, until its flight has it; None for none
     """
 
     cdef bytes data
@@ -46,7 +46,7 @@ cdef class Told:
     cdef RepeatedRequest request
     cdef RepeatedAnswer answer
     cdef int requests_tried, answers_tried
-    cdef object ticket, visit
+    cdef object ticket, active
 
     cdef bint heads(self, const char* data, Py_ssize_t size) noexcept
     cdef bint heads_but_sizes(self, const char* data, Py_ssize_t size) noexcept

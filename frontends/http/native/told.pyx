@@ -102,18 +102,18 @@ cdef class Told:
     cdef bint lets_in(self, Port port, transport) except -1:
         """Whether the guard, which the port has, lets a request with this head in."""
         # Heads are compared on one connection only, whose other end has shown what is in the older one.
-        if self.ticket is None or not self.ticket.holds():
+        if self.ticket is None or not self.ticket.is_valid():
             self.ticket = port.guard.ticket(self.data, transport)
             if self.ticket is None:
                 return False
-        self.visit = self.ticket.visit()
-        return self.visit is not None
+        self.active = self.ticket.begin_call()
+        return self.active is not None
 
     cdef leave(self):
         """The request that was let in will not come to its end."""
-        visit, self.visit = self.visit, None
-        if visit is not None:
-            visit.leave()
+        active, self.active = self.active, None
+        if active is not None:
+            active.end()
 
     cdef dict headers(self):
         """The one field that `parse` asks for, under the one name that it asks with."""

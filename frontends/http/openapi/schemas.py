@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core import dtypes
-from frontends.protocol import MOST_DIMENSIONS, MOST_ENTRIES
+from frontends.shared.protocol import MOST_DIMENSIONS, MOST_ENTRIES
 
 Schema = dict[str, Any]
 

@@ -11,7 +11,6 @@ import logging
 import re
 from collections.abc import Mapping
 
-from core.access import Demand
 from core.errors import CoreError, invalid
 from core.options.platforms import (
     EVERYWHERE,
@@ -20,7 +19,7 @@ from core.options.platforms import (
     health_route,
     predict_route,
 )
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.endpoint import Endpoint
 from frontends.http.errors import refusal
 from frontends.http.message import Answer, Call
@@ -31,6 +30,7 @@ from frontends.http.router import TABLE, Match, Route, Router, row
 from frontends.http.services import health
 from frontends.http.services.infer import infer
 from frontends.metrics.text import CONTENT_TYPE, render
+from frontends.shared.access import Requirement
 
 logger = logging.getLogger("core")
 
@@ -47,7 +47,7 @@ class VertexAIFrontend(Endpoint):
     name = "vertex_ai"
     _binary_bound = staticmethod(BINARY.largest)
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         options = server.options
         super().__init__(
             server,
@@ -97,7 +97,7 @@ class VertexAIRouter(Router):
                 return self.led(route, found.groupdict(), next(iter(route.methods)), headers)
         return refusal(400, f"{REDIRECT} names nothing that is known: '{target[1:]}'")
 
-    def demanded(self, method: str, path: str, headers: Mapping[str, str]) -> Demand | None:
+    def demanded(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
         if (target := self._target(path, headers)) is None:
             return super().demanded(method, path, headers)
         return _V2.demanded("GET", target, headers)
@@ -112,7 +112,7 @@ def _may_be_led(route: Route) -> bool:
     return route.looks or route.category == "inference" or route.methods == {"GET"}
 
 
-async def _healthy(server: Server, call: Call) -> Answer:
+async def _healthy(server: InferenceServer, call: Call) -> Answer:
     """200 when the server is ready, and so is the model that answers requests which name none."""
     if (answer := await health.ready(server, call)).status != 200:
         return answer
@@ -124,19 +124,19 @@ async def _healthy(server: Server, call: Call) -> Answer:
     return await health.model_ready(server, asked)
 
 
-async def _predicted(server: Server, call: Call) -> Answer:
+async def _predicted(server: InferenceServer, call: Call) -> Answer:
     return await _infer(server, _to_default(server, call))
 
 
-def _to_default(server: Server, call: Call) -> Call:
+def _to_default(server: InferenceServer, call: Call) -> Call:
     named = server.options.vertex_ai_default_model
     model = default_model(server, named, "--vertex-ai-default-model")
     call.captures = {"model": model, "version": None}
     return call
 
 
-async def _metrics(server: Server, call: Call) -> Answer:
-    families = await server.management.metrics()
+async def _metrics(server: InferenceServer, call: Call) -> Answer:
+    families = await server.control.health.metrics()
     text = await asyncio.get_running_loop().run_in_executor(None, render, families)
     return Answer(200, {"Content-Type": CONTENT_TYPE}, text.encode())
 

@@ -7,9 +7,10 @@ import pytest
 import tritonclient.grpc.service_pb2 as pb
 from weaknesses.conftest import LANES, Served, document, message
 
-from core.access.limits import Limits
-from core.access.tokens import line_of
 from frontends.http.access_log import MOST_SCANNED, named_id
+from frontends.shared.access.limits import Limits
+from frontends.shared.access.tokens import line_of
+from frontends.shared.context import context_of
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
@@ -26,7 +27,7 @@ def served(request, tmp_path):
 
 def lines(served):
     """All lines so far, without times and ports."""
-    served.call(served.server.access_log.close)
+    served.call(context_of(served.server).access_log.close)
     found = [json.loads(line) for line in served.path.read_text().splitlines()]
     for line in found:
         assert line.pop("time") and line.pop("duration_us") >= 0
@@ -103,7 +104,11 @@ def test_what_is_no_http_and_who_leaves(served):
     )
     served.backend.running.wait(20)
     own.close()
-    while len(served.server.access_log._waiting) + len(served.path.read_text().splitlines()) < 2:
+    while (
+        len(context_of(served.server).access_log._waiting)
+        + len(served.path.read_text().splitlines())
+        < 2
+    ):
         pass
 
     assert [line["status"] for line in lines(served)] == [400, 499]

@@ -13,14 +13,15 @@ import pytest
 import tritonclient.grpc.service_pb2 as pb
 import tritonclient.grpc.service_pb2_grpc as pb_grpc
 
-from core.access import CATEGORIES
-from core.access.limits import Limits
-from core.access.tokens import line_of
 from core.options.values import RESTRICTED_CATEGORIES
 from frontends.grpc.engine_grpcio import GrpcioEngine
 from frontends.grpc.intake import Intake
 from frontends.grpc.method import Stream
 from frontends.grpc.table import methods
+from frontends.shared.access import CATEGORIES
+from frontends.shared.access.limits import Limits
+from frontends.shared.access.tokens import line_of
+from frontends.shared.context import context_of
 
 ROLES = ("infer", "read", "manage")
 REFUSED = {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}
@@ -226,7 +227,7 @@ def test_a_stream_ends_with_the_first_request_after_its_token_was_taken_away(
         assert next(answers).infer_response.outputs
 
         tokens.write_text(line_of("read", ["read"], "read"))
-        served.loop_thread.run(look(served.server.files))
+        served.loop_thread.run(look(context_of(served.server).files))
         requests.put(infer_request())
         with pytest.raises(grpc.RpcError) as refused:
             next(answers)
@@ -295,7 +296,7 @@ class TestCertificatesThatChange:
         done = threading.Event()
 
         def do():
-            served.server.files.look()
+            context_of(served.server).files.look()
             done.set()
 
         served.loop_thread.loop.call_soon_threadsafe(do)

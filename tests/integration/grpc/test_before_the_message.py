@@ -14,9 +14,9 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import ResponseReceived, StreamEnded, TrailersReceived
 
-from core.access.tokens import line_of
 from frontends.grpc.intake import Intake
 from frontends.grpc.table import methods
+from frontends.shared.access.tokens import line_of
 
 MB = 2**20
 INFER = "/inference.GRPCInferenceService/ModelInfer"

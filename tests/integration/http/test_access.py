@@ -7,12 +7,13 @@ from itertools import product
 import aiohttp
 import pytest
 
-from core.access import CATEGORIES, Credentials
-from core.access.limits import Limits
-from core.access.tokens import line_of
 from core.errors import Exhausted
 from frontends.http import HttpFrontend
 from frontends.http.router import TABLE
+from frontends.shared.access import CATEGORIES, Credentials
+from frontends.shared.access.limits import Limits
+from frontends.shared.access.tokens import line_of
+from frontends.shared.context import context_of
 
 try:
     from re import _parser as parser  # Python 3.11 and newer
@@ -77,7 +78,7 @@ def passed(monkeypatch):
         handle = getattr(HttpFrontend, name)
 
         async def counted(self, request, handle=handle, name=name):
-            if not (name == "_handle" and self._server.access is not None):
+            if not (name == "_handle" and self._context.policy is not None):
                 found.append(request.path)
             return await handle(self, request)
 
@@ -235,7 +236,7 @@ async def test_a_token_that_was_taken_away_counts_no_more(open_with, tokens, doc
         assert (await connection.ask("POST", INFER, document(1), bearer("infer"))).status == 200
 
         tokens.write_text(line_of("new", ["infer"], "another"))
-        site.server.files.look()
+        context_of(site.server).files.look()
 
         assert (await connection.ask("POST", INFER, document(1), bearer("infer"))).status == 401
         assert (await site.infer("echo", document(1), bearer("another"))).status == 200
@@ -271,14 +272,14 @@ async def test_requests_that_come_together_are_counted_in_their_order(
 
 async def test_who_was_let_in_is_looked_at_again_when_time_has_passed(open_with, tokens, document):
     async with open_with(auth_tokens=str(tokens)) as site:
-        gate = site.server.access
+        policy = context_of(site.server).policy
         connection = await site.connect()
         assert (await connection.ask("POST", INFER, document(1), bearer("infer"))).status == 200
-        verified = len(gate._passes)
+        verified = len(policy._callers)
 
-        now_s, gate._tokens = gate.now_s(), {}
+        now_s, policy._tokens = policy.now_s(), {}
         assert (await connection.ask("POST", INFER, document(1), bearer("infer"))).status == 200
-        gate.now_s = lambda: now_s + 400
+        policy.now_s = lambda: now_s + 400
 
         assert (await connection.ask("POST", INFER, document(1), bearer("infer"))).status == 401
     assert verified == 1
@@ -309,7 +310,7 @@ async def test_a_client_that_goes_away_is_no_longer_in_flight(open_with, tokens,
         head = "POST /v2/models/gated/infer HTTP/1.1\r\nHost: x\r\nX-Api-Key: one\r\n"
         whole = f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
         first.send(whole if sent == "all of the body" else whole[:-5])
-        caller = site.server.access
+        caller = context_of(site.server).policy
         one = await _until(lambda: _inside(caller))
         first.cut()
 
@@ -318,10 +319,10 @@ async def test_a_client_that_goes_away_is_no_longer_in_flight(open_with, tokens,
         assert (await site.infer("echo", document(1), bearer("one"))).status == 200
 
 
-def _inside(gate):
+def _inside(policy):
     """Whether the caller `one` has a request in flight."""
     try:
-        gate.identify(Credentials("one")).enter().leave()
+        policy.identify(Credentials("one")).begin_call().end()
     except Exhausted:
         return True
     return False
@@ -384,7 +385,7 @@ async def test_a_websocket_has_no_answers_after_its_token_was_taken_away(open_wi
                 assert "error" not in before
 
             tokens.write_text(line_of("read", ["read"], "read"))
-            site.server.files.look()
+            context_of(site.server).files.look()
             for socket in (used, unused):
                 await socket.send_str('{"x": [1.0]}')
                 assert await socket.receive_json(timeout=10) == {"error": "the token is not known"}

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,10 +16,10 @@ from core.options import Options
 from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
-from core.watched import WatchedFiles
 from frontends.http import HttpFrontend
 from frontends.http.codec import generate as codec
 from frontends.http.services import generate as service
+from frontends.shared.watched_files import WatchedFiles
 
 PATIENCE_S = 20
 
@@ -29,14 +30,15 @@ class ScriptedServer:
     def __init__(self, lane):
         self.options = Options.defaults(http_address="127.0.0.1", http_port=0, http_lane=lane)
         self.shared_memory = SharedMemoryRegions(False)
+        self.models = self
         self.endpoints = None  # only streams are asked for here
         self.tracing = Tracer(self.options)
-        self.access = None  # anybody may do anything
         self.account = MemoryAccount.of(self.options)
-        self.access_log = None
         self.account = MemoryAccount(1 << 30, 0)
-        self.files = WatchedFiles(0)
         self.replies = asyncio.Queue()
+
+    def shared(self, factory):
+        return SimpleNamespace(policy=None, access_log=None, files=WatchedFiles(0))
 
     def signature(self, name, version=-1):
         return Signature("m", 1, {"x": InputSpec("x", dtypes.BYTES, (1,))}, {}, 0, True)

@@ -8,6 +8,7 @@ import ssl
 import pytest
 
 from frontends.metrics import MetricsFrontend
+from frontends.shared.context import context_of
 
 LIVE = b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -61,7 +62,7 @@ async def test_new_connections_get_the_new_certificate_and_old_ones_live_on(
         assert await alive(*before)
 
         files("stranger")
-        site.server.files.look()
+        context_of(site.server).files.look()
 
         after = await connect(port, trusting(certificates.stranger_crt))
         assert await alive(*after)
@@ -81,7 +82,7 @@ async def test_a_broken_file_is_logged_and_the_old_one_stays(
             shutil.copy(certificates.stranger_key, files.folder / "now.key")
         else:
             (files.folder / "now.crt").write_text(broken)
-        site.server.files.look()
+        context_of(site.server).files.look()
 
         reader, writer = await connect(site.frontend.port, trusting(certificates.root_crt))
         assert await alive(reader, writer)
@@ -90,7 +91,7 @@ async def test_a_broken_file_is_logged_and_the_old_one_stays(
         assert "what was read before stays in use" in caplog.text
 
         files("stranger")
-        site.server.files.look()
+        context_of(site.server).files.look()
         _, writer = await connect(site.frontend.port, trusting(certificates.stranger_crt))
         writer.close()
 
@@ -119,7 +120,7 @@ async def test_a_session_of_before_is_worth_nothing_with_another_root(
         assert reused
 
         files(root="stranger")
-        site.server.files.look()
+        context_of(site.server).files.look()
 
         with pytest.raises((ssl.SSLError, OSError)):
             await asyncio.to_thread(again, port, ours, session)
@@ -137,7 +138,7 @@ async def test_clients_of_a_root_that_was_taken_away_are_refused(open_with, file
             assert await alive(*await connect(port, theirs))
 
         files(root="stranger")
-        site.server.files.look()
+        context_of(site.server).files.look()
 
         after = await connect(port, theirs)
         assert await alive(*after)
@@ -158,7 +159,7 @@ async def test_metrics_have_the_certificates_of_http_and_their_renewal(
         try:
             for name, root in (("server", "root"), ("stranger", "stranger")):
                 files(name)
-                site.server.files.look()
+                context_of(site.server).files.look()
                 trusted = trusting(getattr(certificates, f"{root}_crt"))
                 reader, writer = await connect(metrics.port, trusted)
                 writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")

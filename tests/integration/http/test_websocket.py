@@ -3,6 +3,7 @@
 import asyncio
 import json
 import ssl
+from types import SimpleNamespace
 
 import aiohttp
 import numpy as np
@@ -17,9 +18,9 @@ from core.options import Options
 from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
-from core.watched import WatchedFiles
 from frontends.http import HttpFrontend, sockets
 from frontends.http.sockets import MOST_REQUESTS
+from frontends.shared.watched_files import WatchedFiles
 
 PATIENCE_S = 20
 MOST_BYTES = 10_000
@@ -36,15 +37,16 @@ class ScriptedServer:
             http_max_input_size=MOST_BYTES,
             **options,
         )
-        self.access = None  # anybody may do anything
         self.account = MemoryAccount.of(self.options)
-        self.access_log = None
         self.account = MemoryAccount(1 << 30, 0)
-        self.files = WatchedFiles(0)
         self.shared_memory = SharedMemoryRegions(False)
+        self.models = self
         self.endpoints = None  # only streams are asked for here
         self.tracing = Tracer(self.options)
         self.replies = asyncio.Queue()
+
+    def shared(self, factory):
+        return SimpleNamespace(policy=None, access_log=None, files=WatchedFiles(0))
 
     def signature(self, name, version=-1):
         if name != "m":

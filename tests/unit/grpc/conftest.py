@@ -90,9 +90,9 @@ class ScriptedServer:
     def __init__(self, **options):
         self.options = Options.defaults(**options)
         self.tracing = Tracer(self.options)
-        self.access_log = None
         self.shared_memory = SharedMemoryRegions(allowed=False)
         self.replies = {}
+        self.models = self
         self.endpoints = EndpointTable(self.endpoint)
 
     def endpoint(self, name, version=-1):

@@ -8,8 +8,8 @@ import pytest
 from core.account import MemoryAccount
 from core.errors import CoreError, Kind
 from core.options import Options
-from core.watched import WatchedFiles
 from frontends.grpc.engine import engine
+from frontends.shared.watched_files import WatchedFiles
 
 NATIVE = "frontends.grpc.native.connection"
 

@@ -136,14 +136,14 @@ class Connection:
         self.signature = Signature("m", 1, *tensors, 0, False)
         admission = Admission(self.signature)
         self.account = MemoryAccount(memory, 0)
+        endpoints = EndpointTable(
+            lambda name, version: ModelEndpoint(InFlightRequests(None), admission, self.infer)
+        )
         server = SimpleNamespace(
             account=self.account,
-            endpoints=EndpointTable(
-                lambda name, version: ModelEndpoint(InFlightRequests(None), admission, self.infer)
-            ),
+            models=SimpleNamespace(endpoints=endpoints),
             shared_memory=SharedMemoryRegions(False),
             tracing=SimpleNamespace(on=False),
-            access_log=None,
             options=SimpleNamespace(http_max_input_size=most, http_max_body_size=1 << 31),
         )
         loop = SimpleNamespace(

@@ -39,14 +39,14 @@ class Connection:
         self.answers = []  # those to come; without one the input comes back
         self.written = []
         admission = Admission(SIGNATURE)
+        endpoints = EndpointTable(
+            lambda name, version: ModelEndpoint(InFlightRequests(None), admission, self.infer)
+        )
         server = SimpleNamespace(
             account=MemoryAccount(1 << 30, 0),
-            endpoints=EndpointTable(
-                lambda name, version: ModelEndpoint(InFlightRequests(None), admission, self.infer)
-            ),
+            models=SimpleNamespace(endpoints=endpoints),
             shared_memory=SharedMemoryRegions(False),
             tracing=SimpleNamespace(on=False),
-            access_log=None,
             options=SimpleNamespace(http_max_input_size=1 << 20, http_max_body_size=1 << 31),
         )
         loop = SimpleNamespace(call_later=lambda seconds, call: None)

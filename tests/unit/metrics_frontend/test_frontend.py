@@ -6,30 +6,32 @@ from types import SimpleNamespace
 import aiohttp
 import pytest
 
-from core.access import Gate
-from core.access.tokens import line_of
 from core.account import MemoryAccount
+from core.control.metrics.watch import Watch
 from core.errors import CoreError, Kind
-from core.fleet.management import Management
 from core.options import Options
 from core.telemetry.families import Family, Sample
-from core.telemetry.metrics.watch import Watch
-from core.watched import WatchedFiles
 from frontends.metrics import MetricsFrontend
+from frontends.shared.access.tokens import line_of
+from frontends.shared.context import FrontendContext
+
+
+async def metrics():
+    return [Family("nv_x", "gauge", "Help", [Sample({}, 1)])]
 
 
 def server(**options):
     found = SimpleNamespace(
         options=Options.defaults(metrics_address="127.0.0.1", metrics_port=0, **options),
         account=MemoryAccount(1 << 30, 0),
-        access=None,
-        access_log=None,
-        files=WatchedFiles(0),
         tracing=SimpleNamespace(on=False),
-        metrics=lambda: [Family("nv_x", "gauge", "Help", [Sample({}, 1)])],
+        control=SimpleNamespace(health=SimpleNamespace(metrics=metrics)),
     )
-    found.management = Management(found)
     found.watch = Watch(found.options)
+    found.on_reload = lambda listener: None
+    found.shared_table = lambda name: None
+    context = FrontendContext(found)
+    found.shared = lambda factory: context
     return found
 
 
@@ -140,11 +142,9 @@ async def test_nothing_listens_after_the_end(frontend):
         await ask(SimpleNamespace(port=port), "GET", "/metrics")
 
 
-async def _answers(options, path="/metrics", access=None, **headers):
-    """Status, headers and text for somebody who shows these headers."""
-    made = server(**options)
-    made.access = access
-    found = MetricsFrontend(made)
+async def _answers(options, path="/metrics", **headers):
+    """Return status, headers and text for a request with these headers."""
+    found = MetricsFrontend(server(**options))
     await found.start()
     try:
         url = f"http://127.0.0.1:{found.port}{path}"
@@ -158,10 +158,9 @@ async def _answers(options, path="/metrics", access=None, **headers):
 async def test_with_a_gate_every_path_is_for_who_may_read(tmp_path, path):
     (tmp_path / "tokens").write_text("\n".join(line_of(r, [r], r) for r in ("infer", "read")))
     options = {"auth_tokens": str(tmp_path / "tokens")}
-    gate = Gate.of(Options.defaults(**options))
 
     async def ask(**headers):
-        return await _answers(options, path, gate, **headers)
+        return await _answers(options, path, **headers)
 
     status, headers, text = await ask()
     assert (status, headers["WWW-Authenticate"]) == (401, 'Bearer realm="core"')
@@ -173,9 +172,8 @@ async def test_with_a_gate_every_path_is_for_who_may_read(tmp_path, path):
 async def test_metrics_can_be_open(tmp_path):
     (tmp_path / "tokens").write_text(line_of("a", ["read"], "a"))
     options = {"auth_tokens": str(tmp_path / "tokens"), "auth_open": ("metrics",)}
-    gate = Gate.of(Options.defaults(**options))
 
-    assert (await _answers(options, access=gate))[0] == 200
+    assert (await _answers(options))[0] == 200
 
 
 async def test_metrics_can_be_restricted():

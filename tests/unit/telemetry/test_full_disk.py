@@ -18,7 +18,7 @@ START = """
 import asyncio, contextlib, logging, os, resource, signal, sys, time
 from core.options import Options
 from core.telemetry import log
-from core.telemetry.access_log import AccessLog, Entry
+from frontends.shared.access_log import AccessLog, Entry
 from core.telemetry.tracing.trace import Trace
 from core.telemetry.tracing.writer import TraceFiles
 

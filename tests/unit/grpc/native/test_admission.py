@@ -16,41 +16,41 @@ PREFIX = struct.pack(">?I", False, 10 * MB)
 SECRET = ("secret", "yes")
 
 
-class Door:
-    """Lets calls in that show the secret. `visits` are those that were let in, `left` those that are over."""
+class Policy:
+    """Admits calls that show the secret. `admitted` are all of them, `ended` those that are over."""
 
     def __init__(self):
-        self.visits = []
-        self.left = []
+        self.admitted = []
+        self.ended = []
 
     def enter(self, call):
         if call.value("secret") != "yes":
             raise Unauthenticated("show the secret", shown=False)
-        visit = Visit(self.left)
-        self.visits.append(visit)
-        return visit
+        call = Admitted(self.ended)
+        self.admitted.append(call)
+        return call
 
 
-class Visit:
-    def __init__(self, left):
-        self._left = left
+class Admitted:
+    def __init__(self, ended):
+        self._ended = ended
 
-    def leave(self):
-        self._left.append(self)
-
-
-@pytest.fixture
-def door():
-    return Door()
+    def end(self):
+        self._ended.append(self)
 
 
 @pytest.fixture
-async def guarded(connect, door, service):
-    """A client of methods that the door guards."""
+def policy():
+    return Policy()
+
+
+@pytest.fixture
+async def guarded(connect, policy, service):
+    """A client of methods that the policy guards."""
     return connect(
-        Unary(PATH + "Guarded", "", service.task, begin=service.later, enter=door.enter),
-        Unary(PATH + "GuardedTask", "", service.task, enter=door.enter),
-        Stream(PATH + "GuardedChat", "", service.chat, enter=door.enter),
+        Unary(PATH + "Guarded", "", service.task, begin=service.later, enter=policy.enter),
+        Unary(PATH + "GuardedTask", "", service.task, enter=policy.enter),
+        Stream(PATH + "GuardedChat", "", service.chat, enter=policy.enter),
     )
 
 
@@ -94,41 +94,41 @@ class TestEntering:
         assert answer.status == UNAUTHENTICATED
 
     @pytest.mark.parametrize("method", ["GuardedTask", "GuardedChat"])
-    async def test_who_is_let_in_is_answered_and_leaves_once(self, guarded, method, door):
+    async def test_who_is_let_in_is_answered_and_leaves_once(self, guarded, method, policy):
         answer = await guarded.ended(guarded.call(method, b"x", SECRET))
 
         assert answer.messages == [(False, b"x")]
         assert answer.status == OK
-        assert door.left == door.visits and len(door.visits) == 1
+        assert policy.ended == policy.admitted and len(policy.admitted) == 1
 
-    async def test_an_answer_later_leaves_then(self, guarded, door, service):
+    async def test_an_answer_later_leaves_then(self, guarded, policy, service):
         answer = guarded.call("Guarded", b"x", SECRET)
-        assert door.left == []
+        assert policy.ended == []
 
         service.waiting[0][2](b"y")
 
         assert (await guarded.ended(answer)).messages == [(False, b"y")]
-        assert len(door.left) == 1
+        assert len(policy.ended) == 1
 
-    async def test_a_call_that_is_reset_before_its_message_leaves(self, guarded, door):
+    async def test_a_call_that_is_reset_before_its_message_leaves(self, guarded, policy):
         number = guarded.open("Guarded", SECRET)
         guarded.send_bytes(number, PREFIX + b"some")
-        assert door.visits and door.left == []
+        assert policy.admitted and policy.ended == []
 
         guarded.h2.reset_stream(number)
         guarded.exchange()
 
-        assert door.left == door.visits
+        assert policy.ended == policy.admitted
 
-    async def test_a_connection_that_is_lost_leaves_with_all_calls(self, guarded, door):
+    async def test_a_connection_that_is_lost_leaves_with_all_calls(self, guarded, policy):
         for method in ("Guarded", "GuardedTask", "GuardedChat"):
             guarded.open(method, SECRET)
         guarded.exchange()
 
         guarded.connection.connection_lost(None)
 
-        assert len(door.visits) == 3
-        assert set(door.left) == set(door.visits)
+        assert len(policy.admitted) == 3
+        assert set(policy.ended) == set(policy.admitted)
 
     async def test_an_error_of_the_door_itself_is_internal(self, connect, service):
         def enter(call):

@@ -1,0 +1,93 @@
+"""Commands about one model's folder: `python -m core config` and `python -m core explain`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core import plugins
+from core.errors import CoreError
+from core.options import Options
+
+if TYPE_CHECKING:
+    from core.lifecycle.offline import OfflineModel
+
+
+class ModelCommand:
+    """A command that prints something about a model (core.plugins.commands.Command)."""
+
+    summary: str
+    loads: bool  # whether the model is loaded once
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("folder", type=Path, metavar="MODEL_DIR", help="folder of one model")
+        parser.add_argument("--version", type=int, help="of the model; else the newest wanted one")
+        parser.add_argument("--backend-directory", default="", help="as of core-serve")
+        parser.add_argument("--repoagent-directory", default="", help="as of core-serve")
+        parser.add_argument(
+            "--disable-auto-complete-config", action="store_true", help="as of core-serve"
+        )
+
+    def run(self, namespace: argparse.Namespace) -> int:
+        """Print the result; return 1 if the model cannot be read, completed or loaded."""
+        # Imported here: the list of commands needs nothing of it.
+        from core.lifecycle.offline import offline_model
+
+        options = Options.defaults(
+            backend_directory=namespace.backend_directory,
+            repoagent_directory=namespace.repoagent_directory,
+            disable_auto_complete_config=namespace.disable_auto_complete_config,
+        )
+        try:
+            plugins.load_hooks()
+            model = offline_model(namespace.folder, options, namespace.version, tried=self.loads)
+            print(self.text(model, options, namespace))
+        except CoreError:
+            raise
+        except Exception as error:  # complete() of a backend may raise anything
+            print(f"error: {type(error).__name__}: {error}", file=sys.stderr)
+            return 1
+        return 0
+
+    def text(self, model: OfflineModel, options: Options, namespace: argparse.Namespace) -> str:
+        """Return what is printed about the model."""
+        raise NotImplementedError
+
+
+class ConfigCommand(ModelCommand):
+    """Of a model.py only auto_complete_config runs. An ensemble loads the models beside it that it calls."""
+
+    summary = "load a model and print its completed configuration"
+    loads = True
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().arguments(parser)
+        parser.add_argument("--json", action="store_true", help="as the protocol shows it")
+
+    def text(self, model: OfflineModel, options: Options, namespace: argparse.Namespace) -> str:
+        from google.protobuf import text_format
+
+        from core.config import to_json
+
+        if namespace.json:
+            return json.dumps(to_json(model.config), indent=2)
+        return text_format.MessageToString(model.config).rstrip("\n")
+
+
+class ExplainCommand(ModelCommand):
+    """Imports the model's backend and loads nothing; fails if a load would fail before that."""
+
+    summary = "print what the requests of a model go through"
+    loads = False
+
+    def text(self, model: OfflineModel, options: Options, namespace: argparse.Namespace) -> str:
+        from core.lifecycle.explain import explain
+
+        return explain(model, options)
+
+
+config = ConfigCommand()
+explain = ExplainCommand()

@@ -1,0 +1,136 @@
+"""BucketTable: the memory in which one process, or all workers together, count the requests of callers.
+
+    supervisor ─► create_file ─► each worker maps the file (core/fleet/tables.py)
+
+The size is fixed. A bucket that is not full is never dropped, so a table that is full is no way around
+limits: a caller without a slot shares the bucket of its network, or else the bucket of all other callers.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import mmap
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import NamedTuple
+
+from frontends.shared.native.buckets import Buckets, bytes_for
+
+WINDOW = 16  # slots in which the one of a caller may be
+_SECRET_BYTES = 16  # so that nobody can choose addresses or names that fall into one window
+_HEAD_BYTES = 64
+_RESERVE = 16  # slots for all who find no place
+
+
+class Sizes(NamedTuple):
+    """How many buckets there are, for each kind of caller."""
+
+    callers: int = 8192
+    addresses: int = 16384
+    networks: int = 4096
+
+
+@dataclass(frozen=True)
+class BucketRange:
+    """Slots that may hold the bucket of a caller.
+
+    text          names those who share the bucket, in errors
+    first, count  slots
+    key           of the bucket
+    """
+
+    text: str
+    first: int
+    count: int
+    key: int
+
+
+class BucketTable:
+    """The buckets of one server. Loop thread only.
+
+    file      descriptor of memory that `create_file` has made; it may be closed afterwards. None for memory
+              of this process alone
+    workers   number of processes that share the memory
+    worker    number of this process among them, from 0 on
+    """
+
+    def __init__(
+        self,
+        file: int | None = None,
+        workers: int = 1,
+        worker: int = 0,
+        sizes: Sizes = Sizes(),  # noqa: B008
+    ):
+        self._callers = range(sizes.callers)
+        self._addresses = range(sizes.callers, sizes.callers + sizes.addresses)
+        self._networks = range(self._addresses.stop, self._addresses.stop + sizes.networks)
+        self._reserve = range(self._networks.stop, self._networks.stop + _RESERVE)
+        slots, size = self._reserve.stop, _bytes(sizes, workers)
+        if file is None:
+            memory = mmap.mmap(-1, size)
+            memory[:_SECRET_BYTES] = secrets.token_bytes(_SECRET_BYTES)
+        else:
+            memory = mmap.mmap(file, size)
+        self._secret = bytes(memory[:_SECRET_BYTES])
+        self.buckets = Buckets(memoryview(memory)[_HEAD_BYTES:], slots, workers, worker)
+
+    @staticmethod
+    def create_file(workers: int, sizes: Sizes = Sizes()) -> int:  # noqa: B008
+        """Make the memory that the tables of so many workers share; return its descriptor. Raises OSError."""
+        if hasattr(os, "memfd_create"):
+            file = os.memfd_create("core-limits", os.MFD_CLOEXEC)
+        else:  # not Linux
+            file, path = tempfile.mkstemp(prefix="core-limits-")
+            os.unlink(path)
+        os.ftruncate(file, _bytes(sizes, workers))
+        os.pwrite(file, secrets.token_bytes(_SECRET_BYTES), 0)
+        return file
+
+    def clear(self, worker: int) -> None:
+        """Remove the requests in flight of a worker that has ended."""
+        self.buckets.clear(worker)
+
+    def ranges(self, name: str, limits: str, *, known: bool) -> Iterator[BucketRange]:
+        """Give the ranges for the bucket of a caller, the best first. The last one always has room.
+
+        name     of a caller, or an address
+        limits   of the caller: with other limits a caller has another bucket
+        known    whether the caller has shown a token
+        """
+        if known:
+            yield self._range(f"caller '{name}'", self._callers, limits)
+            yield self._range("group 'other callers'", self._reserve, limits)
+            return
+        yield self._range(f"address '{name}'", self._addresses, limits)
+        if (network := network_around(name)) is not None:
+            yield self._range(f"network '{network}'", self._networks, limits)
+        yield self._range("group 'other addresses'", self._reserve, limits)
+
+    def _range(self, text: str, slots: range, limits: str) -> BucketRange:
+        digest = blake2b(f"{text} {limits}".encode(), key=self._secret, digest_size=16).digest()
+        count = min(WINDOW, len(slots))
+        start = int.from_bytes(digest[8:], "little") % (len(slots) - count + 1)
+        return BucketRange(
+            text, slots.start + start, count, int.from_bytes(digest[:8], "little") or 1
+        )
+
+
+def _bytes(sizes: Sizes, workers: int) -> int:
+    return _HEAD_BYTES + bytes_for(sum(sizes) + _RESERVE, workers)
+
+
+def network_around(address: str) -> str | None:
+    """Return the network that many addresses of one owner lie in: /24 of IPv4, /48 of IPv6.
+
+    None for what is no address, such as a Unix domain socket.
+    """
+    host = address.partition("/")[0]
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    return str(ipaddress.ip_network((found, 24 if found.version == 4 else 48), strict=False))

@@ -1,0 +1,209 @@
+"""Tokens that somebody else issues: JWT, checked with the issuer's public keys (RFC 7519, RFC 7517).
+
+The only file that imports PyJWT; `pip install core[jwt]` brings it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.errors import CoreError, Unauthenticated, invalid, unavailable
+from core.options import Options
+from frontends.shared.access.roles import ROLES
+
+try:
+    import jwt
+    from jwt.exceptions import (
+        ExpiredSignatureError,
+        ImmatureSignatureError,
+        InvalidAudienceError,
+        InvalidIssuedAtError,
+        InvalidIssuerError,
+        MissingRequiredClaimError,
+        PyJWTError,
+    )
+except ImportError as error:
+    raise unavailable(
+        f"--auth-jwks needs PyJWT and cryptography ({error}); try: pip install core[jwt]"
+    ) from None
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who has a token: `sub` of the token, and until when it is one (seconds since 1970)."""
+
+    name: str
+    roles: frozenset[str]
+    expires_s: float
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a token must say.
+
+    algorithms    that a signature may have
+    leeway_s      how much clocks may differ
+    roles_claim   where its roles are: a name, or names with dots between for objects in objects
+    roles         value in that claim → role; empty: the values are the roles
+    """
+
+    issuer: str
+    audience: str
+    algorithms: tuple[str, ...]
+    leeway_s: float
+    roles_claim: str
+    roles: Mapping[str, str]
+
+
+class Issuer:
+    """The public keys in one file, and what tokens that are signed with them must say.
+
+    Raises CoreError(INVALID) for a file or a rule that cannot be used.
+    """
+
+    def __init__(self, path: str, rules: Rules):
+        known = set(jwt.algorithms.get_default_algorithms()) - {"none"}
+        if unknown := sorted(set(rules.algorithms) - known):
+            raise invalid(
+                f"--auth-jwt-algorithms: there is no algorithm '{unknown[0]}'; "
+                f"there are {', '.join(sorted(known))}"
+            )
+        self.path = path
+        self._rules = rules
+        self._keys = _keys(path)
+
+    def read(self) -> None:
+        """Read the file again. Raises CoreError(INVALID) and keeps the keys if it cannot be used."""
+        self._keys = _keys(self.path)
+
+    def holder(self, token: str) -> Holder:
+        """Who has a token. Raises Unauthenticated for one that is not good."""
+        rules = self._rules
+        try:
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                self._key(token),
+                algorithms=list(rules.algorithms),
+                issuer=rules.issuer,
+                audience=rules.audience,
+                leeway=rules.leeway_s,
+                options={"require": ["exp", "sub"]},
+            )
+        except PyJWTError as error:
+            raise _refused(_why(error)) from None
+        except (ValueError, RecursionError):
+            # What PyJWT lets through: a header may hold bytes that are no text, or brackets without end.
+            raise _refused("has no valid signature") from None
+        return Holder(
+            f"{rules.issuer}#{claims['sub']}",
+            self._roles(claims),
+            float(claims["exp"]) + rules.leeway_s,
+        )
+
+    def _key(self, token: str) -> jwt.PyJWK:
+        """The key that a token names, or the only one; the token's algorithm must be the key's."""
+        head = jwt.get_unverified_header(token)
+        name = head.get("kid")
+        found = [key for key in self._keys if name is None or key.key_id == name]
+        if len(found) != 1:
+            raise _refused("is signed with a key that is not in --auth-jwks")
+        if head.get("alg") not in self._rules.algorithms or (
+            head["alg"] != found[0].algorithm_name
+        ):
+            raise _refused("is signed with an algorithm that is not allowed for its key")
+        return found[0]
+
+    def _roles(self, claims: Mapping[str, Any]) -> frozenset[str]:
+        values = _values(claims, self._rules.roles_claim)
+        if self._rules.roles:
+            return frozenset(
+                self._rules.roles[value] for value in values if value in self._rules.roles
+            )
+        return frozenset(values) & frozenset(ROLES)
+
+
+def issuer(options: Options) -> Issuer:
+    """The one that the options name. Raises CoreError(INVALID) as Issuer, and without what must be said."""
+    for flag in ("issuer", "audience"):
+        if not getattr(options, f"auth_jwt_{flag}"):
+            raise invalid(
+                f"--auth-jwks needs --auth-jwt-{flag}: without it any token counts that its keys have "
+                "signed, for whatever it was made"
+            )
+    roles = {value: role for role, values in options.auth_jwt_role.items() for value in values}
+    return Issuer(
+        options.auth_jwks,
+        Rules(
+            options.auth_jwt_issuer,
+            options.auth_jwt_audience,
+            tuple(options.auth_jwt_algorithms),
+            options.auth_jwt_leeway_secs,
+            options.auth_jwt_roles_claim,
+            roles,
+        ),
+    )
+
+
+def _keys(path: str) -> Sequence[jwt.PyJWK]:
+    """The keys for signatures in a JWK set."""
+    try:
+        found = jwt.PyJWKSet.from_json(Path(path).read_text()).keys
+    except OSError as error:
+        raise invalid(f"--auth-jwks '{path}' cannot be read: {error.strerror}") from None
+    except (
+        PyJWTError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        # PyJWT's errors of a set say what is missing, and nothing of what a key is.
+        raise invalid(
+            f"--auth-jwks '{path}' is no set of keys (a JSON object with 'keys'): "
+            f"{type(error).__name__}"
+        ) from None
+    usable = [key for key in found if key.public_key_use in (None, "sig")]
+    if not usable:
+        raise invalid(f"--auth-jwks '{path}' has no key for signatures")
+    return usable
+
+
+def _values(claims: Mapping[str, Any], path: str) -> list[str]:
+    """The texts of a claim: of a list, or words of a text, as `scope` has them."""
+    found: Any = claims.get(path)
+    if found is None:
+        found = claims
+        for name in path.split("."):
+            found = found.get(name) if isinstance(found, dict) else None
+    if isinstance(found, str):
+        return found.split()
+    if isinstance(found, list):
+        return [each for each in found if isinstance(each, str)]
+    return []
+
+
+_REASONS = (
+    (ExpiredSignatureError, "has expired"),
+    (ImmatureSignatureError, "is not valid yet"),
+    (InvalidIssuedAtError, "was issued in the future"),
+    (InvalidAudienceError, "is for another audience"),
+    (InvalidIssuerError, "is of another issuer"),
+)
+
+
+def _why(error: PyJWTError) -> str:
+    """The reason without PyJWT's own text, which may quote the token."""
+    if isinstance(error, MissingRequiredClaimError):
+        return f"has no claim '{error.claim}'"
+    for kind, reason in _REASONS:
+        if isinstance(error, kind):
+            return reason
+    return "has no valid signature"
+
+
+def _refused(reason: str) -> CoreError:
+    return Unauthenticated(f"the token {reason}", shown=True)

@@ -1,0 +1,177 @@
+"""How much a caller may do: so many requests a second, so many at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from core.errors import Exhausted
+from frontends.shared.access.bucket_table import BucketRange, BucketTable
+
+Clock = Callable[[], float]
+
+_LONGEST_NS = 2**60  # 36 years: no bucket takes longer to fill, so that no sum is too large
+_LOST = -1  # a slot is another caller's by now
+
+
+@dataclass(frozen=True)
+class Limits:
+    """0 stands for no limit.
+
+    rate         requests a second, over a long time
+    burst        requests at once after a pause; at least 1, and as many as `rate` if not said
+    concurrent   requests at a time
+    """
+
+    rate: float = 0.0
+    burst: float = 0.0
+    concurrent: int = 0
+
+    def __bool__(self) -> bool:
+        return self.rate > 0 or self.concurrent > 0
+
+    @property
+    def interval_ns(self) -> int:
+        """Nanoseconds in which one request comes into the bucket."""
+        return max(1, min(_LONGEST_NS, math.ceil(1e9 / self.rate)))
+
+    @property
+    def tolerance_ns(self) -> int:
+        """Nanoseconds in which all come but one that a full bucket holds."""
+        return int(min(_LONGEST_NS, (self.depth - 1.0) * self.interval_ns))
+
+    @property
+    def depth(self) -> float:
+        """Requests that a full bucket holds."""
+        return max(1.0, self.burst or self.rate)
+
+
+class Allowance:
+    """What one caller has used of its limits: a bucket of requests that fills with time, and a count.
+
+    It holds nothing itself: everything is in the table, where other workers count too.
+
+    clock_s   seconds that only grow, the same for all processes of the machine
+    ranges    slots that may hold its bucket, the best first
+    """
+
+    __slots__ = (
+        "_buckets",
+        "_clock_s",
+        "_interval_ns",
+        "_limits",
+        "_range",
+        "_ranges",
+        "_slot",
+        "_tolerance_ns",
+    )
+
+    def __init__(
+        self, limits: Limits, table: BucketTable, ranges: tuple[BucketRange, ...], clock_s: Clock
+    ):
+        self._limits = limits
+        self._buckets = table.buckets
+        self._ranges = ranges
+        self._clock_s = clock_s
+        self._interval_ns = limits.interval_ns if limits.rate else 0
+        self._tolerance_ns = limits.tolerance_ns if limits.rate else 0
+        self._range = ranges[0]
+        self._slot = -1
+
+    def enter(self) -> int:
+        """Begin a request; `leave` must follow once with what this returns.
+
+        Raises Exhausted, and counts nothing then.
+        """
+        most = self._limits.concurrent
+        if not most:
+            self.take()
+            return -1
+        slot, count = self._entered(most)
+        if not count:
+            raise Exhausted(
+                f"{self._range.text} has {most} requests in flight, its limit is {most}", 1.0
+            )
+        try:
+            self.take()
+        except Exhausted:
+            self._buckets.leave(slot)
+            raise
+        return slot
+
+    def take(self) -> None:
+        """Count one more request of a call that has entered. Raises Exhausted, and counts nothing then."""
+        if not self._interval_ns:
+            return
+        wait_ns = _LOST
+        while wait_ns == _LOST:
+            now_ns = int(self._clock_s() * 1e9)
+            slot = self._claimed(now_ns)
+            wait_ns = self._buckets.take(
+                slot, self._range.key, self._interval_ns, self._tolerance_ns, now_ns
+            )
+        if wait_ns:
+            rate = self._limits.rate
+            raise Exhausted(
+                f"{self._range.text} has sent more than its limit of {rate:g} requests a second",
+                wait_ns / 1e9,
+            )
+
+    def leave(self, slot: int) -> None:
+        """End a request.
+
+        slot   what `enter` has returned
+        """
+        if slot >= 0:
+            self._buckets.leave(slot)
+
+    def _entered(self, most: int) -> tuple[int, int]:
+        """Count a request in flight: the slot, and how many there are then, 0 for too many."""
+        while True:
+            slot = self._claimed(int(self._clock_s() * 1e9))
+            count = self._buckets.enter(slot, self._range.key, most)
+            if count != _LOST:
+                return slot, count
+
+    def _claimed(self, now_ns: int) -> int:
+        """The slot of the bucket: the caller's own, or one that it shares while there is no room."""
+        own = self._range is self._ranges[0] and self._slot >= 0
+        if own and self._buckets.key(self._slot) == self._range.key:
+            return self._slot
+        for found in self._ranges:
+            slot = self._buckets.claim(found.first, found.count, found.key, now_ns)
+            if slot >= 0:
+                break
+        else:  # even the reserve is full: with the key of whoever has that slot
+            slot = found.first
+            found = replace(found, key=self._buckets.key(slot))
+        self._range, self._slot = found, slot
+        return slot
+
+
+class Allowances:
+    """The allowances of all callers. Loop thread only.
+
+    clock_s   seconds that only grow, the same for all processes of the machine
+    """
+
+    def __init__(self, clock_s: Clock, table: BucketTable | None = None):
+        table = table or BucketTable()
+
+        @lru_cache(4096)  # what is forgotten here is made again: all counts are in the table
+        def found(name: str, limits: Limits, known: bool) -> Allowance:
+            text = f"{limits.rate} {limits.burst} {limits.concurrent}"
+            ranges = tuple(table.ranges(name, text, known=known))
+            return Allowance(limits, table, ranges, clock_s)
+
+        self._found = found
+
+    def of(self, name: str, limits: Limits, *, known: bool) -> Allowance | None:
+        """Return the one of a caller, who has these limits; None for a caller without any.
+
+        name    of a caller, or an address
+        known   whether the caller has shown who it is
+        """
+        return self._found(name, limits, known) if limits else None

@@ -1,0 +1,262 @@
+"""AccessPolicy: whether a call may be made. Loop thread only.
+
+    Credentials ─► identify ─► Caller ─► check roles ─► begin_call (limits) ─► ActiveCall
+
+Verified callers are cached by the hash of their token, so a second call costs one hash and two look-ups.
+Secrets are compared by their hashes only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from core.errors import Exhausted, Unauthenticated, forbidden
+from core.options import Options
+from frontends.shared.access.bucket_table import BucketTable
+from frontends.shared.access.credentials import Credentials, network_of
+from frontends.shared.access.limits import Allowance, Allowances, Clock, Limits
+from frontends.shared.access.roles import CATEGORIES, Requirement
+from frontends.shared.access.tokens import digest_of, token_file
+from frontends.shared.watched_files import WatchedFiles
+
+if TYPE_CHECKING:
+    from frontends.shared.access.jwt import Issuer
+
+_MOST_CALLERS = 10_000  # in the cache
+_LONGEST_CACHED_S = 300.0  # then a token is verified again, even if it is valid for longer
+
+
+class Caller:
+    """An identified caller.
+
+    name        of the caller, for logs; the address of a caller without a token
+    roles       none for a caller without a token
+    known       whether the caller has shown a token
+    text        the caller in an error: "caller 'conc'", "address '10.0.0.7'"
+    allowance   limits of the caller; None for no limit
+    """
+
+    __slots__ = (
+        "_expires_s",
+        "_generation",
+        "_policy",
+        "allowance",
+        "known",
+        "name",
+        "roles",
+        "text",
+    )
+
+    def __init__(
+        self,
+        policy: AccessPolicy,
+        name: str,
+        roles: frozenset[str],
+        expires_s: float,
+        *,
+        known: bool,
+    ):
+        self.name = name
+        self.roles = roles
+        self.known = known
+        self.text = f"{'caller' if known else 'address'} '{name}'"
+        self._policy = policy
+        self._generation = policy.generation
+        self.allowance: Allowance | None = None
+        self._expires_s = expires_s
+
+    def is_valid(self) -> bool:
+        """Return whether it has not expired, and no file was read again since."""
+        return (
+            self._generation == self._policy.generation and self._policy.now_s() < self._expires_s
+        )
+
+    def begin_call(self) -> ActiveCall:
+        """Count a call that begins. Raises Exhausted if the caller has reached a limit."""
+        if self.allowance is None:
+            return ActiveCall(self)
+        try:
+            return ActiveCall(self, self.allowance, self.allowance.enter())
+        except Exhausted as error:
+            error.caller = self
+            raise
+
+
+class ActiveCall:
+    """A call that was admitted, from `Caller.begin_call` to `end`.
+
+    The call goes on when the token of its caller expires; later requests within it are checked again.
+
+    caller   None for a call that is exempt from the policy
+    """
+
+    __slots__ = ("_allowance", "_renew", "_slot", "caller")
+
+    def __init__(
+        self, caller: Caller | None = None, allowance: Allowance | None = None, slot: int = -1
+    ):
+        self.caller = caller
+        self._allowance = allowance
+        self._slot = slot  # in which the allowance counts this call
+        self._renew: Callable[[], Caller] | None = None
+
+    def renew_with(self, renew: Callable[[], Caller]) -> None:
+        """Prepare for more requests within the call.
+
+        renew   authorizes the same caller again, when the present identification is not valid any more
+        """
+        if self.caller is not None:
+            self._renew = renew
+
+    def count_request(self, *, counts: bool = True) -> None:
+        """Check one more request within the call, such as a message of a stream.
+
+        counts   False for the first request, which was counted with the call
+        Raises Exhausted, Unauthenticated, or CoreError(FORBIDDEN) for a caller that has lost its role.
+        """
+        if self._renew is not None and self.caller is not None and not self.caller.is_valid():
+            self.caller = self._renew()
+        if counts and self._allowance is not None:
+            self._allowance.take()
+
+    def end(self) -> None:
+        """Count the call as over. A second call does nothing."""
+        allowance, self._allowance = self._allowance, None
+        if allowance is not None:
+            allowance.leave(self._slot)
+
+
+class AccessPolicy:
+    """The tokens, issuers and limits of one server. Made by `of`.
+
+    generation   changes when a file was read again: callers are verified again then
+    now_s        seconds since 1970, against which expiry is checked
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        *,
+        clock: Clock = time.monotonic,
+        now: Clock = time.time,
+        table: Callable[[], BucketTable | None] = lambda: None,
+    ):
+        """Raises CoreError for files that cannot be read or used.
+
+        table   opens the memory in which all workers count together; None: this process counts alone
+        """
+        self.generation = 0
+        self.now_s = now
+        self._token_path = options.auth_tokens
+        self._tokens = token_file(self._token_path) if self._token_path else {}
+        self._issuer = _issuer(options)
+        self._open = frozenset(options.auth_open if self._knows_callers else CATEGORIES)
+        self._limits = Limits(options.limit_rate, options.limit_burst, options.limit_concurrency)
+        self._allowances = Allowances(clock, table())
+        self._callers: OrderedDict[bytes, Caller] = OrderedDict()
+
+    @classmethod
+    def of(
+        cls, options: Options, table: Callable[[], BucketTable | None] = lambda: None
+    ) -> AccessPolicy | None:
+        """Return the policy of the options; None without tokens, keys and limits. Raises as AccessPolicy."""
+        limited = options.limit_rate > 0 or options.limit_concurrency > 0
+        if not (options.auth_tokens or options.auth_jwks or limited):
+            return None
+        return cls(options, table=table)
+
+    @property
+    def _knows_callers(self) -> bool:
+        return bool(self._token_path) or self._issuer is not None
+
+    def watch(self, files: WatchedFiles) -> None:
+        """Read tokens and keys again when their files change."""
+        if self._token_path:
+            files.add("--auth-tokens", [self._token_path], self._read_tokens)
+        if self._issuer is not None:
+            files.add("--auth-jwks", [self._issuer.path], self._read_issuer)
+
+    def identify(self, credentials: Credentials) -> Caller:
+        """Return the caller with these credentials. Raises Unauthenticated for a token that is not valid."""
+        if not self._knows_callers or not credentials.secret:
+            name = network_of(credentials.address)
+            return self._caller(name, frozenset(), self._limits, self._longest_s(), known=False)
+        digest = digest_of(credentials.secret)
+        found = self._callers.get(digest)
+        if found is None or not found.is_valid():
+            found = self._callers[digest] = self._verified(credentials.secret, digest)
+            if len(self._callers) > _MOST_CALLERS:
+                self._callers.popitem(last=False)
+        self._callers.move_to_end(digest)
+        return found
+
+    def authorize(self, credentials: Credentials, wanted: Requirement) -> Caller:
+        """Return the caller, if its roles are enough. Raises Unauthenticated, or CoreError(FORBIDDEN)."""
+        caller = self.identify(credentials)
+        self.check(caller, wanted)
+        return caller
+
+    def check(self, caller: Caller, wanted: Requirement) -> None:
+        """Raise Unauthenticated or CoreError(FORBIDDEN) if the roles of the caller are not enough."""
+        if wanted.category in self._open or not caller.roles.isdisjoint(wanted.roles):
+            return
+        if not caller.known:
+            raise Unauthenticated(
+                "this API needs a token: 'authorization: Bearer <token>' or 'x-api-key: <token>'",
+                shown=False,
+            )
+        has = ", ".join(sorted(caller.roles)) or "no role"
+        error = forbidden(f"this API needs the role {wanted.text}; {caller.text} has {has}")
+        error.caller = caller
+        raise error
+
+    def is_exempt(self, wanted: Requirement) -> bool:
+        """Return whether such calls are neither checked nor counted: health, unless it is closed."""
+        return wanted.category == "health" and "health" in self._open
+
+    def _verified(self, secret: str, digest: bytes) -> Caller:
+        # The time of the look-up depends on the hash, which says nothing about the token.
+        holder = self._tokens.get(digest)
+        if holder is not None:
+            limits = self._limits if holder.limits is None else holder.limits
+            return self._caller(holder.name, holder.roles, limits, self._longest_s(), known=True)
+        if self._issuer is None or secret.count(".") != 2:
+            raise Unauthenticated("the token is not known", shown=True)
+        found = self._issuer.holder(secret)
+        expires_s = min(found.expires_s, self._longest_s())
+        return self._caller(found.name, found.roles, self._limits, expires_s, known=True)
+
+    def _caller(
+        self, name: str, roles: frozenset[str], limits: Limits, expires_s: float, *, known: bool
+    ) -> Caller:
+        found = Caller(self, name, roles, expires_s, known=known)
+        found.allowance = self._allowances.of(name, limits, known=known)
+        return found
+
+    def _longest_s(self) -> float:
+        return self.now_s() + _LONGEST_CACHED_S
+
+    def _read_tokens(self) -> None:
+        self._tokens = token_file(self._token_path)
+        self._forget()
+
+    def _read_issuer(self) -> None:
+        assert self._issuer is not None
+        self._issuer.read()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._callers.clear()
+        self.generation += 1
+
+
+def _issuer(options: Options) -> Issuer | None:
+    """Return the issuer of JWT; None without --auth-jwks. Raises CoreError."""
+    if not options.auth_jwks:
+        return None
+    found: Issuer = import_module("frontends.shared.access.jwt").issuer(options)
+    return found

@@ -1,0 +1,59 @@
+"""`python -m core token`: make a token. The token is shown once; the file holds its hash."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from core.errors import CoreError
+from frontends.shared.access.limits import Limits
+from frontends.shared.access.tokens import line_of, new_token, read_tokens
+
+summary = "make a token, and its line for --auth-tokens"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="who gets it")
+    parser.add_argument(
+        "--role",
+        action="append",
+        required=True,
+        help="infer, read or manage; may be given several times",
+    )
+    parser.add_argument("--file", type=Path, help="append the line to it; else it is printed")
+    parser.add_argument("--rate", type=float, default=0.0, help="requests a second")
+    parser.add_argument("--burst", type=float, default=0.0, help="requests at once after a pause")
+    parser.add_argument("--concurrent", type=int, default=0, help="requests in flight")
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Print a token, and its line or the file that the line is in; return the exit status.
+
+    The token goes to stdout, all else to stderr: `TOKEN=$(python -m core token …)`.
+    """
+    token = new_token()
+    limits = Limits(namespace.rate, namespace.burst, namespace.concurrent)
+    try:
+        line = line_of(namespace.name, namespace.role, token, limits)
+        if namespace.file is None:
+            print(f"line for --auth-tokens:\n{line}", file=sys.stderr)
+        else:
+            _append(namespace.file, line)
+            print(f"'{namespace.name}' is in {namespace.file}", file=sys.stderr)
+    except (CoreError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(token)
+    return 0
+
+
+def _append(path: Path, line: str) -> None:
+    """Append a line. Raises CoreError(INVALID) if the file holds anything but tokens, and OSError."""
+    before = path.read_text() if path.exists() else ""
+    read_tokens(before, str(path))
+    gap = "\n" if before and not before.endswith("\n") else ""
+    # Only the owner may read a new file: it says who has which role.
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a") as file:
+        file.write(f"{gap}{line}\n")

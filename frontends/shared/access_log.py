@@ -1,0 +1,300 @@
+"""The access log: a JSON object on a line of its own for every request (--access-log).
+
+frontend ─► Entry ─► [AccessLog] ─► a thread ─► file.  The loop only puts an Entry into a queue: if the file
+cannot keep up, lines are lost and counted, and no request waits.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+import sys
+import threading
+import time
+from collections import deque
+from typing import Any
+
+from core.errors import invalid, unavailable
+from core.options import Options
+from core.telemetry.losses import Losses
+from core.telemetry.tracing.context import parsed
+
+logger = logging.getLogger("core")
+
+MOST_WAITING = 65_536  # lines; more are lost until the writer has caught up
+LONGEST_TEXT = 1024  # characters of a name, a path or an id
+GONE = 499  # the status over HTTP of a request whose client went before the answer
+
+_PAUSE_S = 0.1  # so that lines are written together
+_AT_ONCE = 64  # lines that are made before the loop gets its turn
+_END_S = 5.0  # for the last lines; a pipe that nobody reads must not keep the server from ending
+_ATOMIC = 4096  # bytes that a pipe takes as one, whoever else writes to it
+
+
+class Entry:
+    """What a line says of one request. Filled by the frontend on the loop, then the writer's.
+
+    protocol          "http" or "grpc"
+    client            address and port, "" for one that has none
+    method            of HTTP, "" for gRPC
+    path              without the query; of gRPC the method's
+    model, version    as the client wrote them, "" for none
+    id                the client's name for the request
+    caller            the name that the client has shown to have, "" for a client that nobody knows
+    trace             32 digits of the trace that the request belongs to, "" for none
+    began_ns          time.monotonic_ns() when the request was there
+    bytes_in          of its body or message, as the frontend got it
+    status            of HTTP, or the code of gRPC
+    bytes_out         of the body or the message of the answer, or of all of them
+    """
+
+    __slots__ = (
+        "began_ns",
+        "bytes_in",
+        "bytes_out",
+        "caller",
+        "client",
+        "ended_ns",
+        "id",
+        "method",
+        "model",
+        "path",
+        "protocol",
+        "status",
+        "trace",
+        "version",
+    )
+
+    def __init__(self, protocol: str, client: str, path: str, method: str = ""):
+        self.protocol = protocol
+        self.client = client
+        self.method = method
+        self.path = path
+        self.model = self.version = self.id = self.caller = self.trace = ""
+        self.began_ns = time.monotonic_ns()
+        self.ended_ns = 0
+        self.bytes_in = self.bytes_out = self.status = 0
+
+    def belong(self, traceparent: str) -> None:
+        """The request belongs to the trace that a header of the client names, if it names one."""
+        if traceparent and (span := parsed(traceparent)) is not None:
+            self.trace = f"{span.trace_id:032x}"
+
+    def come_from(self, caller: Any) -> None:
+        """Note the caller (access.Caller); None for a request without an identified caller."""
+        if caller is not None and caller.known:
+            self.caller = caller.name
+
+    def line(self, epoch_ns: int) -> dict[str, Any]:
+        """What is known, under the names of the log.
+
+        epoch_ns   time.time_ns() - time.monotonic_ns()
+        """
+        found: dict[str, Any] = {
+            "time": iso8601(self.began_ns + epoch_ns),
+            "client": self.client,
+            "protocol": self.protocol,
+        }
+        for name in ("method", "path", "model", "version", "id", "caller"):
+            if text := getattr(self, name):
+                found[name] = text[:LONGEST_TEXT]
+        if self.trace:
+            found["trace_id"] = self.trace
+        found["status"] = self.status
+        found["duration_us"] = (self.ended_ns - self.began_ns) // 1000
+        found["bytes_in"] = self.bytes_in
+        found["bytes_out"] = self.bytes_out
+        return found
+
+
+class AccessLog:
+    """Writes entries, from a thread of its own. Loop thread, but for what is below `_serve`.
+
+    path      of the file that lines are appended to; "-" for standard output
+    rate      one of so many requests is written; those that failed always are
+    most      entries that may wait
+    dropped   entries that were lost since the start
+    """
+
+    def __init__(self, path: str, rate: int = 1, most: int = MOST_WAITING):
+        """Raises CoreError(UNAVAILABLE) for a file that cannot be opened."""
+        self.dropped = 0
+        self._path = path
+        self._rate = rate
+        self._most = most
+        self._passed = 0  # since the last that was written
+        self._waiting: deque[Entry] = deque()
+        # Written by the loop and by the writer; what is missed waits a pause more.
+        self._asleep = True
+        self._stir = threading.Event()
+        self._end = False
+        self._reopen = False
+        # The writer's thread only:
+        self._lost = 0  # lines that the file did not take
+        self._told_lost = 0  # of these and of the dropped ones, those that a line tells of
+        self._losses = Losses(logger.error, "lines are")
+        self._is_torn = False  # the file ends in the middle of a line
+        self._rest = b""  # of what is being written
+        try:
+            self._file = self._opened()
+        except OSError as error:
+            raise unavailable(f"--access-log={path} cannot be opened: {error.strerror}") from None
+        self._thread = threading.Thread(target=self._serve, name="core-access-log", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def of(cls, options: Options) -> AccessLog | None:
+        """The one that the options ask for, None for none.
+
+        Raises CoreError(UNAVAILABLE) for a file that cannot be opened, CoreError(INVALID) for a folder.
+        """
+        if not options.access_log:
+            return None
+        if os.path.isdir(options.access_log):
+            raise invalid(
+                f"--access-log={options.access_log} is a folder; name a file, or - for stdout"
+            )
+        return cls(options.access_log, options.access_log_rate)
+
+    def write(self, entry: Entry, status: int, bytes_out: int) -> None:
+        """The request is over."""
+        good = status < 400 if entry.protocol == "http" else status == 0
+        if good and self._rate > 1:
+            self._passed += 1
+            if self._passed < self._rate:
+                return
+            self._passed = 0
+        if len(self._waiting) >= self._most:
+            self.dropped += 1
+            return
+        if len(entry.id) > LONGEST_TEXT:  # alone of all that waits, it may be as long as a body
+            entry.id = entry.id[:LONGEST_TEXT]
+        entry.ended_ns = time.monotonic_ns()
+        entry.status = status
+        entry.bytes_out = bytes_out
+        self._waiting.append(entry)
+        if self._asleep:
+            self._asleep = False
+            self._stir.set()
+
+    def reopen(self) -> None:
+        """Open the path anew before the next line: whoever rotates logs has moved the file away.
+
+        It happens by itself when the file is no longer at its path.
+        """
+        self._reopen = True
+        self._stir.set()
+
+    def close(self) -> None:
+        """Write what waits, and end. Blocks for some seconds at the most; a second call does nothing."""
+        self._end = True
+        self._stir.set()
+        self._thread.join(_END_S)
+
+    # the writer's thread --------------------------------------------------------------
+
+    def _serve(self) -> None:
+        while not self._end:
+            self._asleep = not self._waiting
+            if self._asleep:
+                self._stir.wait()
+            self._stir.clear()
+            self._write_waiting()
+            if not self._end:
+                self._stir.wait(_PAUSE_S)
+        self._write_waiting()
+        if self._waiting:
+            self._losses.add("the server ends", len(self._waiting))
+        self._losses.flush()
+        if self._file > 2:
+            os.close(self._file)
+
+    def _write_waiting(self) -> None:
+        lines: list[bytes] = []  # that are on their way
+        try:
+            # Counted before the look at the path: what was written after the move is in the new file.
+            while (count := min(_AT_ONCE, len(self._waiting))) or self._reopen:
+                if self._reopen or self._moved():
+                    self._reopen = False
+                    self._open_again()
+                self._write_missing()
+                lines = self._lines(count)
+                self._put(lines)
+                self._losses.end()
+        except OSError as error:
+            reason = f"the access log '{self._path}' cannot be written: {error.strerror or error}"
+            self._lost += len(lines)
+            self._losses.add(reason, len(lines))
+
+    def _write_missing(self) -> None:
+        """Say how many lines were lost since the last time that a line said it. Raises OSError."""
+        lost = self.dropped + self._lost
+        if lost > self._told_lost:
+            text = {"time": iso8601(time.time_ns()), "dropped": lost - self._told_lost}
+            self._write_all(_encoded(text))
+            self._told_lost = lost
+
+    def _lines(self, count: int) -> list[bytes]:
+        """Return the next `count` lines."""
+        epoch_ns = time.time_ns() - time.monotonic_ns()
+        return [_encoded(self._waiting.popleft().line(epoch_ns)) for _ in range(count)]
+
+    def _put(self, lines: list[bytes]) -> None:
+        """Write lines, and take those that are written out of the list. Raises OSError.
+
+        Whole lines with each call of the system: others may append to the same file or pipe.
+        """
+        while lines:
+            piece, count = lines[0], 1
+            while count < len(lines) and len(piece) + len(lines[count]) <= _ATOMIC:
+                piece += lines[count]
+                count += 1
+            try:
+                self._write_all(piece)
+            finally:
+                del lines[: count - self._rest.count(b"\n")]
+
+    def _write_all(self, piece: bytes) -> None:
+        if self._is_torn:
+            piece = b"\n" + piece
+        self._rest = piece
+        while self._rest:
+            self._rest = self._rest[os.write(self._file, self._rest) :]
+            self._is_torn = bool(self._rest)
+
+    def _opened(self) -> int:
+        if self._path == "-":
+            return sys.stdout.fileno()
+        # Readable by the owner and his group: ids and addresses are of nobody else's concern.
+        return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+
+    def _moved(self) -> bool:
+        """Whether another file, or none, is at the path now."""
+        if self._path == "-":
+            return False
+        mine = os.fstat(self._file)
+        try:
+            there = os.stat(self._path)
+        except FileNotFoundError:
+            return stat.S_ISREG(mine.st_mode)
+        return (mine.st_dev, mine.st_ino) != (there.st_dev, there.st_ino)
+
+    def _open_again(self) -> None:
+        if self._path == "-":
+            return
+        before, self._file = self._file, self._opened()
+        os.close(before)
+        self._is_torn = False
+
+
+def iso8601(time_ns: int) -> str:
+    """`2026-11-21T09:15:02.000123Z`, of nanoseconds since the epoch."""
+    seconds, rest = divmod(time_ns, 10**9)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest // 1000:06d}Z"
+
+
+def _encoded(line: dict[str, Any]) -> bytes:
+    """A line of nothing but printable ASCII, whatever a client wrote into its names."""
+    return json.dumps(line, separators=(",", ":")).replace("\x7f", "\\u007f").encode() + b"\n"

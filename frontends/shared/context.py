@@ -1,0 +1,49 @@
+"""FrontendContext: the access policy, the access log and the watched files of one server.
+
+options ─► [FrontendContext] ─► every frontend of the server.  The first `context_of(server)` makes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from core.server import InferenceServer
+from frontends.shared.access import AccessPolicy
+from frontends.shared.access_log import AccessLog
+from frontends.shared.watched_files import WatchedFiles
+
+
+class FrontendContext:
+    """What the frontends of one server share. Loop thread only.
+
+    policy       every call is checked against it; None: every caller may do everything
+    access_log   gets a line for every request; None without --access-log
+    files        certificates, tokens and keys, which are read again when they change
+    """
+
+    def __init__(self, server: InferenceServer):
+        """Raises CoreError for options, tokens and keys that cannot be used."""
+        options = server.options
+        self.files = WatchedFiles(options.reload_secs)
+        self.policy = AccessPolicy.of(options, lambda: server.shared_table("limits"))
+        if self.policy is not None:
+            self.policy.watch(self.files)
+        self.access_log = AccessLog.of(options)
+        server.on_reload(self.reload)
+
+    def reload(self) -> None:
+        """Read all files again, and open the access log again."""
+        self.files.look(True)
+        if self.access_log is not None:
+            self.access_log.reopen()
+
+    async def close(self) -> None:
+        """Stop watching, and write the last lines of the log. The server calls it when it stops."""
+        self.files.close()
+        if self.access_log is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self.access_log.close)
+
+
+def context_of(server: InferenceServer) -> FrontendContext:
+    """Return the context of a server; make it at the first call. Raises as FrontendContext."""
+    return server.shared(FrontendContext)

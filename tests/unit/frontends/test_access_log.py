@@ -1,0 +1,236 @@
+"""The access log: a line for a request, whoever else writes, moves the file, or does not read it."""
+
+import json
+import os
+import threading
+
+import pytest
+
+from core.errors import CoreError
+from core.options import Options
+from frontends.shared.access_log import LONGEST_TEXT, AccessLog, Entry, iso8601
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "access.log"
+
+
+@pytest.fixture
+def opened(path):
+    """Open logs that end with the test."""
+    logs = []
+
+    def make(where=path, **options):
+        logs.append(AccessLog(str(where), **options))
+        return logs[-1]
+
+    yield make
+    for each in logs:
+        each.close()
+
+
+def entry(model="m", **more):
+    found = Entry("http", "127.0.0.1:5000", "/v2/models/m/infer", "POST")
+    found.model = model
+    for name, value in more.items():
+        setattr(found, name, value)
+    return found
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def test_a_line_says_what_is_known(opened, path):
+    log = opened()
+    found = entry(version="3", id="mine", caller="alice", bytes_in=7)
+    found.belong("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    log.write(found, 200, 9)
+    log.close()
+
+    (line,) = lines(path)
+
+    assert line.pop("time").endswith("Z")
+    assert line.pop("duration_us") >= 0
+    assert line == {
+        "client": "127.0.0.1:5000",
+        "protocol": "http",
+        "method": "POST",
+        "path": "/v2/models/m/infer",
+        "model": "m",
+        "version": "3",
+        "id": "mine",
+        "caller": "alice",
+        "trace_id": "0af7651916cd43dd8448eb211c80319c",
+        "status": 200,
+        "bytes_in": 7,
+        "bytes_out": 9,
+    }
+
+
+def test_what_is_not_known_is_left_out(opened, path):
+    log = opened()
+    log.write(Entry("grpc", "", "/x"), 0, 0)
+    log.close()
+
+    (line,) = lines(path)
+
+    assert set(line) == {
+        *("time", "client", "protocol", "path", "status", "duration_us", "bytes_in", "bytes_out")
+    }
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\r\0\x1b\x7f", "é\u2028\ud800", '"}{'])
+def test_a_line_is_printable_ascii_whatever_is_in_it(opened, path, name):
+    log = opened()
+    log.write(entry(name, id=name), 200, 0)
+    log.close()
+
+    text = path.read_bytes()
+
+    assert text.count(b"\n") == 1
+    assert all(0x20 <= byte < 0x7F for byte in text.rstrip(b"\n"))
+    assert json.loads(text)["model"] == name
+
+
+def test_a_long_name_is_cut(opened, path):
+    log = opened()
+    log.write(entry("m" * 100_000), 200, 0)
+    log.close()
+
+    assert len(path.read_bytes()) < 2000
+
+
+def test_of_a_long_id_no_more_waits_than_is_written(opened):
+    """Of all that clients choose, an id alone may be as long as a body, and many may wait."""
+    log, found = opened(), entry(id="i" * 100_000)
+    log.write(found, 200, 0)
+
+    assert len(found.id) == LONGEST_TEXT
+
+
+def test_one_of_so_many_is_written_and_every_failure(opened, path):
+    log = opened(rate=10)
+    for number in range(100):
+        log.write(entry(id=str(number)), 404 if number == 50 else 200, 0)
+    log.write(Entry("grpc", "", "/x"), 3, 0)
+    log.close()
+
+    assert [line["status"] for line in lines(path)].count(200) == 9
+    assert [line["status"] for line in lines(path)].count(404) == 1
+    assert lines(path)[-1]["status"] == 3
+
+
+def test_lines_go_on_in_a_new_file_when_the_old_one_was_moved(opened, path, tmp_path):
+    log = opened()
+    log.write(entry("before"), 200, 0)
+    while not path.stat().st_size:
+        pass
+
+    path.rename(tmp_path / "access.log.1")
+    log.write(entry("after"), 200, 0)
+    log.close()
+
+    assert [line["model"] for line in lines(tmp_path / "access.log.1")] == ["before"]
+    assert [line["model"] for line in lines(path)] == ["after"]
+
+
+def test_a_file_that_is_moved_while_it_is_written_gets_no_later_line(
+    opened, path, tmp_path, monkeypatch
+):
+    log, write = opened(), os.write
+
+    def write_and_move(file, piece):
+        monkeypatch.setattr(os, "write", write)
+        done = write(file, piece)
+        path.rename(tmp_path / "access.log.1")
+        log.write(entry("after"), 200, 0)
+        return done
+
+    monkeypatch.setattr(os, "write", write_and_move)
+    log.write(entry("before"), 200, 0)
+    while not (tmp_path / "access.log.1").exists():
+        pass
+    log.close()
+
+    assert [line["model"] for line in lines(tmp_path / "access.log.1")] == ["before"]
+    assert [line["model"] for line in lines(path)] == ["after"]
+
+
+def test_a_file_is_opened_anew_when_somebody_asks(opened, path):
+    log = opened()
+    path.unlink()
+
+    log.reopen()
+
+    while not path.exists():
+        pass
+
+
+def test_lines_are_added_to_what_is_there(opened, path):
+    path.write_text('{"old":1}\n')
+    log = opened()
+    log.write(entry(), 200, 0)
+    log.close()
+
+    assert [len(line) > 1 for line in lines(path)] == [False, True]
+
+
+def test_a_reader_that_does_not_read_costs_lines_and_nobody_waits(opened, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    log = opened(pipe, most=50)
+
+    for number in range(5000):
+        log.write(entry("m" * 500, id=str(number)), 200, 0)
+    assert log.dropped > 0
+
+    os.set_blocking(reader, True)
+    found = []
+    reading = threading.Thread(target=lambda: found.extend(_all_of(reader)))
+    reading.start()
+    log.close()
+    reading.join()
+    said = [json.loads(line) for line in b"".join(found).splitlines()]
+    assert sum(line.get("dropped", 0) for line in said) == log.dropped
+    assert len([line for line in said if "id" in line]) == 5000 - log.dropped
+
+
+def _all_of(reader):
+    while piece := os.read(reader, 65536):
+        yield piece
+    os.close(reader)
+
+
+def test_threads_of_other_processes_may_append_too(opened, path):
+    one, other = opened(), opened()
+    for number in range(500):
+        one.write(entry(id=f"one {number}"), 200, 0)
+        other.write(entry(id=f"other {number}"), 200, 0)
+    one.close()
+    other.close()
+
+    assert len({line["id"] for line in lines(path)}) == 1000
+
+
+def test_a_file_that_cannot_be_opened_is_refused(tmp_path):
+    with pytest.raises(CoreError, match=r"--access-log=.* cannot be opened: No such file"):
+        AccessLog(str(tmp_path / "nothing" / "log"))
+    with pytest.raises(CoreError, match="is a folder; name a file"):
+        AccessLog.of(Options.defaults(access_log=str(tmp_path)))
+
+
+def test_there_is_none_unless_it_is_asked_for(path):
+    assert AccessLog.of(Options.defaults()) is None
+
+
+def test_the_end_comes_once(opened):
+    log = opened()
+    log.close()
+    log.close()
+
+
+def test_a_time_is_that_of_iso_8601():
+    assert iso8601(1_700_000_000_123_456_789) == "2023-11-14T22:13:20.123456Z"
