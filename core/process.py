@@ -270,8 +270,8 @@ def _show_tables(server: InferenceServer) -> None:
 
 
 def _file_of(plugin: plugins.Plugin, backend: Backend) -> str:
-    if backend.folder is not None:
-        return str(backend.folder / backend.runtime)
+    if (file := plugins.file_of(backend)) is not None:
+        return str(file)
     module = sys.modules.get(plugin.entries[0].module)
     return str(Path(getattr(module, "__file__", None) or ""))
 

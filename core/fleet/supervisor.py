@@ -17,7 +17,7 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from core import service_manager
+from core import plugins, service_manager
 from core.devices import gpus
 from core.errors import CoreError, Kind
 from core.fleet.delays import Delays
@@ -63,6 +63,7 @@ class Supervisor:
             check_workers(self._options)
             for text in not_shared(self._options, gpus()):
                 logger.warning("%s", text)
+            plugins.ask("core_workers_starting", options=self._options)
             self._tables = SharedTables(self._options.workers)
             self._ports = Ports(self._options)
             failure = await self._start()

@@ -113,18 +113,12 @@ def not_shared(options: Options, gpus: Sequence[int] = ()) -> list[str]:
         )
     if options.rate_limit != "off":
         found.append(f"--rate-limit: with {several} each worker has all resources for itself")
-    clouds = [place for place in options.model_repository if "://" in place]
-    if clouds and not options.cloud_cache_directory:
-        found.append(
-            f"--model-repository: with {several} each worker fetches the models of '{clouds[0]}' for itself; "
-            "--cloud-cache-directory lets them share what was fetched"
-        )
     if any(key == "file" for key, _ in options.trace_config.get("triton", [])):
         found.append(
             f"--trace-config: with {several} each worker writes a file of its own, <file>.worker-1 "
             "and so on, and counts its own requests"
         )
-    if ("mode", "opentelemetry") in options.trace_config.get("", []):
+    if any(key == "mode" and mode != "triton" for key, mode in options.trace_config.get("", [])):
         found.append(
             f"--trace-config: with {several} each worker sends the spans of its own requests, and "
             "counts them for itself"

@@ -130,7 +130,7 @@ def request(**fields):
 def in_time(models, seconds):
     """Ask with a deadline, as frontends do."""
     asked = request(deadline_ns=time.monotonic_ns() + int(seconds * 1e9))
-    return infer_with_deadline(models.server.infer, asked)
+    return infer_with_deadline(models.server.models.infer, asked)
 
 
 @pytest.mark.parametrize("mode, call", EVERY)
