@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""DLPack capsules: what they say, and memory that is lent with them.
+"""DLPack capsules: reads them, and creates them for memory of core.
 
 The structures are those of dlpack.h, version 0.x (`DLManagedTensor`). In C, because a consumer may call the
 deleter without the GIL, and a capsule that nobody took may go while an exception is on its way.
@@ -48,8 +48,8 @@ cdef enum:
 cdef const char* NAME = "dltensor"  # of a capsule that nobody has taken yet
 
 
-def seen(capsule):
-    """What a capsule says; see dlpack.pyi."""
+def array_info(capsule):
+    """See dlpack.pyi."""
     if not PyCapsule_IsValid(<PyObject*>capsule, NAME):
         raise ValueError("not a DLPack capsule, or one that was taken before")
     cdef Tensor* tensor = &(<Managed*>PyCapsule_GetPointer(<PyObject*>capsule, NAME)).tensor

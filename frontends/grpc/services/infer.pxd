@@ -1,9 +1,9 @@
 import cython
 
 from core.config.signature cimport Signature
-from core.pipeline.intake cimport Door
+from core.pipeline.endpoint cimport ModelEndpoint
 from core.request cimport InferenceRequest
-from core.response cimport InferenceResponse, Listener, Reply
+from core.response cimport InferenceResponse, ReplyListener, Reply
 from frontends.grpc.call cimport Call
 from frontends.grpc.intake cimport Intake
 from frontends.grpc.native.infer_codec cimport response as encoded
@@ -19,18 +19,18 @@ cdef class InferService:
     @cython.locals(answer=Answer, reply=Reply)
     cpdef begin(self, data, Call call, done)
     @cython.locals(request=InferenceRequest, start_ns=cython.longlong, read_ns=cython.longlong,
-                   door=Door, signature=Signature, reply=Reply)
+                   endpoint=ModelEndpoint, signature=Signature, reply=Reply)
     cdef Answer _ask(self, data, Call call, done)
 
 
-cdef class Answer(Listener):
+cdef class Answer(ReplyListener):
     cdef public Reply reply
     cdef Intake _intake
     cdef object _done
     cdef list _earlier
 
     cpdef bint waits(self)
-    cdef tell(self, item, bint final)
+    cdef receive(self, item, bint final)
     cpdef cancel(self)
     cdef _only(self)
     cpdef _rendered(self, InferenceResponse response)

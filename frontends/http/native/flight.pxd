@@ -3,7 +3,7 @@ import cython
 from libc.stdint cimport int64_t
 
 from core.request cimport InferenceRequest
-from core.response cimport InferenceResponse, Listener, Reply
+from core.response cimport InferenceResponse, ReplyListener, Reply
 from frontends.http.native.infer_request cimport OutputForm
 from frontends.http.native.told cimport Told
 
@@ -15,7 +15,7 @@ cdef class Crew:
 
 
 @cython.final
-cdef class Flight(Listener):
+cdef class Flight(ReplyListener):
     """Written once, in the order of its fields.
 
     crew     who is told of the end; None when nobody waits any more

@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from core.request cimport InferenceRequest
-from core.response cimport InferenceResponse, Listener
+from core.response cimport InferenceResponse, ReplyListener
 from frontends.http.native.infer_response cimport write, write_at_once
 from frontends.http.native.infer_request cimport OutputForm
 from frontends.http.native.repeated_answer cimport repeated_answer
@@ -67,10 +67,10 @@ cdef class Crew:
 
 @cython.final
 @cython.freelist(32)
-cdef class Flight(Listener):
+cdef class Flight(ReplyListener):
     """One request in flight, and the listener of its Reply; see flight.pxd."""
 
-    cdef tell(self, item, bint final):
+    cdef receive(self, item, bint final):
         if self.answer is not None or self.crew is None:
             return
         if type(item) is InferenceResponse:

@@ -11,7 +11,7 @@ from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t
 
-from core.pipeline.intake cimport Door
+from core.pipeline.endpoint cimport ModelEndpoint
 from core.request cimport InferenceRequest
 from core.response cimport Reply
 from frontends.http.native.body cimport BodyReader
@@ -283,25 +283,25 @@ cdef class Lane(BodyReader):
         cdef Flight flight = self._new_flight(body)
         cdef Reply reply
         cdef Port port = self._port
-        cdef Door door
+        cdef ModelEndpoint endpoint
         cdef InferenceRequest request
         cdef Told told = self._told
         try:
-            door = port.doors.find(told.model, told.head.version)
-            if door.signature.decoupled:
+            endpoint = port.endpoints.find(told.model, told.head.version)
+            if endpoint.signature.decoupled:
                 refuse_decoupled()
-            request = parsed(port, told, door, body)
+            request = parsed(port, told, endpoint, body)
             flight.form = told.form
             if flight.crew is not self:
                 (<Recorder>flight.crew).asked(request)
             if type(body) is not bytes:  # it is large
                 self.was_read(flight, request)
-            reply = door.ask(request)
+            reply = endpoint.submit(request)
             flight.reply = reply
             # The flight lets it go when it has the answer, which may be within this call.
             reply.listen(flight)
         except TakesLong:
-            read_aside(port, flight, door.signature, body)
+            read_aside(port, flight, endpoint.signature, body)
         except CoreError as error:
             if flight.crew is not self:
                 (<Recorder>flight.crew).refused(body)

@@ -6,7 +6,7 @@ Lane ─► [Reading] ─► parse, on another thread ─► Server.infer ─►
 
 cimport cython
 
-from core.pipeline.intake cimport Door
+from core.pipeline.endpoint cimport ModelEndpoint
 from core.request cimport InferenceRequest
 from core.response cimport Reply
 from frontends.http.native.flight cimport Flight
@@ -44,7 +44,7 @@ cdef class Reading:
     def _over(self, task):
         cdef Flight flight = self._flight
         cdef Told told = flight.told
-        cdef Door door
+        cdef ModelEndpoint endpoint
         cdef Reply reply
         if task.cancelled() or flight.crew is None:
             return
@@ -52,8 +52,8 @@ cdef class Reading:
         try:
             request, flight.form = task.result()
             flight.crew.was_read(flight, <InferenceRequest>request)
-            door = self._port.doors.find(told.model, told.head.version)  # it may be another by now
-            reply = door.ask(<InferenceRequest>request)
+            endpoint = self._port.endpoints.find(told.model, told.head.version)  # it may be another by now
+            reply = endpoint.submit(<InferenceRequest>request)
             flight.reply = reply
             reply.listen(flight)
         except CoreError as error:

@@ -1,7 +1,7 @@
 import cython
 from libc.stdint cimport uint64_t
 
-from core.pipeline.intake cimport Door
+from core.pipeline.endpoint cimport ModelEndpoint
 from core.request cimport InferenceRequest
 from frontends.http.native.infer_request cimport OutputForm
 from frontends.http.native.port cimport Head, Port, Span
@@ -61,4 +61,4 @@ cdef class Told:
 
 
 cdef Told told_by(bytes data, Told before)
-cdef InferenceRequest parsed(Port port, Told told, Door door, body)
+cdef InferenceRequest parsed(Port port, Told told, ModelEndpoint endpoint, body)

@@ -12,7 +12,7 @@ from cpython.unicode cimport PyUnicode_DecodeLatin1
 from libc.stdint cimport uint64_t
 from libc.string cimport memcmp
 
-from core.pipeline.intake cimport Door
+from core.pipeline.endpoint cimport ModelEndpoint
 from core.request cimport InferenceRequest
 from frontends.http.native.infer_request cimport OutputForm, read as read_body
 from frontends.http.native.port cimport Head, Port, Span, read
@@ -176,7 +176,7 @@ cdef Span _data(object body):
     return found
 
 
-cdef InferenceRequest parsed(Port port, Told told, Door door, body):
+cdef InferenceRequest parsed(Port port, Told told, ModelEndpoint endpoint, body):
     """Read the request in a body; the form of its answer is told.form.
 
     Raises CoreError, and TakesLong for JSON that is for another thread.
@@ -195,7 +195,7 @@ cdef InferenceRequest parsed(Port port, Told told, Door door, body):
         found = read_body(told.model, told.head.version, body, size, port.most, port.regions)
     if found is None:  # not in the common form: the other way knows all forms, and all refusals
         request, told.form = parse(
-            told.model, told.head.version, door.signature, told.headers(), body, port.most_bytes,
+            told.model, told.head.version, endpoint.signature, told.headers(), body, port.most_bytes,
             port.regions,
         )
         return request
