@@ -8,7 +8,6 @@ code; those behind say that a caller may not.
 from __future__ import annotations
 
 import enum
-from typing import Any
 
 
 class Kind(enum.Enum):
@@ -39,12 +38,7 @@ class CoreError(Exception):
     """An error with a kind and a text for the caller.
 
     The text names the thing, what was found, what was expected and what to do next.
-
-    caller   of the call, as a frontend has identified it, for its access log; None if nobody has
-             identified the caller
     """
-
-    caller: Any = None
 
     def __init__(self, kind: Kind, message: str):
         super().__init__(message)

@@ -66,7 +66,7 @@ TOOLS = {
     "core.testing": {"pytest"},
 }
 # What all frontends may import beside their own folder.
-SHARED = ("access", "aiohttp_web", "shared")
+SHARED = ("aiohttp_web", "shared")
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc"}
 
 
@@ -183,7 +183,7 @@ def test_a_frontend_imports_no_other_frontend():
     # The port of metrics is one of HTTP; Vertex AI leads to metrics too.
     assert across == {
         ("frontends.metrics.frontend", f"frontends.http.{name}")
-        for name in ("endpoint", "message", "restricted", "router")
+        for name in ("endpoint", "interceptors", "message", "router")
     } | {("frontends.http.platforms.vertex_ai", "frontends.metrics.text")}
 
 
