@@ -3,14 +3,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
-# Folders that begin with _ are none: _template is what `make new-backend` copies.
-BACKENDS := $(patsubst %/pyproject.toml,%,$(wildcard backends/[!_]*/pyproject.toml))
+# Folders of the backends, plugins and clients.
+DISTRIBUTIONS := $(shell .ci/distributions)
 # What an installation is made of; after a change of one of these it is made again.
-SOURCES := .ci/install pyproject.toml CMakeLists.txt $(addsuffix /pyproject.toml,$(BACKENDS)) \
-  $(shell find core frontends backends -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.hpp' \
+SOURCES := .ci/install pyproject.toml CMakeLists.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS)) \
+  $(shell find core frontends $(DISTRIBUTIONS) -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.hpp' \
     -o -name CMakeLists.txt) $(wildcard $(patsubst %.pxd,%.py,$(shell find core -path core/native -prune -o -name '*.pxd' -print)))
 
-.PHONY: serve test lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels new-backend docs proto clean
+.PHONY: serve test lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels new-backend new-plugin docs proto clean
 
 serve: .venv/.models  ## serve the example models
 	exec $(BIN)/core-serve --model-repository=examples/models $(ARGS)
@@ -22,14 +22,17 @@ lint: .venv/.test  ## style, then types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	for each in $(BACKENDS); do (cd $$each && ../../$(BIN)/mypy) || exit 1; done
+	for each in $(DISTRIBUTIONS); do (cd $$each && ../../$(BIN)/mypy) || exit 1; done
+
+shape: .venv/.test  ## size, names and imports of the code as numbers, with their bounds
+	$(BIN)/python -m tests.shape $(ARGS)
 
 shape: .venv/.test  ## size, names and imports of the code as numbers, with their bounds
 	$(BIN)/python -m tests.shape $(ARGS)
 
 dev: .venv/.test  ## everything that work on the code needs; builds the compiled modules again
 	$(PIP) install --no-build-isolation --no-deps --editable .
-	for each in $(dir $(wildcard backends/*/CMakeLists.txt)); do \
+	for each in $(dir $(wildcard $(addsuffix /CMakeLists.txt,$(DISTRIBUTIONS)))); do \
 	  $(PIP) install --no-build-isolation --no-deps --editable $$each || exit 1; done
 
 bench: .venv/.test  ## this server beside Triton, MLServer and FastAPI, in under ten minutes
@@ -54,11 +57,15 @@ fuzz-cost: .venv/.test  ## an hour's search for requests that cost much memory o
 	$(BIN)/python -m tests.fuzz.costly --seed $(or $(SEED),1) $(ARGS)
 
 wheels: .venv/.installed  ## wheels of all distributions, in wheels/
-	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir wheels . $(addprefix ./,$(BACKENDS))
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir wheels . $(addprefix ./,$(DISTRIBUTIONS))
 
 new-backend: .venv/.installed  ## a backend to start from: make new-backend NAME=lightgbm
-	$(BIN)/python examples/new_backend.py "$(NAME)" backends
+	$(BIN)/python examples/new_distribution.py backend "$(NAME)" backends
 	$(PIP) install --no-build-isolation --editable "backends/$(NAME)"
+
+new-plugin: .venv/.installed  ## a plugin to start from: make new-plugin NAME=audit
+	$(BIN)/python examples/new_distribution.py plugin "$(NAME)" plugins
+	$(PIP) install --no-build-isolation --editable "plugins/$(NAME)"
 
 docs: .venv/.installed  ## the pages that are made from the code
 	$(BIN)/python -m core.options > docs/options.md

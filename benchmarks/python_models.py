@@ -4,7 +4,7 @@
     python benchmarks/python_models.py --other before=/path/to/another/venv/bin/python --rounds 9
     python benchmarks/python_models.py --other "before=env PYTHONPATH=/another/backends/python python"
 
-No frontend: requests go through `Server.infer` in this process, so what is measured is admission, queue,
+No frontend: requests go through `Models.infer` in this process, so what is measured is admission, queue,
 the way to the child, its `execute`, the way back and delivery. Two inputs of 16 elements, two outputs.
 Each answer sends the next request, so `in flight` stays what it is. CPU µs is user and system time over
 the requests; server and child are pinned to one core. Sides are measured in turn, round by round, each in
@@ -123,7 +123,7 @@ async def run(server: Any, model: str, in_flight: int, count: int) -> None:
             "INPUT0": Tensor("INPUT0", FP32, (1, 16), raw),
             "INPUT1": Tensor("INPUT1", FP32, (1, 16), raw),
         }
-        server.infer(InferenceRequest(model, inputs)).listen(answered)
+        server.models.infer(InferenceRequest(model, inputs)).listen(answered)
 
     for _ in range(in_flight):
         send()
@@ -133,12 +133,12 @@ async def run(server: Any, model: str, in_flight: int, count: int) -> None:
 async def measure(in_flights: list[int], count: int) -> list[Found]:
     """Each kind of model with each number of requests in flight."""
     from core.options import Options
-    from core.server import Server
+    from core.server import InferenceServer
 
     found = []
     with tempfile.TemporaryDirectory() as folder:
         write_models(folder)
-        server = Server(Options.defaults(model_repository=[folder]))
+        server = InferenceServer(Options.defaults(model_repository=[folder]))
         await server.start()
         for kind in KINDS:
             for in_flight in in_flights:

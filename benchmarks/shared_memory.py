@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 import tritonclient.grpc
 import tritonclient.http
+from core_client import SharedMemoryPool
 from tritonclient.utils import shared_memory as named
 
 from benchmarks.servers.running import free_ports
-from core.client import SharedMemoryPool
 
 MODEL = """
 import triton_python_backend_utils as pb_utils

@@ -7,7 +7,7 @@ Frontends of one server share objects through `server.shared(factory)`: one obje
 which the server closes when it stops. `server.on_reload(listener)` calls a listener
 when the server shall read files again.
 
-A frontend speaks to core.server.Server and to nothing else of core's rooms. `--allow-NAME=false` keeps
+A frontend speaks to core.server.InferenceServer only. `--allow-NAME=false` keeps
 it from being imported.
 """
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from core.server import Server
+    from core.server import InferenceServer
 
 
 class Frontend(Protocol):
@@ -28,7 +28,7 @@ class Frontend(Protocol):
 
     name: str
 
-    def __init__(self, server: Server): ...
+    def __init__(self, server: InferenceServer): ...
 
     @property
     def enabled(self) -> bool: ...

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from core.pipeline.layers import Layer
     from core.repository import Repository
     from core.repository.agents import RepositoryAgent
-    from core.server import Server
+    from core.server import InferenceServer
 
 hookspec = pluggy.HookspecMarker("core")
 hookimpl = pluggy.HookimplMarker("core")
@@ -98,7 +98,7 @@ def core_open_repository_agent(name: str) -> RepositoryAgent | None:
 
 
 @hookspec
-def core_server_starting(server: Server) -> None:
+def core_server_starting(server: InferenceServer) -> None:
     """Once per server, on the loop thread, before frontends open and the first model loads.
 
     An exception ends the start.
@@ -106,7 +106,7 @@ def core_server_starting(server: Server) -> None:
 
 
 @hookspec
-def core_server_stopping(server: Server) -> None:
+def core_server_stopping(server: InferenceServer) -> None:
     """Once per server, on the loop thread, after the last reply and the last model.
 
     Not when the server had to be left behind because --exit-timeout-secs had passed.

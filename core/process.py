@@ -1,6 +1,6 @@
 """One server process: from its options to its end.
 
-    options ─► plugins ─► Server ─► frontends open ─► models load ─► tables ─► signal ─► drain
+    options ─► plugins ─► InferenceServer ─► frontends open ─► models load ─► tables ─► signal ─► drain
 
 It is the whole server, or with --workers=N one of several (core/fleet). A worker that replaces one that
 has died opens its ports last: no connection meets it before it is as far as the others.
@@ -32,7 +32,7 @@ from core.frontend import Frontend
 from core.options import Options, check_server, parse, reads_again
 from core.repository.agents.known import agents_in_use
 from core.repository.private import leave_nothing
-from core.server import Server
+from core.server import InferenceServer
 from core.telemetry import log, tables
 
 logger = logging.getLogger("core")
@@ -92,7 +92,7 @@ async def serve(
     try:
         check_server(options)
         plugins.load_hooks()
-        server = Server(options, member=member)
+        server = InferenceServer(options, exchange=member)
         _read_again_on_signal(server, member)
         plugins.ask("core_server_starting", server=server)
     except CoreError as error:
@@ -124,7 +124,7 @@ async def serve(
     return _creation_failed(failure, member) if failure else 0
 
 
-def frontends_of(server: Server) -> list[Frontend]:
+def frontends_of(server: InferenceServer) -> list[Frontend]:
     """The frontends that the options ask for, by name, not started; no other one is imported."""
     wanted = [
         plugin
@@ -150,7 +150,9 @@ async def _open(frontends: Sequence[Frontend]) -> None:
             raise
 
 
-async def _load(server: Server, end: asyncio.Event, member: Member | None, *, quiet: bool) -> None:
+async def _load(
+    server: InferenceServer, end: asyncio.Event, member: Member | None, *, quiet: bool
+) -> None:
     """Load the models and show the tables. Raises CoreError when the server cannot serve.
 
     quiet   shows no tables; of several workers the first shows them
@@ -178,7 +180,7 @@ async def _until_either(*events: asyncio.Event) -> None:
         each.cancel()
 
 
-async def _stop(server: Server, frontends: Sequence[Frontend], timeout_s: float) -> bool:
+async def _stop(server: InferenceServer, frontends: Sequence[Frontend], timeout_s: float) -> bool:
     """End frontends, then the server, within one time; whether everything ended."""
     deadline = time.monotonic() + timeout_s
     await asyncio.gather(*(frontend.stop(timeout_s) for frontend in frontends))
@@ -211,8 +213,8 @@ def _end_on_signals(member: Member | None) -> asyncio.Event:
     return end
 
 
-def _read_again_on_signal(server: Server, member: Member | None) -> None:
-    """Call the listeners of `Server.on_reload` on SIGHUP.
+def _read_again_on_signal(server: InferenceServer, member: Member | None) -> None:
+    """Call the listeners of `InferenceServer.on_reload` on SIGHUP.
 
     Without files to read again, SIGHUP ends the process.
 
@@ -225,7 +227,7 @@ def _read_again_on_signal(server: Server, member: Member | None) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
 
 
-def _read_again(server: Server, member: Member | None) -> None:
+def _read_again(server: InferenceServer, member: Member | None) -> None:
     with contextlib.nullcontext() if member else service_manager.reloading():
         server.reload()
 
@@ -247,7 +249,7 @@ def _creation_failed(error: CoreError, member: Member | None) -> int:
     return 1
 
 
-def _show_tables(server: Server) -> None:
+def _show_tables(server: InferenceServer) -> None:
     identity = server.metadata()
     complete = not server.options.disable_auto_complete_config
     defaults = {"auto-complete-config": str(complete).lower(), "default-max-batch-size": "4"}
@@ -263,7 +265,7 @@ def _show_tables(server: Server) -> None:
             (name, _file_of(plugin, found), {**defaults, **found.config})
             for name, (plugin, found) in sorted(plugins.imported().items())
         ],
-        server.table(),
+        server.manager.table(),
     )
 
 

@@ -32,7 +32,8 @@ def test_every_file_that_a_page_names_is_there(page):
     text = (ROOT / page).read_text()
     # A path of this repository, in backticks or as a link; `backends/x` is an example.
     named = re.findall(
-        r"[`(]((?:core|frontends|backends|tests|docs|examples|\.ci)/[\w./-]+)[`)]", text
+        r"[`(]((?:core|frontends|backends|plugins|clients|tests|docs|examples|\.ci)/[\w./-]+)[`)]",
+        text,
     )
 
     missing = [name for name in named if not (ROOT / name).exists() and not name.endswith("/x")]

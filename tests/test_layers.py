@@ -16,7 +16,6 @@ LONGEST = 450
 # core's inner order, from the bottom. A room may import those above it in this list, and its own.
 ROOMS = (
     (
-        "core.client",
         "core.cmake",
         "core.devices",
         "core.errors",
@@ -45,9 +44,10 @@ ROOMS = (
     ("core.options",),
     ("core.account", "core.plugins", "core.telemetry", "core.repository"),
     ("core.caches",),
-    ("core.fleet",),
     ("core.pipeline",),
     ("core.alone", "core.lifecycle"),
+    ("core.control",),
+    ("core.fleet",),
     ("core.server",),
     ("core.frontend", "core.testing"),
     ("core.process", "core.embedded"),
@@ -67,6 +67,8 @@ TOOLS = {
 }
 # What all frontends may import beside their own folder.
 SHARED = ("aiohttp_web", "shared")
+# Folders of what is a distribution of its own.
+DISTRIBUTIONS = ("backends", "plugins", "clients")
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc"}
 
 
@@ -187,15 +189,26 @@ def test_a_frontend_imports_no_other_frontend():
     } | {("frontends.http.platforms.vertex_ai", "frontends.metrics.text")}
 
 
-def test_a_backend_imports_neither_frontends_nor_the_rooms_of_core():
+def test_a_distribution_imports_neither_frontends_nor_the_rooms_of_core():
     wrong = [
         (str(path.relative_to(ROOT)), name)
-        for path in tracked("backends/*.py", "backends/**/*.py")
+        for path in tracked(*(f"{group}/**/*.py" for group in DISTRIBUTIONS))
         if "tests" not in path.parts
         for name in imports(path)
         if name.startswith(
             ("frontends", "core.pipeline", "core.lifecycle", "core.repository", "core.serve")
         )
+    ]
+
+    assert wrong == []
+
+
+def test_a_client_imports_nothing_of_a_server():
+    wrong = [
+        (str(path.relative_to(ROOT)), name)
+        for path in tracked("clients/**/*.py")
+        for name in imports(path)
+        if name.split(".")[0] in ("core", "frontends") or name.startswith("backend_")
     ]
 
     assert wrong == []
@@ -278,9 +291,6 @@ def test_the_architecture_page_names_every_module_that_leaves_the_interpreter_lo
     assert [path for path in leave if f"`{path}`" not in row] == []
 
 
-def test_backends_have_no_package_above_their_own():
-    assert [
-        str(path.relative_to(ROOT))
-        for path in tracked("backends/__init__.py", "backends/*/__init__.py")
-        if path.parent.name == "backends" or path.parent.parent.name == "backends"
-    ] == []
+@pytest.mark.parametrize("group", DISTRIBUTIONS)
+def test_a_distribution_has_no_package_above_its_own(group):
+    assert tracked(f":(glob){group}/__init__.py", f":(glob){group}/*/__init__.py") == []

@@ -1,7 +1,8 @@
 """Nothing that a client can reach turns bytes into code: no pickles, nothing that is built on them, no eval.
 
-What is looked at is the text of core, frontends and backends, without their tests. The one place that reads
-pickles reads files of the repository, and only where a model's configuration says that they are trusted.
+What is looked at is the text of core, frontends, backends and plugins, without their tests. The one place
+that reads pickles reads files of the repository, and only where a model's configuration says that they are
+trusted.
 """
 
 import ast
@@ -39,7 +40,7 @@ def sources(*endings):
     return [
         name
         for name in listed
-        if name.startswith(("core/", "frontends/", "backends/"))
+        if name.startswith(("core/", "frontends/", "backends/", "plugins/"))
         and "tests" not in Path(name).parts
         and (ROOT / name).exists()
     ]

@@ -21,7 +21,7 @@ import core
 from core.native.alarm import Alarm
 from core.native.clock import Clock
 from core.options import Options
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http import HttpFrontend
 
 BEAT_NS = 5_000_000
@@ -81,7 +81,7 @@ async def serve(folder: Path) -> None:
     options = Options.defaults(
         model_repository=[str(folder / "models")], http_address="127.0.0.1", http_port=0
     )
-    server = Server(options, find_backend=lambda name: backend)
+    server = InferenceServer(options, find_backend=lambda name: backend)
     frontend = HttpFrontend(server)
     await frontend.start()
     await server.start()

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from benchmarks.exchange import JSON_SIZE, Exchange, Request, read_http
 from benchmarks.models.sample import Answer
 from core.account import Share
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.native.lane import Lane
 from frontends.http.native.port import Port
 
@@ -99,7 +99,7 @@ class HttpClients:
     """
 
     def __init__(
-        self, server: Server, asked: Exchange, transports: Sequence[Written], turns: Turns
+        self, server: InferenceServer, asked: Exchange, transports: Sequence[Written], turns: Turns
     ):
         self._bytes = [_http(request) for request in asked.requests]
         self._only = self._bytes[0] if len(self._bytes) == 1 else None
@@ -154,7 +154,7 @@ class Clients(Protocol):
     transports: Sequence[Written]
 
     def __init__(
-        self, server: Server, asked: Exchange, transports: Sequence[Written], turns: Turns
+        self, server: InferenceServer, asked: Exchange, transports: Sequence[Written], turns: Turns
     ): ...
     def prepare(self, requests: int) -> None: ...
     def ask(self) -> None: ...

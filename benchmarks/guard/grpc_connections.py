@@ -10,7 +10,7 @@ from benchmarks.exchange import GRPC_PATH, Exchange, read_grpc
 from benchmarks.guard import frames
 from benchmarks.guard.connections import Turns, Written
 from benchmarks.models.sample import Answer
-from core.server import Server
+from core.server import InferenceServer
 from frontends.grpc import transport as grpc_options
 from frontends.grpc.engine_native import _Protocol
 from frontends.grpc.intake import Intake
@@ -22,7 +22,7 @@ class GrpcClients:
     """Clients that send the requests of an Exchange again and again; see HttpClients. Loop thread."""
 
     def __init__(
-        self, server: Server, asked: Exchange, transports: Sequence[Written], turns: Turns
+        self, server: InferenceServer, asked: Exchange, transports: Sequence[Written], turns: Turns
     ):
         self._messages = [request.body for request in asked.requests]
         self._turns = turns

@@ -1,6 +1,6 @@
 """The requests whose instructions are counted: python -m benchmarks.guard.lane LANE COUNT [LIBRARY]
 
-A Server without sockets: from the bytes that a connection gets to those that it writes, COUNT times.
+A server without sockets, COUNT times: from the bytes that a connection gets to those that it writes.
 LIBRARY is what collect.cc compiles to.
 """
 
@@ -31,7 +31,7 @@ from benchmarks.models.sample import samples
 from core import plugins
 from core.backend import Backend
 from core.options import Options
-from core.server import Server
+from core.server import InferenceServer
 
 Tell = Callable[[], object]
 Round = Callable[[Clients], Awaitable[None]]
@@ -134,7 +134,7 @@ async def ask(lane: str, count: int, begin: Tell, end: Tell) -> int:
             model_control_mode="explicit",
             load_model=[counted.model, *counted.needs],
         )
-        server = Server(options, find_backend=find_backend)
+        server = InferenceServer(options, find_backend=find_backend)
         await server.start()
         asked = counted.exchange()
         clients = clients_of(server, counted, asked)
@@ -161,7 +161,7 @@ async def ask(lane: str, count: int, begin: Tell, end: Tell) -> int:
     return rounds * counted.connections
 
 
-def clients_of(server: Server, counted: Counted, asked: Exchange) -> Clients:
+def clients_of(server: InferenceServer, counted: Counted, asked: Exchange) -> Clients:
     kind: type[Clients] = HttpClients
     if counted.form == "grpc":
         kind = importlib.import_module("benchmarks.guard.grpc_connections").GrpcClients

@@ -1,4 +1,4 @@
-"""Result → Markdown: python -m benchmarks.report.page RESULT.json [docs/performance.md]
+"""Result → Markdown: python -m benchmarks.report.page RESULT.json [benchmarks/NOTEBOOK.md]
 
 The page's text is written by hand around two lines, `<!-- measured -->` and `<!-- /measured -->`; what is
 between them is replaced. A page that is not there is made with them.
@@ -17,7 +17,7 @@ from benchmarks.report.table import REFERENCE
 from benchmarks.scenarios import SCENARIOS
 
 OPEN, CLOSE = "<!-- measured -->", "<!-- /measured -->"
-PAGE = f"# Performance\n\nHow this is measured: `benchmarks/README.md`.\n\n{OPEN}\n{CLOSE}\n"
+PAGE = f"# Notebook of measurements\n\nThe method: `benchmarks/README.md`.\n\n{OPEN}\n{CLOSE}\n"
 FLEET_TITLES = {"one": "one identity model", "python": "two Python models", "many": "200 models"}
 
 
@@ -120,7 +120,7 @@ def put(page: str, tables: str, open: str = OPEN, close: str = CLOSE) -> str:
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.report.page")
     parser.add_argument("result", type=Path, help="JSON file of a run")
-    parser.add_argument("page", type=Path, nargs="?", default=Path("docs/performance.md"))
+    parser.add_argument("page", type=Path, nargs="?", default=Path("benchmarks/NOTEBOOK.md"))
     chosen = parser.parse_args(arguments)
     try:
         tables = markdown(read(chosen.result))

@@ -1,7 +1,7 @@
 """A server in this process: the models of repositories, and functions, asked without sockets.
 
     with core.Server(model_repository="models/") as server:
-        answer = server.infer("m", {"x": array})
+        answer = server.models.infer("m", {"x": array})
 
 a thread or a task of the user ─► Server ─► mailbox ─► loop thread: core.server.Server ─► Reply ─► back
 

@@ -1,7 +1,7 @@
 """How a request leaves the caller's thread, and how its one answer comes back.
 
-Server.infer ─► [Asked] ─► mailbox ─► core.server.Server.infer ─► Reply ─► [Asked] ─► who waits.  There is
-no task and no coroutine on the server's side.
+core.Server.infer ─► [Asked] ─► mailbox ─► Models.infer ─► Reply ─► [Asked] ─► who waits.  There is no task
+and no coroutine on the side of the server.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from core.request import InferenceRequest
 from core.response import InferenceResponse, not_single
 
 if TYPE_CHECKING:
-    from core.server import Server
+    from core.server import InferenceServer
 
 logger = logging.getLogger("core")
 
@@ -42,11 +42,11 @@ class Desk:
 
     def __init__(self, thread: LoopThread) -> None:
         self.thread = thread
-        self.server: Server | None = None
+        self.server: InferenceServer | None = None
         self.closed = "the server is not started"  # why no requests are taken
         self.asked: set[Asked] = set()
 
-    def open(self, server: Server) -> None:
+    def open(self, server: InferenceServer) -> None:
         """Take requests for it."""
         self.server, self.closed = server, ""
 
@@ -82,7 +82,7 @@ class Asked:
         try:
             if desk.server is None or (desk.closed and not self._inside):
                 raise CoreError(Kind.UNAVAILABLE, desk.closed)
-            reply = desk.server.infer(self.request)
+            reply = desk.server.models.infer(self.request)
         except CoreError as error:
             self.take(error, True)
         except Exception as error:  # nobody else would tell who waits

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from core.embedded.mailbox import LoopThread
 from core.errors import CoreError
 from core.request import NEWEST
-from core.server import Server as Inner
+from core.server import InferenceServer as Inner
 from core.telemetry.families import Family
 
 T = TypeVar("T")
@@ -29,26 +29,30 @@ class Managing:
 
         parameters   `config` (JSON text) and `file:<path>` (bytes) go before the repository
         """
-        self._call(lambda: self._inner.load(name, dict(parameters or {})))
+        self._call(lambda: self._inner.models.load(name, dict(parameters or {})))
 
     def unload(self, name: str, *, unload_dependents: bool = False) -> None:
         """Unload a model of a repository; needs model_control_mode="explicit"."""
-        self._call(lambda: self._inner.unload(name, unload_dependents))
+        self._call(lambda: self._inner.models.unload(name, unload_dependents))
 
     async def load_async(self, name: str, parameters: Mapping[str, Any] | None = None) -> None:
         """`load` for a coroutine on any loop."""
-        await self._await(lambda: self._inner.load(name, dict(parameters or {})))
+        await self._await(lambda: self._inner.models.load(name, dict(parameters or {})))
 
     async def unload_async(self, name: str, *, unload_dependents: bool = False) -> None:
         """`unload` for a coroutine on any loop."""
-        await self._await(lambda: self._inner.unload(name, unload_dependents))
+        await self._await(lambda: self._inner.models.unload(name, unload_dependents))
 
     def ready(self, model: str = "", version: int = NEWEST) -> bool:
         """Whether requests can be served, by a model or by all. Never raises: what is not there is not
         ready."""
         try:
             return self._ask(
-                lambda: self._inner.model_ready(model, version) if model else self._inner.ready()
+                lambda: (
+                    self._inner.models.is_ready(model, version)
+                    if model
+                    else self._inner.control.health.ready_here()
+                )
             )
         except CoreError:
             return False
@@ -59,26 +63,26 @@ class Managing:
         On the server's own thread, of repositories in cloud storage what was seen last.
         """
         if not self._opened().is_here:
-            self._call(self._inner.look)
-        return self._ask(lambda: self._inner.index(ready_only))
+            self._call(self._inner.manager.look)
+        return self._ask(lambda: self._inner.manager.index(ready_only))
 
     def metadata(self, model: str = "", version: int = NEWEST) -> dict[str, Any]:
         """Of a model (inputs, outputs, versions), or of the server."""
         return self._ask(
-            lambda: self._inner.model_metadata(model, version) if model else self._inner.metadata()
+            lambda: self._inner.models.metadata(model, version) if model else self._inner.metadata()
         )
 
     def config(self, model: str, version: int = NEWEST) -> dict[str, Any]:
         """The complete configuration, as the JSON object that the protocol shows."""
-        return self._ask(lambda: self._inner.model_config_json(model, version))
+        return self._ask(lambda: self._inner.models.config_json(model, version))
 
     def statistics(self, model: str = "", version: int = NEWEST) -> list[dict[str, Any]]:
         """Counts and times of each ready version, of one model or of all."""
-        return self._ask(lambda: self._inner.statistics(model, version))
+        return self._ask(lambda: self._inner.control.health.statistics_here(model, version))
 
     def metrics(self) -> list[Family]:
         """Every metric with its samples of now."""
-        return self._ask(lambda: self._inner.metrics())
+        return self._ask(lambda: self._inner.control.health.metrics_here())
 
     # of who inherits -------------------------------------------------------------
 

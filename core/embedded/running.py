@@ -22,7 +22,7 @@ from core.embedded.mailbox import STOPPED
 from core.errors import CoreError, Kind, invalid, not_found
 from core.frontend import Frontend
 from core.options import Options, defaults_of
-from core.server import Server
+from core.server import InferenceServer
 
 logger = logging.getLogger("core")
 
@@ -35,7 +35,7 @@ class Running:
     server   what frontends and methods of core.embedded.Server speak to; there from `start` on
     """
 
-    server: Server
+    server: InferenceServer
 
     def __init__(self, options: Options, desk: Desk):
         self._options = options
@@ -53,7 +53,7 @@ class Running:
         """
         _load_hooks()
         self._options.added = defaults_of(plugins.added_flags())
-        self.server = Server(
+        self.server = InferenceServer(
             self._options, find_backend=self._find_backend, repositories=[self._shelf]
         )
         plugins.ask("core_server_starting", server=self.server)
@@ -74,14 +74,14 @@ class Running:
             before = self._shelf.bound.get(bound.name)
             self._shelf.put(bound)
             try:
-                await self.server.bring(bound.name)
+                await self.server.manager.bring(bound.name)
             except BaseException:
                 if before is not None:
                     self._shelf.put(before)
                 else:
                     self._shelf.remove(bound.name)
                     with contextlib.suppress(CoreError):  # the server ends
-                        await self.server.take_out(bound.name)
+                        await self.server.manager.take_out(bound.name)
                 raise
 
     async def unbind(self, name: str) -> None:
@@ -91,7 +91,7 @@ class Running:
                 names = ", ".join(sorted(self._shelf.bound)) or "none"
                 raise not_found(f"no function is bound as '{name}' (bound: {names})")
             self._shelf.remove(name)
-            await self.server.take_out(name)
+            await self.server.manager.take_out(name)
 
     async def serve(self, ports: Mapping[str, int | None], address: str) -> dict[str, int]:
         """Open frontends; the port of each.

@@ -27,7 +27,7 @@ from core.embedded.streams import AsyncStream, Stream
 from core.embedded.values import Inputs, Response, request_of
 from core.errors import unavailable
 from core.request import Parameter, RequestedOutput
-from core.server import Server as Inner
+from core.server import InferenceServer as Inner
 from core.telemetry import log
 
 if TYPE_CHECKING:

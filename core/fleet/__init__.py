@@ -10,9 +10,8 @@ relay.py        what one worker wants, of all · exchange.py  who is asked, who 
 process.py      one worker as the supervisor sees it · delays.py  when it is started again ·
                 ports.py  one port for all of them
 channel.py      messages between two processes · values.py  what is in them
-member.py       the worker's side
-management.py   what clients may ask about the whole server and change in it, in one process ·
-                everywhere.py  the same in all of them · merging.py  many answers into one
+member.py       the worker's side,
+                which implements the Exchange of core.control
 
 `docs/workers.md` is for those who use it.
 """

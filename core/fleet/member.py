@@ -12,9 +12,9 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any
 
+from core.control.exchange import Answers, Changed, Handler
 from core.errors import CoreError, internal, unavailable
 from core.fleet.channel import Channel, Message, open_channel
 from core.fleet.tables import TablesOfWorker
@@ -26,49 +26,6 @@ _MOST_OBJECTION = 4000  # characters
 
 # The operation that the current task belongs to: what a model loads by itself belongs to none.
 _operation: ContextVar[int] = ContextVar("operation", default=0)
-
-
-@dataclass(frozen=True)
-class Changed:
-    """What a handler gives that has changed something.
-
-    value   the answer
-    idle    whether there was nothing to change
-    undo    brings back what was before, None where that is not needed
-    """
-
-    value: Any = None
-    idle: bool = False
-    undo: Callable[[], None] | None = None
-
-
-Handler = Callable[..., Awaitable[Any]]
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What the workers said.
-
-    values     worker → its answer
-    errors     worker → the error that it raised
-    silent     workers that did not answer in time
-    complete   whether every worker has been up since the server's start
-    restarts   worker → how often it has been started again
-    """
-
-    values: dict[int, Any]
-    errors: dict[int, CoreError]
-    silent: tuple[int, ...] = ()
-    complete: bool = True
-    restarts: Mapping[int, int] = field(default_factory=dict)
-
-    def all(self) -> list[Any]:
-        """Every answer. Raises CoreError(UNAVAILABLE) when one is missing, else the first error."""
-        if self.silent:
-            raise unavailable(f"worker {self.silent[0]} of the server does not answer")
-        for error in self.errors.values():
-            raise error
-        return list(self.values.values())
 
 
 class Member:
@@ -121,6 +78,10 @@ class Member:
         """
         return cls(await open_channel(end), number, count, start, tables)
 
+    def table(self, name: str) -> Any:
+        """Return the table of that name that all workers share, None if there are no tables."""
+        return None if self.tables is None else self.tables.open(name)
+
     @property
     def changing(self) -> bool:
         """Whether models are being changed here, at the start or because a client asked."""
@@ -163,18 +124,15 @@ class Member:
 
     # questions to all --------------------------------------------------------
 
-    async def ask(self, method: str, *arguments: Any) -> Answers:
-        """What each worker answers, this one too."""
-        return await self._ask({"kind": "ask", "method": method}, arguments)
+    async def ask(self, operation: str, arguments: tuple[Any, ...]) -> Answers:
+        """Call an operation in every worker, this one too."""
+        return await self._ask({"kind": "ask", "method": operation}, arguments)
 
     async def change(
-        self, method: str, *arguments: Any, thing: str = "", forgets: bool = False
+        self, operation: str, arguments: tuple[Any, ...], thing: str, forgets: bool
     ) -> Answers:
-        """Let each worker do it, this one too; one change after the other.
-
-        thing, forgets   as Exchange.change has them
-        """
-        head = {"kind": "change", "method": method, "thing": thing, "forgets": forgets}
+        """Call an operation that changes something in every worker; one change after the other."""
+        head = {"kind": "change", "method": operation, "thing": thing, "forgets": forgets}
         return await self._ask(head, arguments)
 
     async def _ask(self, head: dict[str, Any], arguments: tuple[Any, ...]) -> Answers:
@@ -187,14 +145,13 @@ class Member:
             raise unavailable(str(error)) from None
         future = self._asked[number] = asyncio.get_running_loop().create_future()
         try:
-            return _answers(await future)
+            return _answers(self.number, await future)
         finally:
             del self._asked[number]
 
     # agreement ----------------------------------------------------------------
 
-    @staticmethod
-    async def alone(change: Awaitable[None]) -> None:
+    async def alone(self, change: Awaitable[None]) -> None:
         """Change something in this worker alone, whatever all do meanwhile: nobody else is asked."""
         token = _operation.set(0)
         try:
@@ -286,7 +243,7 @@ def _settle(future: asyncio.Future[Any] | None, value: Any) -> None:
         future.set_result(value)
 
 
-def _answers(message: Message) -> Answers:
+def _answers(own: int, message: Message) -> Answers:
     head = message.head
     values: dict[int, Any] = {}
     errors: dict[int, CoreError] = {}
@@ -299,4 +256,4 @@ def _answers(message: Message) -> Answers:
         else:
             values[worker] = unpack(body)
     restarts = {number: count for number, count in head["restarts"]}
-    return Answers(values, errors, tuple(head["silent"]), head["complete"], restarts)
+    return Answers(own, values, errors, tuple(head["silent"]), head["complete"], restarts)

@@ -262,7 +262,7 @@ class Supervisor:
         """
         while self._options.model_control_mode == "poll":
             await asyncio.sleep(self._options.repository_poll_secs)
-            await self._exchange.change("poll", b"[]")
+            await self._exchange.change("repository.poll", b"[]")
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

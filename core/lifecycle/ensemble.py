@@ -29,41 +29,41 @@ async def open_ensemble(
     Raises CoreError(INVALID) if a step's model does not serve, if the step does not fit it, or if the
     answers of what turns out to be decoupled should be cached.
     """
-    server = host.server
+    served = host.models
     steps = steps_of(config)
-    models = signatures_of_steps(config.name, steps, server.signature)
+    models = signatures_of_steps(config.name, steps, served.signature)
     signature = fitted(config, signature, steps, models)
     for step, model in zip(steps, models, strict=True):
         step.optional = frozenset(spec.name for spec in model.inputs.values() if spec.optional)
-        step.takes_device = server.takes_device(step.model, step.version)
+        step.takes_device = served.takes_device(step.model, step.version)
     ranks = ranks_of(signature, steps, models)
 
     def ready() -> bool:
         try:
-            return all(server.model_ready(step.model, step.version) for step in steps)
+            return all(served.is_ready(step.model, step.version) for step in steps)
         except CoreError:
             return False
 
     async def check() -> bool:
         try:
-            asked = [server.check_model(step.model, step.version) for step in steps]
+            asked = [served.check(step.model, step.version) for step in steps]
             return all(await asyncio.gather(*asked))
         except CoreError:
             return False
 
     def contents() -> str:
         # A model may be loaded again while the ensemble stays.
-        return " ".join([content, *(server.content(step.model, step.version) for step in steps)])
+        return " ".join([content, *(served.content(step.model, step.version) for step in steps)])
 
     return EnsembleChain(
         config,
         signature,
         steps,
-        server.infer_step,
+        served.infer_step,
         ready,
         check,
         host.loop,
-        cache=server.cache,
+        cache=host.cache,
         content=contents,
         ranks=ranks,
         statistics=host.statistics_of(config),

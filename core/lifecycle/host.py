@@ -6,23 +6,24 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from core import plugins
 from core.backend import Backend, implements
-from core.config import ModelConfig
+from core.caches import Cache
+from core.config import ModelConfig, Signature
 from core.errors import internal
 from core.host_policy import HostPolicies
 from core.lifecycle.backends import BackendPool
 from core.options import Options
 from core.pipeline.doors import Doors
+from core.pipeline.instances.limit import RateLimiter
 from core.repository import ModelDirectory
+from core.request import NEWEST, InferenceRequest
+from core.response import Reply
 from core.telemetry.metrics.detailed import statistics_of, warn_of_unknown_families
 from core.telemetry.metrics.settings import MetricSettings
 from core.telemetry.statistics import Statistics
-
-if TYPE_CHECKING:
-    from core.server import Server
 
 T = TypeVar("T")
 Agree = Callable[[str, str], Awaitable[str]]
@@ -30,10 +31,26 @@ Agree = Callable[[str, str], Awaitable[str]]
 _THREADS = 32  # more than can load at once, so that an unload never waits behind the loads
 
 
+class ServedModels(Protocol):
+    """The models of the server, for models that call others. Not thread-safe: event loop only.
+
+    core.control.models.Models implements it and has the docstrings.
+    """
+
+    def infer_step(self, request: InferenceRequest) -> Reply: ...
+    def signature(self, name: str, version: int = NEWEST) -> Signature: ...
+    def takes_device(self, name: str, version: int = NEWEST) -> bool: ...
+    def content(self, name: str, version: int = NEWEST) -> str: ...
+    def is_ready(self, name: str, version: int = NEWEST) -> bool: ...
+    async def check(self, name: str, version: int = NEWEST) -> bool: ...
+
+
 class Host:
     """Worker threads, opened backends and the bound on parallel loads. One for each server.
 
-    server         what models call for BLS
+    models         for models that call other models; there before the first load
+    cache          of responses, None for none
+    limiter        of instances that share resources, None for none
     gpus           ids of the GPUs that instances may be placed on
     find_backend   name → Backend; None for those that are installed or lie in --backend-directory
     doors          of the versions that serve: written here, read for each request
@@ -48,8 +65,10 @@ class Host:
         self,
         options: Options,
         loop: asyncio.AbstractEventLoop,
-        server: Server,
         doors: Doors,
+        *,
+        cache: Cache | None = None,
+        limiter: RateLimiter | None = None,
         gpus: Sequence[int] = (),
         find_backend: Callable[[str], Backend] | None = None,
         agree: Agree | None = None,
@@ -57,7 +76,9 @@ class Host:
         self.options = options
         self.doors = doors
         self.loop = loop
-        self.server = server
+        self.models: ServedModels
+        self.cache = cache
+        self.limiter = limiter
         self.gpus = tuple(gpus)
         find = find_backend or partial(plugins.backend, directory=options.backend_directory)
         self.backends = BackendPool(self.run, find, options.backend_config)

@@ -11,13 +11,14 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from core.backend import Backend
+from core.caches import Cache
 from core.errors import CoreError, Kind, Loading, internal, invalid, not_found, unavailable
 from core.lifecycle import report
 from core.lifecycle.dependencies import needed_by
-from core.lifecycle.host import Agree, Host
+from core.lifecycle.host import Agree, Host, ServedModels
 from core.lifecycle.joining import Joining
 from core.lifecycle.look import REST_S, Changes, changes
 from core.lifecycle.managed import ManagedModel
@@ -27,6 +28,7 @@ from core.lifecycle.shutdown import Deadline, shut_down
 from core.lifecycle.version import ModelVersion
 from core.options import Options
 from core.pipeline.doors import Doors
+from core.pipeline.instances.limit import RateLimiter
 from core.pipeline.intake import Door
 from core.repository import (
     Catalog,
@@ -39,9 +41,6 @@ from core.repository import (
 from core.repository.names import checked_name, name_of, namespace_of
 from core.request import NEWEST
 
-if TYPE_CHECKING:
-    from core.server import Server
-
 logger = logging.getLogger("core")
 
 T = TypeVar("T")
@@ -50,6 +49,8 @@ T = TypeVar("T")
 class ModelManager:
     """All models of the server. Loop thread only.
 
+    cache          of responses, None for none
+    limiter        of instances that share resources, None for none
     gpus           ids of the GPUs that instances may be placed on
     find_backend   name → Backend, may block; None for those that are installed
     doors          of the READY versions: what requests need
@@ -64,8 +65,9 @@ class ModelManager:
         self,
         options: Options,
         loop: asyncio.AbstractEventLoop,
-        server: Server,
         *,
+        cache: Cache | None = None,
+        limiter: RateLimiter | None = None,
         gpus: Sequence[int] = (),
         find_backend: Callable[[str], Backend] | None = None,
         agree: Agree | None = None,
@@ -88,7 +90,16 @@ class ModelManager:
             namespacing=options.model_namespacing,
         )
         self.doors = Doors(self._door_of)
-        self._host = Host(options, loop, server, self.doors, gpus, find_backend, agree)
+        self._host = Host(
+            options,
+            loop,
+            self.doors,
+            cache=cache,
+            limiter=limiter,
+            gpus=gpus,
+            find_backend=find_backend,
+            agree=agree,
+        )
         self._roster = Roster(self._host)
         self._models = self._roster.models
         self.joining = Joining(
@@ -104,6 +115,10 @@ class ModelManager:
         self._poller: asyncio.Task[None] | None = None
         self._stopping = False
         self._looking = False  # at the repositories, for the first time
+
+    def provide(self, models: ServedModels) -> None:
+        """Give this to the models that call other models. Before the first load."""
+        self._host.models = models
 
     # start and stop ------------------------------------------------------------
 
@@ -204,10 +219,15 @@ class ModelManager:
         """Whether somebody has asked for the model, here or by a wish of an ensemble."""
         return bool(self._roster.keys_of(name))
 
-    def progress(self, name: str) -> str:
-        """How far the load of a model is that goes on, "" if there is none. `name` may be its key."""
-        found = map(self._models.__getitem__, self._roster.keys_of(name))
-        return next((text for model in found if (text := model.progress())), "")
+    def raise_if_loading(self, name: str) -> None:
+        """Raise Loading, which says how far it is, if a model is being loaded. `name` may be its key."""
+        for key in self._roster.keys_of(name):
+            if text := self._models[key].progress():
+                raise Loading(text)
+
+    def serves(self, name: str) -> bool:
+        """Return whether any version of a model serves."""
+        return any(each.name == name and each.state == "READY" for each in self.versions())
 
     def ready_versions(self, name: str) -> list[int]:
         """Numbers of the READY versions of a model, ascending. `name` may be its key."""
@@ -237,7 +257,7 @@ class ModelManager:
             except OSError as error:
                 raise internal(f"failed to read the model repository: {error}") from error
 
-    def index(self, ready_only: bool) -> list[dict[str, Any]]:
+    def index(self, ready_only: bool = False) -> list[dict[str, Any]]:
         """The models of the repositories, and those that load requests brought, as entries of v2.
 
         Of remote repositories those that the last look saw.

@@ -222,8 +222,8 @@ class ModelVersion:
                     model,
                     self.signature,
                     loop=host.loop,
-                    cache=host.server.cache,
-                    limiter=host.server.limiter,
+                    cache=host.cache,
+                    limiter=host.limiter,
                     content=self._digest(beside),
                     policies=host.policies,
                     statistics=host.statistics_of(self.config),
@@ -257,7 +257,7 @@ class ModelVersion:
         model.directory = self.directory
         model.config = self.config
         model.backend = backend
-        model.server = host.server
+        model.server = host.models
         return model
 
     def _fail(self, error: Exception, attempt: str) -> None:

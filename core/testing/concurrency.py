@@ -104,12 +104,12 @@ def _installed_name(backend: Backend) -> str:
 
 
 def _unload(server: Any) -> Any:
-    return server.unload(MODEL)
+    return server.models.unload(MODEL)
 
 
 def _cancel_ten(example: Example) -> Any:
     async def act(server: Any) -> None:
-        replies = [server.infer(request_of(example.inputs)) for _ in range(10)]
+        replies = [server.models.infer(request_of(example.inputs)) for _ in range(10)]
         for reply in replies:
             reply.cancel()
         for reply in replies:  # each ends, with its answer or without

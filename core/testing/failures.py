@@ -121,6 +121,6 @@ def _ended_with(diary: Diary, *steps: str) -> None:
 
 def _cancel_one(example: Example) -> Callable[[Any], None]:
     def act(server: Any) -> None:
-        server.infer(request_of(example.inputs)).cancel()
+        server.models.infer(request_of(example.inputs)).cancel()
 
     return act

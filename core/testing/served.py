@@ -1,4 +1,4 @@
-"""Served: a Server on a thread of its own, for tests without coroutines.
+"""Served: an InferenceServer on a thread of its own, for tests without coroutines.
 
 test ─► [Served] ─► core.Server ─► pipeline ─► the backend under test.
 """
@@ -22,7 +22,7 @@ from core.errors import CoreError
 from core.options import Options
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest, RequestedOutput
 from core.response import InferenceResponse, Reply
-from core.server import Server
+from core.server import InferenceServer
 from core.tensor import Tensor
 from core.testing.example import MODEL, Arrays
 
@@ -68,16 +68,16 @@ class Served:
             self._thread.join()
             self._loop.close()
 
-    async def _start(self) -> Server:
+    async def _start(self) -> InferenceServer:
         backend = self._backend
         find = None if backend is None else lambda name: backend
-        server = Server(self._options, find_backend=find)
+        server = InferenceServer(self._options, find_backend=find)
         await server.start()
         return server
 
     def load(self, name: str = MODEL) -> None:
         """Load a model; its error is raised."""
-        self._call(self._server.load(name))
+        self._call(self._server.models.load(name))
 
     def load_together(self, names: Sequence[str]) -> None:
         """Load models at the same moment, each on a thread of its own.
@@ -86,7 +86,7 @@ class Served:
         """
 
         async def act() -> list[BaseException | None]:
-            loads = map(self._server.load, names)
+            loads = map(self._server.models.load, names)
             return list(await asyncio.gather(*loads, return_exceptions=True))
 
         refused = [each for each in self._call(act(), 4 * PATIENCE_S) if each is not None]
@@ -101,18 +101,18 @@ class Served:
         self._call(self._unload(name))
 
     async def _unload(self, name: str) -> None:
-        versions = [each for each in self._server.versions() if each.name == name]
-        await self._server.unload(name)
+        versions = [each for each in self._server.models.versions() if each.name == name]
+        await self._server.models.unload(name)
         while any(each.state not in ("UNAVAILABLE",) for each in versions):
             await asyncio.sleep(0.001)
 
     def config(self, name: str = MODEL) -> ModelConfig:
         """The configuration that the model runs with."""
-        return self._on_loop(lambda: self._server.model_config(name))
+        return self._on_loop(lambda: self._server.models.config(name))
 
     def statistics(self, name: str = MODEL) -> dict[str, Any]:
         """The entry of the model's first version, as clients get it."""
-        return self._on_loop(lambda: self._server.statistics(name))[0]
+        return self._on_loop(lambda: self._server.control.health.statistics_here(name))[0]
 
     def executions(self, name: str = MODEL) -> int:
         """How many executions have ended since the load; that of a stream ends after its last answer."""
@@ -177,7 +177,9 @@ class Served:
 
         return self._call(collect())
 
-    def while_asking(self, many: Sequence[Arrays], meanwhile: Callable[[Server], Any]) -> list[Any]:
+    def while_asking(
+        self, many: Sequence[Arrays], meanwhile: Callable[[InferenceServer], Any]
+    ) -> list[Any]:
         """Hand in requests, then call `meanwhile(server)` on the loop at once; the answers.
 
         A coroutine that `meanwhile` gives is awaited too, beside the answers.
@@ -235,7 +237,7 @@ class Served:
 
     def _handed_in(self, request: InferenceRequest) -> Reply | CoreError:
         try:
-            return self._server.infer(request)
+            return self._server.models.infer(request)
         except CoreError as error:
             return error
 

@@ -1,15 +1,15 @@
 """Digits, whose pixels never travel: python shared_memory.py [ADDRESS] [SOCKET]
 
-The server must run on this machine, with --allow-client-shm=true, or with --shared-memory-socket=SOCKET.
+It needs `pip install core-client tritonclient[http] scikit-learn`. The server must run on this machine, with
+--allow-client-shm=true, or with --shared-memory-socket=SOCKET.
 """
 
 import sys
 
 import numpy as np
 import tritonclient.http as client
+from core_client import SharedMemoryPool
 from sklearn import datasets
-
-from core.client import SharedMemoryPool
 
 
 def main(address="localhost:8000", socket=""):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 
-from core.server import Server
+from core.server import InferenceServer
 from frontends.grpc import transport
 from frontends.grpc.engine import engine
 from frontends.grpc.intake import Intake
@@ -23,7 +23,7 @@ class GrpcFrontend:
 
     name = "grpc"
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         """Raises CoreError(UNAVAILABLE) if --grpc-engine names one that is not there."""
         self._options = server.options
         self._intake = Intake()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.server import Server
+from core.server import InferenceServer
 from frontends.grpc.intake import Intake
 from frontends.grpc.interceptors import intercepted, restrictions
 from frontends.grpc.method import Method, Stream, Unary
@@ -24,7 +24,7 @@ _V2 = "/inference.GRPCInferenceService/"
 _HEALTH = "/grpc.health.v1.Health/"
 
 
-def methods(server: Server, intake: Intake) -> dict[str, Method]:
+def methods(server: InferenceServer, intake: Intake) -> dict[str, Method]:
     """Return path → method, behind the interceptors of the server."""
     context = context_of(server)
     health = HealthService(server)

@@ -21,7 +21,7 @@ from typing import Any
 
 from core.account import Share
 from core.errors import CoreError
-from core.server import Server
+from core.server import InferenceServer
 from frontends.aiohttp_web import HttpVersion11, web
 from frontends.http.access_log import client_of, write_malformed
 from frontends.http.errors import refusal
@@ -60,7 +60,7 @@ class Connections(web.Server):
     def __init__(
         self,
         handler: Handler,
-        server: Server,
+        server: InferenceServer,
         has_lane: bool,
         interceptors: HttpInterceptors | None = None,
         access_log: AccessLog | None = None,

@@ -1,6 +1,6 @@
 """Endpoint: one port of HTTP. It listens, and leads each request through router, service and answer.
 
-aiohttp ─► [endpoint] ─► router ─► service ─► parse ─► Server.infer ─► render ─► aiohttp
+aiohttp ─► [endpoint] ─► router ─► service ─► parse ─► InferenceServer.infer ─► render ─► aiohttp
 
 Common requests for inference do not come here: native/lane.pyx takes them off the connection before.
 """
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from core import unix_sockets
 from core.errors import CoreError, invalid, unavailable
-from core.server import Server
+from core.server import InferenceServer
 from core.telemetry import log
 from core.tensor import Buffer
 from frontends.aiohttp_web import web
@@ -62,7 +62,7 @@ class Endpoint:
 
     def __init__(
         self,
-        server: Server,
+        server: InferenceServer,
         router: Router,
         title: str,
         address: str,
@@ -217,7 +217,7 @@ class Endpoint:
 
         try:
             first = call(b"")
-            self._server.signature(first.model, first.version)
+            self._server.models.signature(first.model, first.version)
             _ = first.deadline_ns  # one that is none is refused now
         except CoreError as error:
             return error_answer(error)

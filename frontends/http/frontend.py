@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.options import Options
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.endpoint import Endpoint
 from frontends.http.interceptors import restrictions
 from frontends.http.router import TABLE, Router
@@ -15,7 +15,7 @@ class HttpFrontend(Endpoint):
 
     name = "http"
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         options = server.options
         super().__init__(
             server,

@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from core.server import Server
+from core.server import InferenceServer
 
 
-def with_model(server: Server, captures: Mapping[str, Any], category: str) -> Mapping[str, Any]:
+def with_model(
+    server: InferenceServer, captures: Mapping[str, Any], category: str
+) -> Mapping[str, Any]:
     """Return the named parts of a path, with the name of the model as the server knows it.
 
     category   of the route: a name in a request to load is also looked for in the repositories
@@ -24,10 +26,10 @@ def with_model(server: Server, captures: Mapping[str, Any], category: str) -> Ma
         return captures
     found = None
     if category == "model-repository":
-        listed = {entry["name"] for entry in server.index()}
-        found = as_known(name, lambda each: each in listed or server.knows(each))
+        listed = {entry["name"] for entry in server.manager.index()}
+        found = as_known(name, lambda each: each in listed or server.models.knows(each))
     else:
-        found = as_known(name, server.knows)
+        found = as_known(name, server.models.knows)
     return captures if found == name else {**captures, "model": found}
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.errors import error_answer, refusal
 from frontends.http.message import JSON_HEADERS, Answer, Call
 from frontends.http.names import with_model
@@ -27,7 +27,7 @@ from frontends.http.services.trace import trace_settings
 from frontends.shared.access import Requirement, requirement
 from frontends.shared.interceptors import Restrictions
 
-Service = Callable[[Server, Call], Awaitable[Answer]]
+Service = Callable[[InferenceServer, Call], Awaitable[Answer]]
 
 
 class Route(NamedTuple):
@@ -103,7 +103,7 @@ def _description() -> bytes:
     return orjson.dumps(describe(TABLE))
 
 
-async def openapi(server: Server, call: Call) -> Answer:
+async def openapi(server: InferenceServer, call: Call) -> Answer:
     """What this table holds, as OpenAPI: the same for every server of a process."""
     return Answer(200, JSON_HEADERS, _description())
 
@@ -149,7 +149,7 @@ class Router:
         found = self._row(method, path)
         return {} if found is None else found[1]
 
-    def named(self, server: Server, match: Match) -> Mapping[str, Any]:
+    def named(self, server: InferenceServer, match: Match) -> Mapping[str, Any]:
         """Return the named parts of a path, with the model's name as the server knows it."""
         return with_model(server, match.captures, match.route.category)
 

@@ -1,6 +1,6 @@
 """WebSocket: generate_stream as a conversation, for browsers.
 
-aiohttp ─► [Conversation] ─► services.generate ─► Server.infer ─► Reply ─► a message for each answer
+aiohttp ─► [Conversation] ─► services.generate ─► InferenceServer.infer ─► Reply ─► a message for each answer
 
 A text message of the client is a request as generate takes it; its answers are text messages with what
 the events of generate_stream hold, and `{"final": true}` follows the last of them. Errors are messages
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from core.errors import CoreError, unavailable
 from core.response import Reply
-from core.server import Server
+from core.server import InferenceServer
 from frontends.aiohttp_web import WSCloseCode, web
 from frontends.http.errors import refusal
 from frontends.http.message import Answer, Call
@@ -63,7 +63,7 @@ class Conversation:
 
     def __init__(
         self,
-        server: Server,
+        server: InferenceServer,
         request: web.BaseRequest,
         most_bytes: int,
         active: ActiveCall | None = None,

@@ -9,8 +9,8 @@ import os
 import socket
 from typing import Any
 
+from core.control.memory import MemoryControl
 from core.errors import CoreError, invalid
-from core.fleet.management import Management
 from core.memory import new_name
 
 _LONGEST = 4096  # bytes of a message
@@ -24,9 +24,9 @@ class Connection:
              numbers, also those that are started later
     """
 
-    def __init__(self, client: socket.socket, management: Management, keeps: bool):
+    def __init__(self, client: socket.socket, memory: MemoryControl, keeps: bool):
         self._client = client
-        self._management = management
+        self._memory = memory
         self._keeps = keeps
         self._lent: dict[str, int] = {}  # region → descriptor, -1 for one that is closed
 
@@ -79,14 +79,14 @@ class Connection:
 
     async def _register(self, files: list[int], byte_size: int) -> str:
         name = new_name()
-        await self._management.lend_memory(name, files[0], byte_size)
+        await self._memory.lend(name, files[0], byte_size)
         self._lent[name] = files.pop() if self._keeps else -1
         return name
 
     async def _unregister(self, name: str) -> None:
         file = self._lent.pop(name)
         try:
-            await self._management.give_back_memory(name)
+            await self._memory.give_back(name)
         finally:
             if file != -1:
                 os.close(file)

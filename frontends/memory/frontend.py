@@ -17,7 +17,7 @@ import struct
 
 from core import unix_sockets
 from core.errors import CoreError
-from core.server import Server
+from core.server import InferenceServer
 from frontends.memory.connection import Connection
 
 logger = logging.getLogger("core")
@@ -33,7 +33,7 @@ class MemoryFrontend:
 
     name = "memory"
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         options = server.options
         self._server = server
         self._path = options.shared_memory_socket
@@ -107,7 +107,9 @@ class MemoryFrontend:
         return ""
 
     async def _serve(self, client: socket.socket) -> None:
-        connection = Connection(client, self._server.management, self._server.options.workers > 1)
+        connection = Connection(
+            client, self._server.control.memory, self._server.options.workers > 1
+        )
         try:
             await connection.run()
         except ConnectionError:

@@ -1,10 +1,10 @@
-"""MetricsFrontend: serves what Server.metrics tells."""
+"""MetricsFrontend: serves what InferenceServer.metrics tells."""
 
 from __future__ import annotations
 
 import asyncio
 
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.endpoint import Endpoint
 from frontends.http.interceptors import restrictions
 from frontends.http.message import Answer, Call
@@ -15,14 +15,14 @@ from frontends.shared.tls import certificates_of_http
 _HEADERS = {"Content-Type": CONTENT_TYPE}
 
 
-async def metrics(server: Server, call: Call) -> Answer:
+async def metrics(server: InferenceServer, call: Call) -> Answer:
     """The metrics at /metrics; nothing at other paths, as dashboards' probes expect.
 
     Raises CoreError(UNAVAILABLE) if a worker does not answer: sums would fall.
     """
     if call.path != "/metrics":
         return Answer(200, _HEADERS)
-    families = await server.management.metrics()
+    families = await server.control.health.metrics()
     # On another thread: the text of a thousand models takes a while.
     text = await asyncio.get_running_loop().run_in_executor(None, render, families)
     return Answer(200, _HEADERS, text.encode())
@@ -36,7 +36,7 @@ class MetricsFrontend(Endpoint):
 
     name = "metrics"
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         options = server.options
         super().__init__(
             server,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from core.server import Server
+from core.server import InferenceServer
 from frontends.shared.access import AccessPolicy
 from frontends.shared.access_log import AccessLog
 from frontends.shared.watched_files import WatchedFiles
@@ -21,11 +21,11 @@ class FrontendContext:
     files        certificates, tokens and keys, which are read again when they change
     """
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         """Raises CoreError for options, tokens and keys that cannot be used."""
         options = server.options
         self.files = WatchedFiles(options.reload_secs)
-        self.policy = AccessPolicy.of(options, lambda: server.worker_table("limits"))
+        self.policy = AccessPolicy.of(options, lambda: server.shared_table("limits"))
         if self.policy is not None:
             self.policy.watch(self.files)
         self.access_log = AccessLog.of(options)
@@ -44,6 +44,6 @@ class FrontendContext:
             await asyncio.get_running_loop().run_in_executor(None, self.access_log.close)
 
 
-def context_of(server: Server) -> FrontendContext:
+def context_of(server: InferenceServer) -> FrontendContext:
     """Return the context of a server; make it at the first call. Raises as FrontendContext."""
     return server.shared(FrontendContext)

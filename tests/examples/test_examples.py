@@ -1,6 +1,7 @@
 """The example clients, run as a person runs them, against a real server with the example models."""
 
 import pickle
+import re
 import runpy
 import subprocess
 import sys
@@ -85,6 +86,21 @@ def test_a_client_with_a_pool_gets_digits_right(server, memory_socket, by):
 
     assert lines[:5] == [f"digit {digit}: served {digit}" for digit in (1, 7, 4, 6, 3)]
     assert len(lines) == 10
+
+
+@pytest.mark.parametrize("page", ["clients/python/README.md", "docs/shared-memory.md"])
+def test_the_block_of_a_page_about_shared_memory_runs(server, memory_socket, page):
+    text = (EXAMPLES.parent / page).read_text()
+    (block,) = re.findall(r"^```python\n(.*?)```$", text, re.MULTILINE | re.DOTALL)
+    for said, here in (
+        ("localhost:8000", server.http_address),
+        ("/run/core/memory.sock", str(memory_socket)),
+    ):
+        block = block.replace(said, here)
+
+    classes = printed(sys.executable, "-c", block).strip("[]\n").split()
+
+    assert len(classes) == 5 and set(classes) <= set("0123456789")
 
 
 def test_tritonclient_grpc_gets_photographs_and_digits(server):

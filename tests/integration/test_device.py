@@ -11,7 +11,7 @@ import tritonclient.http.aio as http_client
 
 import core
 from core.options import Options
-from core.server import Server
+from core.server import InferenceServer
 from core.testing.fake_device import DeviceArray, FakeDevice
 from frontends.grpc import GrpcFrontend
 from frontends.http import HttpFrontend
@@ -69,7 +69,7 @@ async def site(tmp_path):
         grpc_address="127.0.0.1",
         grpc_port=0,
     )
-    server = Server(options, find_backend=lambda name: backend)
+    server = InferenceServer(options, find_backend=lambda name: backend)
     frontends = [HttpFrontend(server), GrpcFrontend(server)]
     for frontend in frontends:
         await frontend.start()

@@ -12,10 +12,9 @@ import grpc
 import numpy as np
 from conformance.model import Model
 from conformance.protocol import wait_until
+from core_client import SharedMemoryPool
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.http import InferenceServerClient, InferInput, InferRequestedOutput
-
-from core.client import SharedMemoryPool
 
 from .workers import BODY, CONNECTIONS, ENGINES, children, who
 
@@ -104,7 +103,7 @@ def doubled(server, x, y, count=CONNECTIONS):
 
 CLIENT = """
 import sys
-from core.client import SharedMemoryPool
+from core_client import SharedMemoryPool
 pool = SharedMemoryPool(socket=sys.argv[1])
 print(pool.empty(4).region, flush=True)
 sys.stdin.read()

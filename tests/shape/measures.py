@@ -34,7 +34,12 @@ SIBLINGS = (
 )
 """Backends of this project, by the names that configurations give them."""
 
-PACKAGES = r"\b(?:backend|core)_(?:onnx|openvino|pytorch|tensorrt|fil|python|testing|client)\b|\bfrontends[.:](?!values)\w"
+PACKAGES = "|".join(
+    (
+        r"\b(?:backend|core)_(?:onnx|openvino|pytorch|tensorrt|fil|python|testing|client)\b",
+        r"\bfrontends[.:](?!values)\w",
+    )
+)
 
 _PATH = re.compile(
     r"`((?:core|frontends|backends|plugins|clients|tests|docs|examples|deploy|benchmarks)/[\w./-]+)`"

@@ -60,7 +60,7 @@ def test_every_flag_that_bounds_clients_is_on_the_page():
     ("what", "column", "number"),
     [
         ("chunks of a body", 1, limits.MOST_CHUNKS),
-        ("depth of `data`", 1, json_tensor._MOST_DEPTH),
+        ("nesting of `data`", 1, json_tensor._MOST_DEPTH),
         ("inputs, outputs, parameters", 1, protocol.MOST_ENTRIES),
         ("inputs, outputs, parameters", 2, grpc_decode.MOST_ENTRIES),
         ("messages, map entries and texts", 2, grpc_decode.MOST_PARTS),
@@ -73,16 +73,16 @@ def test_every_flag_that_bounds_clients_is_on_the_page():
         ("dimensions of a shape", 1, protocol.MOST_DIMENSIONS),
         ("dimensions of a shape", 2, grpc_parse.MOST_DIMENSIONS),
         ("name of a model to load", 1, LONGEST_NAME),
-        ("text of an error", 1, errors.LONGEST_TEXT),
-        ("text of an error", 2, status.LONGEST_DETAILS),
-        ("requests of a connection", 1, sockets.MOST_REQUESTS),
-        ("a body that does not come", 0, patience.PROGRESS // 1024),
-        ("silence before a request", 1, int(connections.KEEP_ALIVE_S)),
-        ("answers that a client does not read", 2, stream.MOST_UNSENT_BYTES >> 20),
-        ("a message in the log", 1, log.LONGEST_MESSAGE),
-        ("a name in the access log", 1, access_log.LONGEST_TEXT),
+        ("error text", 1, errors.LONGEST_TEXT),
+        ("error text", 2, status.LONGEST_DETAILS),
+        ("concurrent requests of a connection", 1, sockets.MOST_REQUESTS),
+        ("stalled body", 0, patience.PROGRESS // 1024),
+        ("idle connection", 1, int(connections.KEEP_ALIVE_S)),
+        ("unread responses", 2, stream.MOST_UNSENT_BYTES >> 20),
+        ("log message", 1, log.LONGEST_MESSAGE),
+        ("name in the access log", 1, access_log.LONGEST_TEXT),
         (
-            "a line of the headers",
+            "header line",
             2,
             header_constant("frontends/grpc/native/stream.hpp", "MOST_HEADER_BYTES"),
         ),
@@ -92,7 +92,7 @@ def test_every_flag_that_bounds_clients_is_on_the_page():
             header_constant("frontends/http/native/infer_request.hpp", "kMostDimensions"),
         ),
         (
-            "depth of `data`",
+            "nesting of `data`",
             1,
             header_constant("frontends/http/native/json_cursor.hpp", "kMostDepth"),
         ),
@@ -108,6 +108,6 @@ def test_the_test_of_a_bound_is_there(name):
 
 
 def test_every_bound_names_its_test():
-    rows = [line for line in PAGE.splitlines() if line.startswith("| ") and "| what |" not in line]
+    rows = [line for line in PAGE.splitlines() if line.startswith("| ") and "| limit |" not in line]
 
     assert [line for line in rows if "`tests/" not in line] == []

@@ -21,7 +21,7 @@ from backend_python import backend as PYTHON
 
 import core
 from core.options import Options
-from core.server import Server
+from core.server import InferenceServer
 from frontends.grpc import GrpcFrontend
 from frontends.http import HttpFrontend
 
@@ -102,7 +102,7 @@ class Served:
     async def _start(self):
         options = Options.defaults(**self._options)
         backends = {"test": self.backend, "python": PYTHON}
-        self.server = Server(options, find_backend=backends.__getitem__)
+        self.server = InferenceServer(options, find_backend=backends.__getitem__)
         self.http, self.grpc = HttpFrontend(self.server), GrpcFrontend(self.server)
         await self.http.start()
         await self.grpc.start()

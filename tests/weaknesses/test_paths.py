@@ -57,14 +57,14 @@ def test_a_model_to_load_is_a_folder_of_the_repository(server, name):
     "name", ["..", "%2e%2e", "..%2f..%2fetc", "a%00", "%2Fetc%2Fpasswd", "a" * 4000]
 )
 def test_a_name_in_a_path_is_no_path(server, name):
-    before = server.server.index()
+    before = server.server.manager.index()
 
     answer = server.ask("POST", f"/v2/repository/models/{name}/load", {})
     server.ask("POST", f"/v2/repository/models/{name}/unload", {})
 
     assert answer.status in (400, 404, 500)
     assert len(answer.body) < 1000
-    assert [each for each in server.server.index() if each.get("state") == "READY"] == [
+    assert [each for each in server.server.manager.index() if each.get("state") == "READY"] == [
         each for each in before if each.get("state") == "READY"
     ]
 

@@ -11,7 +11,7 @@ from core import plugins
 from core.errors import CoreError
 from core.options import Options
 from core.request import InferenceRequest
-from core.server import Server
+from core.server import InferenceServer
 from core.tensor import Tensor
 
 BACKEND = """
@@ -79,7 +79,7 @@ async def start(folder, tmp_path):
     async def start(repository, **changes):
         chosen = {"backend_directory": str(folder.parent), "exit_on_error": False, **changes}
         options = Options.defaults(model_repository=[str(repository)], **chosen)
-        server = Server(options)
+        server = InferenceServer(options)
         started.append(server)
         await server.start()
         return server
@@ -92,12 +92,12 @@ async def start(folder, tmp_path):
 
 async def ask(server, model):
     x = Tensor.of("x", np.array([1], np.float32))
-    response = await server.infer(InferenceRequest(model, {"x": x}))
+    response = await server.models.infer(InferenceRequest(model, {"x": x}))
     return json.loads(response.output("y").array[0])
 
 
 def reason(server, model):
-    (found,) = (each["reason"] for each in server.index() if each["name"] == model)
+    (found,) = (each["reason"] for each in server.manager.index() if each["name"] == model)
     return found
 
 
@@ -120,8 +120,8 @@ async def test_the_model_runs_as_in_triton(start, models, folder):
     assert str(folder) in told["path"]
     assert str(folder.parent) not in told["path"]
     assert told["arguments"]["model_repository"] == str(repository / "one")
-    assert server.model_config_json("one")["runtime"] == "model.py"
-    assert server.model_config_json("one")["default_model_filename"] == ""
+    assert server.models.config_json("one")["runtime"] == "model.py"
+    assert server.models.config_json("one")["default_model_filename"] == ""
 
 
 async def test_a_model_may_name_another_file_of_the_folder(start, models, folder):
@@ -234,7 +234,7 @@ class TritonPythonModel:
     server = await start(tmp_path / "models")
 
     x = Tensor.of("x", np.array([1, 2, 3], np.float32))
-    response = await server.infer(InferenceRequest("linear", {"x": x}))
+    response = await server.models.infer(InferenceRequest("linear", {"x": x}))
     assert response.output("y").array.tolist() == [8, 26]
 
 
@@ -249,7 +249,7 @@ async def test_the_example_is_served(start):
 
     async def at(model, *x):
         tensor = Tensor.of("x", np.array([x], np.float64))
-        response = await server.infer(InferenceRequest(model, {"x": tensor}))
+        response = await server.models.infer(InferenceRequest(model, {"x": tensor}))
         return response.output("y").array.tolist()
 
     assert await at("line", 0, 1) == [[1, 3]]

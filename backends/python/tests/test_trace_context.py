@@ -8,7 +8,7 @@ from backend_python import backend
 
 from core.options import Options
 from core.request import InferenceRequest
-from core.server import Server
+from core.server import InferenceServer
 from core.telemetry.tracing.context import parsed
 from core.tensor import Tensor
 
@@ -81,11 +81,11 @@ async def contexts(folder, mode, what, trace_config):
         (folder / name / "config.pbtxt").write_text(CONFIG % mode)
         (folder / name / "1" / "model.py").write_text(MODEL)
     options = Options.defaults(model_repository=[str(folder)], trace_config=trace_config)
-    server = Server(options, find_backend=lambda name: backend)
+    server = InferenceServer(options, find_backend=lambda name: backend)
     await server.start()
     try:
         x = Tensor.of("x", np.array([what], object))
-        response = await server.infer(InferenceRequest("asking", {"x": x}))
+        response = await server.models.infer(InferenceRequest("asking", {"x": x}))
         return json.loads(response.output("y").array[0])
     finally:
         assert await server.stop(30) == 0

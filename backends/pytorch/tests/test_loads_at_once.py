@@ -27,14 +27,14 @@ class Twice(torch.nn.Module):
 START = """
 import asyncio, sys
 from core.options import Options
-from core.server import Server
+from core.server import InferenceServer
 
 async def main():
-    server = Server(Options.defaults(model_repository=[sys.argv[1]]))
+    server = InferenceServer(Options.defaults(model_repository=[sys.argv[1]]))
     try:
         await server.start()
     finally:
-        print(sorted((each.name, each.state, each.reason) for each in server.versions()))
+        print(sorted((each.name, each.state, each.reason) for each in server.models.versions()))
         await server.stop(60)
 
 asyncio.run(main())

@@ -1,4 +1,4 @@
-"""Every family of metrics that the server has. Those of models and plugins are in core.telemetry.registry.
+"""Catalog of the server's metric families. Those of models and plugins are in core.telemetry.registry.
 
 `python -m core.telemetry.metrics.catalog docs/metrics.md` writes the tables at the end of that page.
 """
@@ -17,12 +17,12 @@ VERSION = ("model", "version")
 
 @dataclass(frozen=True)
 class Entry:
-    """One family.
+    """A metric family.
 
-    labels     beside the tags of a model, and gpu_uuid where `instances`
-    given      when it is told; "" for always
-    together   as Family has it
-    instances  its values come from the instances of a model, which may all be on one GPU
+    labels     in addition to the tags of a model, and to gpu_uuid if `instances`
+    given      condition under which it is exposed; "" for always
+    together   how values of several workers are combined; see Family
+    instances  whether its values come from the instances of a model, which may all be on one GPU
     """
 
     name: str
@@ -189,11 +189,11 @@ CACHE = [
     *(
         Entry(f"core_cache_{name}", "counter", text, (), "with `--cache-config`")
         for name, text in (
-            ("lookups", "Answers that the cache was asked for"),
-            ("hits", "Answers that were in the cache"),
-            ("insertions", "Answers that the cache has kept"),
-            ("evictions", "Answers that had to leave the cache for others"),
-            ("failures", "Lookups and insertions that the cache could not do"),
+            ("lookups", "Cache lookups"),
+            ("hits", "Lookups that found a response"),
+            ("insertions", "Responses stored in the cache"),
+            ("evictions", "Responses evicted to make room for others"),
+            ("failures", "Failed lookups and insertions"),
         )
     ),
 ]
@@ -238,21 +238,21 @@ OWN = [
     Entry(
         "core_inference_in_flight",
         "gauge",
-        "Accepted requests without their last answer, waiting or running",
+        "Accepted requests whose last response is not sent yet, queued or running",
         VERSION,
     ),
     Entry(
         "core_inference_pending_by_priority",
         "gauge",
-        "Requests that wait for an instance, by priority level",
+        "Requests waiting for an instance, by priority level",
         (*VERSION, "priority"),
         "models with `priority_levels`",
     ),
     Entry(
         "core_inference_wait_estimate_seconds",
         "gauge",
-        "How long a request that comes now may wait for an instance: the requests that wait, at the mean "
-        "time that one takes of an instance",
+        "Estimated queue time of a new request: waiting requests times their mean execution time, divided by "
+        "the instances",
         VERSION,
         together="largest",
     ),
@@ -267,7 +267,7 @@ OWN = [
     Entry(
         "core_model_ready",
         "gauge",
-        "Whether a version of a model can serve: 1, or 0 while it loads, has failed or has no instance left",
+        "1 if the model version can serve; 0 while it loads, after it failed, or without instances",
         VERSION,
         together="smallest",
     ),
@@ -275,54 +275,48 @@ OWN = [
         Entry(
             f"core_model_{name}",
             "counter",
-            f"Versions of a model that were {name[:-1]}ed, by result: success or failure",
+            f"{name.capitalize()} of model versions, by result: success or failure",
             ("model", "result"),
             together="largest",
         )
         for name in ("loads", "unloads")
     ),
-    Entry("core_workers", "gauge", "Workers of the server that are up", (), _WORKERS),
-    Entry(
-        "core_worker_restarts",
-        "counter",
-        "How often a worker of the server has been started again",
-        ("worker",),
-        _WORKERS,
-    ),
+    Entry("core_workers", "gauge", "Running worker processes", (), _WORKERS),
+    Entry("core_worker_restarts", "counter", "Restarts of a worker process", ("worker",), _WORKERS),
     Entry(
         "core_request_memory_bytes",
         "gauge",
-        "Bytes that requests and answers of all connections hold",
+        "Bytes held by requests and responses of all connections",
     ),
-    Entry(
-        "core_request_memory_limit_bytes",
-        "gauge",
-        "Bytes that they may hold",
-    ),
+    Entry("core_request_memory_limit_bytes", "gauge", "Limit of core_request_memory_bytes"),
     Entry(
         "core_request_memory_unpaid_bytes",
         "gauge",
-        "Bytes of decompressed requests beyond what the size of the compressed ones pays for",
+        "Decompressed bytes beyond the allowed ratio to the compressed size",
     ),
     Entry(
         "core_request_memory_refusals",
         "counter",
-        "How often there was no memory for a request or an answer",
+        "Requests and responses refused because of the memory limit",
     ),
     Entry(
         "core_event_loop_lag_seconds",
         "histogram",
-        "How late the event loop was for a timer, twice a second",
+        "Delay of a timer on the event loop, measured twice per second",
     ),
     *(
         Entry(f"core_process_{name}", kind, text)  # type: ignore[arg-type]
         for name, kind, text in (
-            ("cpu_seconds", "counter", "CPU time of the process, user and system"),
-            ("resident_memory_bytes", "gauge", "Memory of the process that is in RAM"),
+            ("cpu_seconds", "counter", "CPU time of the process, user and system, in seconds"),
+            ("resident_memory_bytes", "gauge", "Resident memory of the process, in bytes"),
             ("threads", "gauge", "Threads of the process"),
-            ("open_descriptors", "gauge", "Descriptors that the process has open"),
-            ("most_descriptors", "gauge", "Descriptors that the process may have open"),
-            ("start_time_seconds", "gauge", "When the process was started, since the epoch"),
+            ("open_descriptors", "gauge", "Open file descriptors of the process"),
+            ("most_descriptors", "gauge", "Maximum number of open file descriptors"),
+            (
+                "start_time_seconds",
+                "gauge",
+                "Start time of the process, in seconds since the epoch",
+            ),
         )
     ),
 ]
@@ -331,34 +325,34 @@ PARTS = {
     "Requests": INFERENCE,
     "Latencies": LATENCIES,
     "Response cache": CACHE,
-    "The machine": MACHINE,
-    "What Triton does not have": OWN,
+    "Machine": MACHINE,
+    "Not in Triton": OWN,
 }
 CATALOG = {entry.name: entry for entries in PARTS.values() for entry in entries}
 
 
 def family(name: str, samples: Iterable[Sample] = (), summaries: Iterable[Summary] = ()) -> Family:
-    """A family of the catalog with its samples; those of a summary are made here."""
-    entry, told, kept = CATALOG[name], list(samples), list(summaries)
+    """Return a family of the catalog with its samples, including those of its summaries."""
+    entry, exposed, kept = CATALOG[name], list(samples), list(summaries)
     for each in kept:
-        told += each.samples()
-    return Family(name, entry.kind, entry.help, told, entry.together, kept)
+        exposed += each.samples()
+    return Family(name, entry.kind, entry.help, exposed, entry.together, kept)
 
 
 def page(text: str) -> str:
-    """A page with the tables of now at its end, in the place of those of before."""
+    """Return the page with its tables replaced by the current ones."""
     above, _, _ = text.partition(f"### {next(iter(PARTS))}\n")
     return above + tables()
 
 
 def tables() -> str:
-    """The catalog in Markdown."""
+    """Return the catalog in Markdown."""
     parts = []
     for title, entries in PARTS.items():
         lines = [
             f"### {title}",
             "",
-            "| metric | kind | labels | told | help |",
+            "| metric | kind | labels | exposed | help |",
             "|---|---|---|---|---|",
         ]
         for each in entries:

@@ -1,4 +1,4 @@
-"""Stage: a real Server behind the frontend under test, and the models that the tests ask.
+"""Stage: a real InferenceServer behind the frontend under test, and the models that the tests ask.
 
 FrontendClient ─► transport ─► frontend ─► core.Server ─► [these models]
 """
@@ -18,7 +18,7 @@ from core import dtypes
 from core.errors import unavailable
 from core.options import Options
 from core.request import InferenceRequest
-from core.server import Server
+from core.server import InferenceServer
 from core.testing.frontends.client import FrontendClient
 
 T = TypeVar("T")
@@ -122,7 +122,9 @@ class Stage:
     seen               what the models saw
     """
 
-    def __init__(self, server: Server, frontend: Any, made: type[FrontendClient], seen: Seen):
+    def __init__(
+        self, server: InferenceServer, frontend: Any, made: type[FrontendClient], seen: Seen
+    ):
         self.server = server
         self.frontend = frontend
         self.seen = seen
@@ -185,7 +187,7 @@ async def stage(
     known = {key: value for key, value in chosen.items() if key in Options.__dataclass_fields__}
     made = Options.defaults(**known)
     made.added = {key: value for key, value in chosen.items() if key not in known}
-    server = Server(made, find_backend=lambda _: backend)
+    server = InferenceServer(made, find_backend=lambda _: backend)
     opened = frontend(server)
     await opened.start()
     if not getattr(opened, "port", 0):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.errors import CoreError
 from core.request import parse_version
-from core.server import Server
+from core.server import InferenceServer
 from frontends.grpc.call import Call
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.health_messages import HealthCheckRequest, HealthCheckResponse
@@ -21,23 +21,25 @@ from frontends.grpc.protocol.messages import (
 class HealthService:
     """Answers from the states of server and models. Loop thread only."""
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         self._server = server
 
     async def server_live(self, data: bytes, call: Call) -> bytes:
         decode(ServerLiveRequest, data)
-        return ServerLiveResponse(live=self._server.live()).SerializeToString()
+        return ServerLiveResponse(live=self._server.control.health.live()).SerializeToString()
 
     async def server_ready(self, data: bytes, call: Call) -> bytes:
         decode(ServerReadyRequest, data)
-        return ServerReadyResponse(ready=await self._server.management.ready()).SerializeToString()
+        return ServerReadyResponse(
+            ready=await self._server.control.health.ready()
+        ).SerializeToString()
 
     async def model_ready(self, data: bytes, call: Call) -> bytes:
         """Whether a version can serve; not ready, and no error, for one that is unknown."""
         request = decode(ModelReadyRequest, data)
         version = parse_version(request.version)
         try:
-            ready = await self._server.management.model_ready(request.name, version)
+            ready = await self._server.control.health.model_ready(request.name, version)
         except CoreError:
             # Clients wait for a model with this call: an error would end their loop.
             ready = False
@@ -47,7 +49,7 @@ class HealthService:
         """Readiness of the server, whatever service the request names."""
         decode(HealthCheckRequest, data)
         try:
-            ready = await self._server.management.ready()
+            ready = await self._server.control.health.ready()
         except CoreError:
             ready = False
         status = HealthCheckResponse.SERVING if ready else HealthCheckResponse.NOT_SERVING

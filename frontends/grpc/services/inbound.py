@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from core.config import Signature
+from core.control import Door
 from core.errors import invalid
 from core.request import InferenceRequest, parse_version
-from core.server import Door, Server
+from core.server import InferenceServer
 from frontends.grpc.call import Call
 from frontends.grpc.native.infer_codec import RequestReader
 from frontends.grpc.protocol.messages import ModelInferRequest
@@ -21,9 +22,9 @@ Asked = InferenceRequest | ModelInferRequest
 class Inbound:
     """Finds the model of a message and makes the request for it. Loop thread only."""
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         self._server = server
-        self._doors = server.doors
+        self._doors = server.models.doors
         pattern = server.options.grpc_header_forward_pattern
         self._forwarded = re.compile(pattern) if pattern else None
         self._reader = RequestReader()

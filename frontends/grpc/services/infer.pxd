@@ -11,7 +11,7 @@ from frontends.grpc.services.inbound cimport Inbound
 
 
 cdef class InferService:
-    cdef object _server
+    cdef object _models
     cdef object _tracing
     cdef Inbound _inbound
     cdef Intake _intake

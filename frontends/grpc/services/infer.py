@@ -7,7 +7,7 @@ import time
 
 from core.errors import CoreError, cancelled, internal, unsupported
 from core.response import InferenceResponse, Listener, Reply
-from core.server import Server
+from core.server import InferenceServer
 from core.settle import Settle
 from core.telemetry.log import failed
 from core.telemetry.tracing import Trace
@@ -26,8 +26,8 @@ PATH = "/inference.GRPCInferenceService/ModelInfer"
 class InferService:
     """One request, one response. Loop thread only."""
 
-    def __init__(self, server: Server, inbound: Inbound, intake: Intake):
-        self._server = server
+    def __init__(self, server: InferenceServer, inbound: Inbound, intake: Intake):
+        self._models = server.models
         self._tracing = server.tracing
         self._inbound = inbound
         self._intake = intake
@@ -82,7 +82,7 @@ class InferService:
         bring_context(self._tracing, call, request)
         read_ns = time.monotonic_ns()
         try:
-            reply = self._server.ask(door, request)
+            reply = self._models.ask(door, request)
         except CoreError:
             received(request, start_ns, read_ns)
             raise

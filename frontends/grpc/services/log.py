@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.errors import CoreError
-from core.server import Server
+from core.server import InferenceServer
 from frontends.grpc.call import Call
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import LogSettingsRequest, LogSettingsResponse
@@ -16,7 +16,7 @@ _CHOICES = {bool: "bool_param", int: "uint32_param", str: "string_param"}
 class LogService:
     """Reads and changes what is logged and how. Loop thread only."""
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         self._server = server
 
     @staticmethod
@@ -32,7 +32,7 @@ class LogService:
         request = decode(LogSettingsRequest, data)
         changes = {key: _value(setting) for key, setting in request.settings.items()}
         response = LogSettingsResponse()
-        settings = await self._server.management.change_log_settings(changes)
+        settings = await self._server.control.settings.change_log_settings(changes)
         for key, value in settings.items():
             setattr(response.settings[key], _CHOICES[type(value)], value)
         return response.SerializeToString()

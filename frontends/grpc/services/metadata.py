@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.request import parse_version
-from core.server import Server
+from core.server import InferenceServer
 from frontends.grpc.call import Call
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import (
@@ -19,7 +19,7 @@ from frontends.grpc.protocol.messages import (
 class MetadataService:
     """Describes server and models. Loop thread only."""
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         self._server = server
 
     async def server_metadata(self, data: bytes, call: Call) -> bytes:
@@ -29,11 +29,11 @@ class MetadataService:
     async def model_metadata(self, data: bytes, call: Call) -> bytes:
         request = decode(ModelMetadataRequest, data)
         version = parse_version(request.version)
-        metadata = self._server.model_metadata(request.name, version)
+        metadata = self._server.models.metadata(request.name, version)
         return ModelMetadataResponse(**metadata).SerializeToString()
 
     async def model_config(self, data: bytes, call: Call) -> bytes:
         request = decode(ModelConfigRequest, data)
         version = parse_version(request.version)
-        config = self._server.model_config(request.name, version)
+        config = self._server.models.config(request.name, version)
         return ModelConfigResponse(config=config).SerializeToString()

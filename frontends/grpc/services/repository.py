@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from core.errors import invalid, unsupported
-from core.server import Server
+from core.server import InferenceServer
 from frontends.grpc.call import Call
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import (
@@ -26,13 +26,13 @@ _DEPENDENTS = "unload_dependents"
 class RepositoryService:
     """Lists, loads and unloads models. Loop thread only."""
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         self._server = server
 
     async def index(self, data: bytes, call: Call) -> bytes:
         request = decode(RepositoryIndexRequest, data)
         _refuse_name(request.repository_name)
-        models = await self._server.management.index(request.ready)
+        models = await self._server.control.repository.index(request.ready)
         # The message has no field for the namespace, which HTTP shows.
         known = [{key: each[key] for key in each if key != "namespace"} for each in models]
         return RepositoryIndexResponse(models=known).SerializeToString()
@@ -42,7 +42,7 @@ class RepositoryService:
         request = decode(RepositoryModelLoadRequest, data)
         _refuse_name(request.repository_name)
         overrides = {name: _override(name, each) for name, each in request.parameters.items()}
-        await _to_the_end(self._server.management.load(request.model_name, overrides))
+        await _to_the_end(self._server.control.repository.load(request.model_name, overrides))
         return RepositoryModelLoadResponse().SerializeToString()
 
     async def unload(self, data: bytes, call: Call) -> bytes:
@@ -56,7 +56,7 @@ class RepositoryService:
                     f"invalid value type for '{_DEPENDENTS}' parameter, expected bool_param."
                 )
             dependents = parameter.bool_param
-        await _to_the_end(self._server.management.unload(request.model_name, dependents))
+        await _to_the_end(self._server.control.repository.unload(request.model_name, dependents))
         return RepositoryModelUnloadResponse().SerializeToString()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.server import Server
+from core.server import InferenceServer
 from frontends.grpc.call import Call
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import (
@@ -24,52 +24,52 @@ from frontends.grpc.protocol.messages import (
 class SystemMemoryService:
     """Regions of system shared memory. Loop thread only."""
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         self._server = server
 
     async def status(self, data: bytes, call: Call) -> bytes:
         request = decode(SystemSharedMemoryStatusRequest, data)
         regions = {
             region.name: SystemSharedMemoryStatusResponse.RegionStatus(**region._asdict())
-            for region in self._server.shared_memory.status(request.name)
+            for region in self._server.control.memory.status(request.name)
         }
         return SystemSharedMemoryStatusResponse(regions=regions).SerializeToString()
 
     async def register(self, data: bytes, call: Call) -> bytes:
         request = decode(SystemSharedMemoryRegisterRequest, data)
-        await self._server.management.register_memory(
+        await self._server.control.memory.register(
             request.name, request.key, request.offset, request.byte_size
         )
         return SystemSharedMemoryRegisterResponse().SerializeToString()
 
     async def unregister(self, data: bytes, call: Call) -> bytes:
         request = decode(SystemSharedMemoryUnregisterRequest, data)
-        await self._server.management.unregister_memory(request.name)
+        await self._server.control.memory.unregister(request.name)
         return SystemSharedMemoryUnregisterResponse().SerializeToString()
 
 
 class CudaMemoryService:
     """The same for memory of GPUs. Loop thread only."""
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         self._server = server
 
     async def status(self, data: bytes, call: Call) -> bytes:
         request = decode(CudaSharedMemoryStatusRequest, data)
         regions = {
             region.name: CudaSharedMemoryStatusResponse.RegionStatus(**region._asdict())
-            for region in self._server.cuda_shared_memory.status(request.name)
+            for region in self._server.control.memory.cuda_status(request.name)
         }
         return CudaSharedMemoryStatusResponse(regions=regions).SerializeToString()
 
     async def register(self, data: bytes, call: Call) -> bytes:
         request = decode(CudaSharedMemoryRegisterRequest, data)
-        await self._server.management.register_cuda_memory(
+        await self._server.control.memory.register_cuda(
             request.name, request.raw_handle, request.device_id, request.byte_size
         )
         return CudaSharedMemoryRegisterResponse().SerializeToString()
 
     async def unregister(self, data: bytes, call: Call) -> bytes:
         request = decode(CudaSharedMemoryUnregisterRequest, data)
-        await self._server.management.unregister_cuda_memory(request.name)
+        await self._server.control.memory.unregister_cuda(request.name)
         return CudaSharedMemoryUnregisterResponse().SerializeToString()

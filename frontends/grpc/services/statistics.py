@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.request import parse_version
-from core.server import Server
+from core.server import InferenceServer
 from frontends.grpc.call import Call
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import (
@@ -19,13 +19,13 @@ from frontends.grpc.protocol.messages import (
 class StatisticsService:
     """Counters of one model, or of all. Loop thread only."""
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         self._server = server
 
     async def model_statistics(self, data: bytes, call: Call) -> bytes:
         request = decode(ModelStatisticsRequest, data)
         version = parse_version(request.version)
-        entries = await self._server.management.statistics(request.name, version)
+        entries = await self._server.control.health.statistics(request.name, version)
         return ModelStatisticsResponse(model_stats=map(_entry, entries)).SerializeToString()
 
 

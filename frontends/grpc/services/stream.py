@@ -13,7 +13,7 @@ from core.backlog import Backlog
 from core.errors import CoreError, cancelled, internal
 from core.request import NEWEST, InferenceRequest
 from core.response import InferenceResponse, Reply
-from core.server import Server
+from core.server import InferenceServer
 from core.telemetry.log import failed
 from frontends.grpc.access_log import code_of_end, entry_for
 from frontends.grpc.call import Call
@@ -39,9 +39,14 @@ class StreamService:
     """Opens streams. Loop thread only."""
 
     def __init__(
-        self, server: Server, inbound: Inbound, intake: Intake, access_log: AccessLog | None = None
+        self,
+        server: InferenceServer,
+        inbound: Inbound,
+        intake: Intake,
+        access_log: AccessLog | None = None,
     ):
         self.server = server
+        self.models = server.models
         self.access_log = access_log
         self.inbound = inbound
         self.intake = intake
@@ -167,7 +172,7 @@ class InferStream:
                     bring_context(tracing, self._call, request)
                 read_ns = time.monotonic_ns()
                 try:
-                    reply = service.server.ask(door, request)
+                    reply = service.models.ask(door, request)
                 finally:
                     if start_ns:
                         received(request, start_ns, read_ns)

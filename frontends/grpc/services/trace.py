@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.errors import CoreError, invalid
-from core.server import Server
+from core.server import InferenceServer
 from frontends.grpc.call import Call
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import TraceSettingRequest, TraceSettingResponse
@@ -15,7 +15,7 @@ from frontends.grpc.protocol.messages import TraceSettingRequest, TraceSettingRe
 class TraceService:
     """Reads and changes what is traced and how. Loop thread only."""
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         self._server = server
 
     @staticmethod
@@ -34,7 +34,11 @@ class TraceService:
         request = decode(TraceSettingRequest, data)
         changes = {key: _value(key, each.value) for key, each in request.settings.items()}
         response = TraceSettingResponse()
-        settings = await self._server.management.change_trace_settings(changes, request.model_name)
+        control = self._server.control.settings
+        if changes:
+            settings = await control.change_trace_settings(changes, request.model_name)
+        else:
+            settings = control.trace_settings(request.model_name)
         for key, value in settings.items():
             shown = value if isinstance(value, list) else [value]
             response.settings[key].value.extend(shown)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from core.account import Share
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.interceptors import HttpInterceptors
 from frontends.http.native.lane import Lane
 from frontends.http.patience import Unfinished
@@ -50,7 +50,7 @@ class Port:
 
     def __init__(
         self,
-        server: Server,
+        server: InferenceServer,
         loop: asyncio.AbstractEventLoop,
         *,
         guest: Callable[[Share], Guest],

@@ -9,7 +9,7 @@ cdef class Port:
     """What all lanes of one port share; see port.pyi."""
 
     def __init__(self, server, loop, *, guest, opened, lost, double keep_alive_s, interceptors=None, access_log=None):
-        self.doors = server.doors
+        self.doors = server.models.doors
         self.account = server.account
         self.regions = server.shared_memory
         self.tracing = server.tracing

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from multidict import CIMultiDict
 
 from core.errors import CoreError, invalid
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.codec.limits import JSON_SIZE
 from frontends.http.message import Answer, Call
 from frontends.http.router import Service
@@ -38,7 +38,7 @@ class BinaryForm:
     def service(self, infer: Service) -> Service:
         """A service of the v2 protocol that takes and gives tensors in this form."""
 
-        async def adapted(server: Server, call: Call) -> Answer:
+        async def adapted(server: InferenceServer, call: Call) -> Answer:
             call.headers = self._headers(call)
             return self._told(await infer(server, call))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from core.errors import invalid
 from core.options.platforms import EVERYWHERE
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.endpoint import Endpoint
 from frontends.http.errors import refusal
 from frontends.http.interceptors import restrictions
@@ -45,7 +45,7 @@ class SageMakerFrontend(Endpoint):
     name = "sagemaker"
     _binary_bound = staticmethod(BINARY.largest)
 
-    def __init__(self, server: Server, root: str = ROOT):
+    def __init__(self, server: InferenceServer, root: str = ROOT):
         """root: where SageMaker puts what it has unpacked for a multi-model endpoint
 
         Raises CoreError(INVALID) for variables of the environment that say what is not known.
@@ -71,7 +71,7 @@ class SageMakerRouter(Router):
     def __init__(self, restrictions: Restrictions, rows: Sequence[Route]):
         super().__init__(restrictions, rows, unknown=400)
 
-    def named(self, server: Server, match: Match) -> Mapping[str, Any]:
+    def named(self, server: InferenceServer, match: Match) -> Mapping[str, Any]:
         """The names in paths are SageMaker's own."""
         return match.captures
 
@@ -106,7 +106,7 @@ def _invocations(service: Service) -> Service:
     """The service for the model of requests that name none."""
     named = os.environ.get(DEFAULT, "")
 
-    async def ask_default(server: Server, call: Call) -> Answer:
+    async def ask_default(server: InferenceServer, call: Call) -> Answer:
         model = default_model(server, named, f"the variable {DEFAULT}")
         call.captures = {"model": model, "version": None}
         return await service(server, call)

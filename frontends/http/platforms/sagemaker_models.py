@@ -10,8 +10,9 @@ import logging
 import re
 from pathlib import Path
 
+from core.control import Place
 from core.errors import CoreError, Kind, already_exists, invalid
-from core.server import Place, Server
+from core.server import InferenceServer
 from frontends.http.codec.json_text import read_control
 from frontends.http.errors import refusal
 from frontends.http.message import Answer, Call
@@ -46,46 +47,48 @@ class SageMakerModels:
         self._infer = infer
         self._root = root
 
-    async def index(self, server: Server, call: Call) -> Answer:
+    async def index(self, server: InferenceServer, call: Call) -> Answer:
         """Those that serve, each with its hash and its place."""
-        found = [place for place in server.places() if _serves(server, place.name)]
+        found = [
+            place for place in server.control.repository.joined() if _serves(server, place.name)
+        ]
         return json_answer({"models": [_told_of(place) for place in found]})
 
-    async def one(self, server: Server, call: Call) -> Answer:
+    async def one(self, server: InferenceServer, call: Call) -> Answer:
         """The place of a model; 404 for one that has not been loaded."""
         if (place := _place(server, call.model)) is None:
             return _unknown(call.model)
         return json_answer(_told_of(place))
 
-    async def load(self, server: Server, call: Call) -> Answer:
+    async def load(self, server: InferenceServer, call: Call) -> Answer:
         """Load a model that SageMaker has unpacked: 409 if it is there, 507 if memory is short."""
         try:
             label, url = _asked(call)
             name = _name(call, label)
-            if any(place.label == label for place in server.places()):
+            if any(place.label == label for place in server.control.repository.joined()):
                 raise already_exists(f"model '{label}' is loaded already")
             folder = await asyncio.to_thread(self._folder, url)
         except CoreError as error:
             return _refused(error, tried=False)
         logger.info("SageMaker: loading '%s' from %s", name, folder)
         try:
-            await server.management.join(name, label, str(folder.parent), folder.name)
+            await server.control.repository.join(name, label, str(folder.parent), folder.name)
         except CoreError as error:
             return _refused(error, tried=True)
         return Answer()
 
-    async def unload(self, server: Server, call: Call) -> Answer:
+    async def unload(self, server: InferenceServer, call: Call) -> Answer:
         """Unload a model and what it is composed of; answers when no request is left."""
         if (place := _place(server, call.model)) is None:
             return _unknown(call.model)
         logger.info("SageMaker: unloading '%s'", place.name)
         try:
-            await server.management.leave(place.name)
+            await server.control.repository.leave(place.name)
         except CoreError as error:
             return _refused(error, tried=False)
         return Answer()
 
-    async def invoke(self, server: Server, call: Call) -> Answer:
+    async def invoke(self, server: InferenceServer, call: Call) -> Answer:
         """Ask a model that has been loaded. Any error is 400, or 507 if memory is short."""
         if (place := _place(server, call.model)) is None:
             return _unknown(call.model)
@@ -99,9 +102,9 @@ class SageMakerModels:
         return model_in(checked(url, self._root))
 
 
-def _place(server: Server, label: str) -> Place | None:
+def _place(server: InferenceServer, label: str) -> Place | None:
     """Where the model lies that SageMaker calls so, whether or not `label` is percent-encoded."""
-    places = {place.label: place for place in server.places()}
+    places = {place.label: place for place in server.control.repository.joined()}
     return places.get(as_known(label, places.__contains__))
 
 
@@ -129,9 +132,9 @@ def _name(call: Call, label: str) -> str:
     return target.replace("%", "%25").replace("/", "%2F")
 
 
-def _serves(server: Server, name: str) -> bool:
+def _serves(server: InferenceServer, name: str) -> bool:
     try:
-        return server.model_ready(name)
+        return server.models.is_ready(name)
     except CoreError:
         return False
 

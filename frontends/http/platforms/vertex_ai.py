@@ -19,7 +19,7 @@ from core.options.platforms import (
     health_route,
     predict_route,
 )
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.endpoint import Endpoint
 from frontends.http.errors import refusal
 from frontends.http.interceptors import restrictions
@@ -48,7 +48,7 @@ class VertexAIFrontend(Endpoint):
     name = "vertex_ai"
     _binary_bound = staticmethod(BINARY.largest)
 
-    def __init__(self, server: Server):
+    def __init__(self, server: InferenceServer):
         options = server.options
         super().__init__(
             server,
@@ -113,7 +113,7 @@ def _may_be_led(route: Route) -> bool:
     return route.looks or route.category == "inference" or route.methods == {"GET"}
 
 
-async def _healthy(server: Server, call: Call) -> Answer:
+async def _healthy(server: InferenceServer, call: Call) -> Answer:
     """200 when the server is ready, and so is the model that answers requests which name none."""
     if (answer := await health.ready(server, call)).status != 200:
         return answer
@@ -125,19 +125,19 @@ async def _healthy(server: Server, call: Call) -> Answer:
     return await health.model_ready(server, asked)
 
 
-async def _predicted(server: Server, call: Call) -> Answer:
+async def _predicted(server: InferenceServer, call: Call) -> Answer:
     return await _infer(server, _to_default(server, call))
 
 
-def _to_default(server: Server, call: Call) -> Call:
+def _to_default(server: InferenceServer, call: Call) -> Call:
     named = server.options.vertex_ai_default_model
     model = default_model(server, named, "--vertex-ai-default-model")
     call.captures = {"model": model, "version": None}
     return call
 
 
-async def _metrics(server: Server, call: Call) -> Answer:
-    families = await server.management.metrics()
+async def _metrics(server: InferenceServer, call: Call) -> Answer:
+    families = await server.control.health.metrics()
     text = await asyncio.get_running_loop().run_in_executor(None, render, families)
     return Answer(200, {"Content-Type": CONTENT_TYPE}, text.encode())
 

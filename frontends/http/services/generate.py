@@ -1,6 +1,6 @@
 """generate and generate_stream: inference in plain JSON, with one answer or with an event for each.
 
-call ─► codec.generate.read ─► Server.infer ─► Reply ─► codec.generate.write ─► events
+call ─► codec.generate.read ─► InferenceServer.infer ─► Reply ─► codec.generate.write ─► events
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import orjson
 from core.deadline import ask_in_time
 from core.errors import CoreError, internal, invalid
 from core.response import InferenceResponse, Reply
-from core.server import Server
+from core.server import InferenceServer
 from core.tensor import Buffer
 from frontends.http.aside import LARGE_BYTES, begin, turn
 from frontends.http.codec import generate as codec
@@ -34,7 +34,7 @@ _EVENT_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8"}
 Item = InferenceResponse | CoreError
 
 
-async def generate(server: Server, call: Call) -> Answer:
+async def generate(server: InferenceServer, call: Call) -> Answer:
     """The one answer of the model. None, or a second one, is an error with status 200, as in Triton.
 
     When the waiting is cancelled, because the client has gone, the request is cancelled too; so it is
@@ -54,7 +54,7 @@ async def _only_answer(reply: Reply) -> Answer:
         return Answer(200, JSON_HEADERS, await _text(first, b"", b""))
 
 
-async def generate_stream(server: Server, call: Call) -> Answer:
+async def generate_stream(server: InferenceServer, call: Call) -> Answer:
     """An event for each answer, begun when the first is there: it decides the status.
 
     Once the client has gone the request is cancelled.
@@ -89,7 +89,9 @@ async def _traced(reply: Reply, answering: Awaitable[Answer]) -> Answer:
     return answer
 
 
-async def messages(server: Server, call: Call, id: str | None) -> AsyncGenerator[bytes, None]:
+async def messages(
+    server: InferenceServer, call: Call, id: str | None
+) -> AsyncGenerator[bytes, None]:
     """What the events of generate_stream hold, for a connection that has several requests.
 
     id   what `asked_id` says of the request
@@ -140,9 +142,9 @@ def _with_id(text: bytes, id: str | None) -> bytes:
     return text if id is None else b'%b,"id":%b}' % (text[:-1], orjson.dumps(id))
 
 
-async def _asked(server: Server, call: Call) -> Reply:
+async def _asked(server: InferenceServer, call: Call) -> Reply:
     model, version = call.model, call.version
-    signature = server.signature(model, version)
+    signature = server.models.signature(model, version)
     if call.headers.get("Content-Encoding", "identity") != "identity":
         raise invalid("Unsupported content-encoding, only 'identity' is supported.")
     asked = (model, version, signature, call.body, server.options.http_max_input_size)
@@ -155,7 +157,7 @@ async def _asked(server: Server, call: Call) -> Reply:
     request.deadline_ns = call.deadline_ns
     bring_context(server, call, request)
     try:
-        call.reply = ask_in_time(server.infer, request)
+        call.reply = ask_in_time(server.models.infer, request)
     finally:
         received(request, call)
     return call.reply

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from core.errors import CoreError, Kind, Loading
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.errors import refusal
 from frontends.http.message import Answer, Call
 
 
-async def live(server: Server, call: Call) -> Answer:
+async def live(server: InferenceServer, call: Call) -> Answer:
     """200 while the server can answer."""
-    return _as_status(server.live())
+    return _as_status(server.control.health.live())
 
 
-async def ready(server: Server, call: Call) -> Answer:
+async def ready(server: InferenceServer, call: Call) -> Answer:
     """200 when it can serve, 400 before."""
-    return _as_status(await server.management.ready())
+    return _as_status(await server.control.health.ready())
 
 
-async def model_ready(server: Server, call: Call) -> Answer:
+async def model_ready(server: InferenceServer, call: Call) -> Answer:
     """200 when that version, or the newest, can serve; 503 while it is being loaded; 400 for what cannot
     serve and for what is unknown."""
     try:
-        serves = await server.management.model_ready(call.model, call.version)
+        serves = await server.control.health.model_ready(call.model, call.version)
     except CoreError as error:
         if isinstance(error, Loading) or error.kind not in (Kind.NOT_FOUND, Kind.UNAVAILABLE):
             raise

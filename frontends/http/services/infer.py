@@ -12,7 +12,7 @@ from core.deadline import ask_in_time
 from core.errors import CoreError, unsupported
 from core.request import InferenceRequest
 from core.response import Reply
-from core.server import Server
+from core.server import InferenceServer
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
 from frontends.http.aside import LARGE_BYTES, begin, turn
@@ -30,13 +30,13 @@ from frontends.http.services.traced import bring_context, received
 _UNPACKED = "the unpacked body of a request"
 
 
-async def infer(server: Server, call: Call) -> Answer:
+async def infer(server: InferenceServer, call: Call) -> Answer:
     """Hand the request to its model and wait for the answer.
 
     When the waiting is cancelled, because the client has gone, the request is cancelled too.
     """
     model, version = call.model, call.version
-    signature = server.signature(model, version)
+    signature = server.models.signature(model, version)
     if signature.decoupled:
         refuse_decoupled()
     encoding = call.headers.get("Content-Encoding")
@@ -55,7 +55,7 @@ async def infer(server: Server, call: Call) -> Answer:
     request.deadline_ns = call.deadline_ns
     bring_context(server, call, request)
     try:
-        reply = ask_in_time(server.infer, request)
+        reply = ask_in_time(server.models.infer, request)
     except CoreError:
         received(request, call)
         raise
@@ -66,7 +66,7 @@ async def infer(server: Server, call: Call) -> Answer:
 
 
 async def _read(
-    server: Server, call: Call, signature: Signature, encoding: str | None
+    server: InferenceServer, call: Call, signature: Signature, encoding: str | None
 ) -> tuple[InferenceRequest, OutputForm]:
     """The request in a body. What takes long is done on another thread, for a few requests at a time."""
     body, most_bytes = call.body, server.options.http_max_input_size

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from core.errors import invalid
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.codec.json_text import read_control
 from frontends.http.message import Answer, Call
 from frontends.http.services.metadata import json_answer
 
 
-async def log_settings(server: Server, call: Call) -> Answer:
+async def log_settings(server: InferenceServer, call: Call) -> Answer:
     """GET: all settings. POST: the same after the changes in the body; null changes nothing."""
     if call.method == "GET":
-        return json_answer(server.log_settings())
+        return json_answer(server.control.settings.log_settings())
     changes = read_control(call.body)
     if type(changes) is not dict:
         raise invalid('log settings must be a JSON object, such as {"log_verbose_level": 1}')
-    return json_answer(await server.management.change_log_settings(changes))
+    return json_answer(await server.control.settings.change_log_settings(changes))

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.message import JSON_HEADERS, Answer, Call
 
 
@@ -15,27 +15,27 @@ def json_answer(value: Any) -> Answer:
     return Answer(200, JSON_HEADERS, orjson.dumps(value))
 
 
-async def server_metadata(server: Server, call: Call) -> Answer:
+async def server_metadata(server: InferenceServer, call: Call) -> Answer:
     """Name, version and extensions."""
     return json_answer(server.metadata())
 
 
-async def model_metadata(server: Server, call: Call) -> Answer:
+async def model_metadata(server: InferenceServer, call: Call) -> Answer:
     """Inputs, outputs and versions."""
-    return json_answer(server.model_metadata(call.model, call.version))
+    return json_answer(server.models.metadata(call.model, call.version))
 
 
-async def model_config(server: Server, call: Call) -> Answer:
+async def model_config(server: InferenceServer, call: Call) -> Answer:
     """The completed configuration."""
-    return json_answer(server.model_config_json(call.model, call.version))
+    return json_answer(server.models.config_json(call.model, call.version))
 
 
-async def all_statistics(server: Server, call: Call) -> Answer:
+async def all_statistics(server: InferenceServer, call: Call) -> Answer:
     """Statistics of every ready version of every model."""
-    return json_answer({"model_stats": await server.management.statistics()})
+    return json_answer({"model_stats": await server.control.health.statistics()})
 
 
-async def model_statistics(server: Server, call: Call) -> Answer:
+async def model_statistics(server: InferenceServer, call: Call) -> Answer:
     """Statistics of one model, or of one version."""
-    entries = await server.management.statistics(call.model, call.version)
+    entries = await server.control.health.statistics(call.model, call.version)
     return json_answer({"model_stats": entries})

@@ -8,7 +8,7 @@ from typing import Any
 
 from core.config import MOST_JSON_BYTES, config_too_large
 from core.errors import CoreError, invalid, unsupported
-from core.server import Server
+from core.server import InferenceServer
 from core.tensor import Buffer
 from frontends.http.aside import begin
 from frontends.http.codec.json_text import (
@@ -25,31 +25,31 @@ from frontends.http.services.metadata import json_answer
 _PIECE = 256 * 1024  # characters of base64, whole groups of four
 
 
-async def index(server: Server, call: Call) -> Answer:
+async def index(server: InferenceServer, call: Call) -> Answer:
     """Every model with its versions; with `ready` in the body only those that serve."""
     document = _object(read_control(call.body) if len(call.body) else {})
     ready = document.get("ready", False)
     if type(ready) is not bool:
         raise invalid("Invalid value for 'ready': expected a boolean")
-    return json_answer(await server.management.index(ready))
+    return json_answer(await server.control.repository.index(ready))
 
 
-async def load(server: Server, call: Call) -> Answer:
+async def load(server: InferenceServer, call: Call) -> Answer:
     """Load or reload; answers when the model is ready."""
     _refuse_repository(call)
     parameters = await begin(_load_parameters, call.body) if len(call.body) else {}
-    await server.management.load(call.model, parameters)
+    await server.control.repository.load(call.model, parameters)
     return Answer()
 
 
-async def unload(server: Server, call: Call) -> Answer:
+async def unload(server: InferenceServer, call: Call) -> Answer:
     """Unload; answers when no version is ready any more."""
     _refuse_repository(call)
     document = read_control(call.body) if len(call.body) else {}
     dependents = _parameters(document).get("unload_dependents", False)
     if type(dependents) is not bool:
         raise typed("unload_dependents", "boolean")
-    await server.management.unload(call.model, dependents)
+    await server.control.repository.unload(call.model, dependents)
     return Answer()
 
 

@@ -7,8 +7,7 @@ import binascii
 from typing import Any
 
 from core.errors import CoreError, invalid
-from core.memory import CudaRegions, SharedMemoryRegions
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.codec.json_text import read_control
 from frontends.http.codec.parameters import natural, typed
 from frontends.http.message import Answer, Call
@@ -17,15 +16,16 @@ from frontends.http.services.metadata import json_answer
 _HANDLE_BYTES = 64  # of a cudaIpcMemHandle_t
 
 
-async def status(server: Server, call: Call) -> Answer:
+async def status(server: InferenceServer, call: Call) -> Answer:
     """The regions, or the one that the path names."""
-    found = _regions(server, call).status(_name(call))
-    return json_answer([region._asdict() for region in found])
+    memory = server.control.memory
+    look = memory.status if call.captures["kind"] == "system" else memory.cuda_status
+    return json_answer([region._asdict() for region in look(_name(call))])
 
 
-async def register(server: Server, call: Call) -> Answer:
+async def register(server: InferenceServer, call: Call) -> Answer:
     """Make a region of what the body describes."""
-    server.shared_memory.check_allowed()
+    server.control.memory.check_allowed()
     name = _name(call)
     if not name:
         raise invalid(
@@ -35,23 +35,19 @@ async def register(server: Server, call: Call) -> Answer:
     if type(document) is not dict:
         document = {}
     if call.captures["kind"] == "cuda":
-        await server.management.register_cuda_memory(name, *_read_cuda(document))
+        await server.control.memory.register_cuda(name, *_read_cuda(document))
     else:
-        await server.management.register_memory(name, *_read_system(document))
+        await server.control.memory.register(name, *_read_system(document))
     return Answer()
 
 
-async def unregister(server: Server, call: Call) -> Answer:
+async def unregister(server: InferenceServer, call: Call) -> Answer:
     """Forget the regions, or the one that the path names."""
     if call.captures["kind"] == "system":
-        await server.management.unregister_memory(_name(call))
+        await server.control.memory.unregister(_name(call))
     else:
-        await server.management.unregister_cuda_memory(_name(call))
+        await server.control.memory.unregister_cuda(_name(call))
     return Answer()
-
-
-def _regions(server: Server, call: Call) -> SharedMemoryRegions | CudaRegions:
-    return server.shared_memory if call.captures["kind"] == "system" else server.cuda_shared_memory
 
 
 def _name(call: Call) -> str:

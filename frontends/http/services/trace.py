@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from core.errors import invalid
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http.codec.json_text import read_control
 from frontends.http.message import Answer, Call
 from frontends.http.services.metadata import json_answer
 
 
-async def trace_settings(server: Server, call: Call) -> Answer:
+async def trace_settings(server: InferenceServer, call: Call) -> Answer:
     """GET: all settings, of the server or of the model in the path. POST: the same after the changes
     in the body; null clears one."""
     model = call.captures["model"] or ""
     if call.method == "GET":
-        return json_answer(server.trace_settings(model))
+        return json_answer(server.control.settings.trace_settings(model))
     changes = read_control(call.body)
     if type(changes) is not dict:
         raise invalid('trace settings must be a JSON object, such as {"trace_rate": "1"}')
-    return json_answer(await server.management.change_trace_settings(changes, model))
+    return json_answer(await server.control.settings.change_trace_settings(changes, model))

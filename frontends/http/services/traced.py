@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.request import InferenceRequest
-from core.server import Server
+from core.server import InferenceServer
 from core.telemetry.tracing import Trace
 from frontends.http.message import Call
 
 
-def bring_context(server: Server, call: Call, request: InferenceRequest) -> None:
+def bring_context(server: InferenceServer, call: Call, request: InferenceRequest) -> None:
     """Let the request tell the server the context in its headers, if that makes it traced."""
     tracing = server.tracing
     if tracing.on and tracing.takes_context:

@@ -1,4 +1,4 @@
-"""A whole Server over model folders, on a loop of real time: loads and executions are real threads."""
+"""A whole server over model folders, on a loop of real time: loads and executions are real threads."""
 
 import asyncio
 import threading
@@ -10,7 +10,7 @@ import core
 from core import plugins
 from core.options import Options
 from core.request import InferenceRequest
-from core.server import Server
+from core.server import InferenceServer
 from core.tensor import Tensor
 
 CONFIG = """
@@ -50,7 +50,7 @@ def complete(config, path, backend):
 
 
 def find(backend):
-    """Where the Server finds backends: the test's own, and those that are installed."""
+    """Where the InferenceServer finds backends: the test's own, and those that are installed."""
     return lambda name: backend if name == "scaler" else plugins.backend(name)
 
 
@@ -82,7 +82,7 @@ def models(tmp_path):
 
 @pytest.fixture
 async def serve(models, backend):
-    """Start a Server in mode explicit; in the end it stops and no thread is left."""
+    """Start an InferenceServer in mode explicit; in the end it stops and no thread is left."""
     servers = []
     before = set(threading.enumerate())
 
@@ -90,7 +90,7 @@ async def serve(models, backend):
         options.setdefault("model_control_mode", "explicit")
         options.setdefault("model_repository", [str(models.path)])
         made = Options.defaults(**options)
-        server = Server(made, find_backend=find(backend))
+        server = InferenceServer(made, find_backend=find(backend))
         servers.append(server)
         await server.start()
         return server
@@ -107,6 +107,6 @@ async def serve(models, backend):
 def ask():
     def ask(server, value=1.0, name="m"):
         x = Tensor.of("x", np.array([value], np.float32))
-        return server.infer(InferenceRequest(name, {"x": x}))
+        return server.models.infer(InferenceRequest(name, {"x": x}))
 
     return ask

@@ -1,4 +1,4 @@
-"""Ensembles of a whole Server: conditions of steps, and steps of every kind of model."""
+"""Ensembles of a whole InferenceServer: conditions of steps, and steps of every kind of model."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import core
 from core.errors import CoreError
 from core.options import Options
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest, RequestedOutput
-from core.server import Server
+from core.server import InferenceServer
 from core.tensor import Tensor
 
 X = 'input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]'
@@ -113,11 +113,11 @@ async def serve(tmp_path):
         options = Options.defaults(
             model_repository=[str(tmp_path)], model_control_mode="explicit", exit_on_error=True
         )
-        server = Server(options, find_backend=lambda name: backend)
+        server = InferenceServer(options, find_backend=lambda name: backend)
         servers.append(server)
         await server.start()
         for name in ensembles:
-            await server.load(name)
+            await server.models.load(name)
         return server
 
     yield start
@@ -141,7 +141,7 @@ def request(values, flag=None, batched=True, name="e", **kwargs):
 
 
 async def answer(server, *args, **kwargs):
-    found = await server.infer(request(*args, **kwargs))
+    found = await server.models.infer(request(*args, **kwargs))
     return {tensor.name: tensor.array.ravel().tolist() for tensor in found.outputs}
 
 
@@ -159,7 +159,9 @@ async def test_a_step_runs_if_its_condition_is_true_and_what_it_would_make_is_le
     assert await answer(server, [5], flag=True) == {"yes": [6]}
     assert await answer(server, [5], flag=False) == {"no": [10]}
 
-    counts = {each["name"]: each["inference_count"] for each in server.statistics()}
+    counts = {
+        each["name"]: each["inference_count"] for each in server.control.health.statistics_here()
+    }
     assert (counts["add"], counts["double"], counts["e"]) == (1, 1, 2)
 
 
@@ -253,7 +255,7 @@ async def test_each_answer_of_a_decoupled_step_has_its_own_condition(serve):
         )
     )
 
-    reply = server.infer(request([1, -2, 3, -4], batched=False))
+    reply = server.models.infer(request([1, -2, 3, -4], batched=False))
 
     answers = [each.output("z").array.tolist() async for each in reply]
     assert answers == [[2], [4]]
@@ -266,8 +268,8 @@ async def test_a_decoupled_step_that_is_skipped_ends_the_request_without_an_answ
         )
     )
 
-    skipped = server.infer(request([1, 2], flag=False, batched=False))
-    ran = server.infer(request([1, 2], flag=True, batched=False))
+    skipped = server.models.infer(request([1, 2], flag=False, batched=False))
+    ran = server.models.infer(request([1, 2], flag=True, batched=False))
 
     assert [each async for each in skipped] == []
     assert len([each async for each in ran]) == 2
@@ -299,13 +301,13 @@ async def test_requests_of_several_ensembles_meet_in_one_batch(serve):
         e=ensemble(X + out("z"), step("add", "x=x", "y=z")),
         f=ensemble(X + out("z"), step("add", "x=x", "y=z")),
     )
-    model = server.statistics("add")[0]
+    model = server.control.health.statistics_here("add")[0]
     assert model["execution_count"] == 0
-    blocked = [server.infer(request([n], name="ef"[n % 2])) for n in range(6)]
+    blocked = [server.models.infer(request([n], name="ef"[n % 2])) for n in range(6)]
 
     answers = [(await reply).output("z").array.item() for reply in blocked]
 
-    model = server.statistics("add")[0]
+    model = server.control.health.statistics_here("add")[0]
     assert answers == [1, 2, 3, 4, 5, 6]
     assert model["inference_count"] == 6
     assert model["execution_count"] < 6

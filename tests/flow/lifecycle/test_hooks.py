@@ -75,8 +75,8 @@ async def test_every_state_of_a_version_is_told(plugin, models, serve):
     models.write("m", "2")
     server = await serve()
 
-    await server.load("m", {})
-    await server.unload("m")
+    await server.models.load("m", {})
+    await server.models.unload("m")
     await server.stop(30)
 
     assert plugin.seen == [
@@ -87,11 +87,11 @@ async def test_every_state_of_a_version_is_told(plugin, models, serve):
 async def test_a_reload_tells_of_both_versions(plugin, models, serve):
     models.write("m", "2")
     server = await serve()
-    await server.load("m", {})
+    await server.models.load("m", {})
     models.write("m", "3", version=2)
     plugin.seen.clear()
 
-    await server.load("m", {})
+    await server.models.load("m", {})
     await server.stop(30)
 
     told = [(version, state) for _, version, state, _ in plugin.seen]
@@ -104,7 +104,7 @@ async def test_a_load_that_fails_is_told_with_its_reason(plugin, models, serve):
     server = await serve()
 
     with pytest.raises(CoreError):
-        await server.load("m", {})
+        await server.models.load("m", {})
 
     assert [state for *_, state, _ in plugin.seen] == ["loading", "failed"]
     assert "no number" in plugin.seen[-1][3]
@@ -115,10 +115,10 @@ async def test_a_plugin_completes_a_configuration_before_the_backend(plugin, mod
     (models.path / "m" / "1" / "note").touch()
     server = await serve()
 
-    await server.load("m", {})
+    await server.models.load("m", {})
 
     assert plugin.asked == [("m", "1")]
-    assert server.model_config("m").max_batch_size == 8  # the backend's own would be 4
+    assert server.models.config("m").max_batch_size == 8  # the backend's own would be 4
 
 
 async def test_a_plugin_that_knows_nothing_of_a_model_leaves_it_to_the_backend(
@@ -127,16 +127,16 @@ async def test_a_plugin_that_knows_nothing_of_a_model_leaves_it_to_the_backend(
     models.write("m", "2", config='backend: "scaler"')
     server = await serve()
 
-    await server.load("m", {})
+    await server.models.load("m", {})
 
-    assert server.model_config("m").max_batch_size == 4
+    assert server.models.config("m").max_batch_size == 4
 
 
 async def test_configurations_that_are_to_stay_as_they_are_are_not_asked_for(plugin, models, serve):
     models.write("m", "2")
     server = await serve(disable_auto_complete_config=True)
 
-    await server.load("m", {})
+    await server.models.load("m", {})
 
     assert plugin.asked == []
 
@@ -148,7 +148,7 @@ async def test_a_completion_that_is_none_fails_the_load(plugin, models, serve):
     server = await serve()
 
     with pytest.raises(CoreError, match="of a plugin returned a int, not a ModelConfig"):
-        await server.load("m", {})
+        await server.models.load("m", {})
 
 
 async def test_a_repository_of_a_plugin_is_read_like_a_folder(plugin, models, serve, ask):
@@ -158,12 +158,12 @@ async def test_a_repository_of_a_plugin_is_read_like_a_folder(plugin, models, se
     models.path = before
     server = await serve(model_repository=["shelf://here", str(before)])
 
-    await server.load("far", {})
+    await server.models.load("far", {})
     answer = await ask(server, 2.0, "far")
 
     assert answer.output("y").array.tolist() == [10.0]
     assert folder.exists()
-    await server.unload("far")
+    await server.models.unload("far")
     await server.stop(30)
     assert plugin.fetched == [("fetch", "far"), ("remove", "far")]
 

@@ -45,19 +45,19 @@ def place(elsewhere):
 
 
 def states(server):
-    return {entry["name"]: entry.get("state") for entry in server.index()}
+    return {entry["name"]: entry.get("state") for entry in server.manager.index()}
 
 
 async def test_a_model_serves_under_the_name_that_it_is_given(serve, elsewhere, place, ask):
     server = await serve()
     elsewhere.write("model", "3", config=FROM_ELSEWHERE)
 
-    await server.management.join(*place())
+    await server.control.repository.join(*place())
 
     assert (await ask(server, name="a.tar.gz")).output("y").array == [3]
-    assert server.model_config("a.tar.gz").name == "a.tar.gz"
+    assert server.models.config("a.tar.gz").name == "a.tar.gz"
     assert states(server) == {"a.tar.gz": "READY"}
-    assert server.places() == [place()]
+    assert server.control.repository.joined() == [place()]
 
 
 async def test_its_backend_is_not_told_by_that_name(serve, elsewhere, place, ask):
@@ -65,9 +65,9 @@ async def test_its_backend_is_not_told_by_that_name(serve, elsewhere, place, ask
     (elsewhere.path / "m.scaler/1").mkdir(parents=True)
     (elsewhere.path / "m.scaler/1/model.txt").write_text("2")
 
-    await server.management.join(*place(name="a.onnx", folder="m.scaler"))
+    await server.control.repository.join(*place(name="a.onnx", folder="m.scaler"))
 
-    assert server.model_config("a.onnx").backend == "scaler"
+    assert server.models.config("a.onnx").backend == "scaler"
 
 
 async def test_an_ensemble_finds_its_steps_beside_it_and_they_leave_with_it(
@@ -77,13 +77,13 @@ async def test_an_ensemble_finds_its_steps_beside_it_and_they_leave_with_it(
     elsewhere.write("model", "0", config=ENSEMBLE)
     elsewhere.write("step", "5")
 
-    await server.management.join(*place())
+    await server.control.repository.join(*place())
     assert (await ask(server, name="a.tar.gz")).output("y").array == [5]
     assert states(server) == {"a.tar.gz": "READY", "step": "READY"}
 
-    await server.management.leave("a.tar.gz")
+    await server.control.repository.leave("a.tar.gz")
     assert states(server) == {}
-    assert server.places() == []
+    assert server.control.repository.joined() == []
     with pytest.raises(CoreError, match=r"'a\.tar\.gz' is not found"):
         ask(server, name="a.tar.gz")
 
@@ -92,19 +92,19 @@ async def test_who_has_left_may_join_again(serve, elsewhere, place, ask):
     server = await serve()
     for factor in ("2", "7"):
         elsewhere.write("model", factor)
-        await server.management.join(*place())
+        await server.control.repository.join(*place())
         assert (await ask(server, name="a.tar.gz")).output("y").array == [float(factor)]
-        await server.management.leave("a.tar.gz")
+        await server.control.repository.leave("a.tar.gz")
 
 
 async def test_leaving_waits_for_the_last_request(serve, elsewhere, place, ask, backend):
     server = await serve()
     elsewhere.write("model", "3")
-    await server.management.join(*place())
+    await server.control.repository.join(*place())
     last = asyncio.ensure_future(ask(server, -1.0, "a.tar.gz"))
     await asyncio.to_thread(backend.waiting.wait)
 
-    leaving = asyncio.ensure_future(server.management.leave("a.tar.gz"))
+    leaving = asyncio.ensure_future(server.control.repository.leave("a.tar.gz"))
     await asyncio.sleep(0.05)
     assert not leaving.done()
 
@@ -117,7 +117,7 @@ async def test_a_name_and_a_place_join_once(serve, models, elsewhere, place):
     models.write("m", "1")
     server = await serve()
     elsewhere.write("model", "3")
-    await server.management.join(*place())
+    await server.control.repository.join(*place())
 
     for again, text in [
         (place(), "is already registered"),
@@ -126,10 +126,10 @@ async def test_a_name_and_a_place_join_once(serve, models, elsewhere, place):
         (place(name="m")._replace(location="/none"), "there is a model 'm' already"),
     ]:
         with pytest.raises(CoreError, match=text) as error:
-            await server.management.join(*again)
+            await server.control.repository.join(*again)
         assert error.value.kind is Kind.ALREADY_EXISTS
 
-    assert server.places() == [place()]
+    assert server.control.repository.joined() == [place()]
 
 
 async def test_of_what_cannot_be_loaded_nothing_stays(serve, elsewhere, place, ask):
@@ -138,11 +138,11 @@ async def test_of_what_cannot_be_loaded_nothing_stays(serve, elsewhere, place, a
     elsewhere.write("step", "no number")
 
     with pytest.raises(CoreError, match="no number"):
-        await server.management.join(*place())
-    assert (server.places(), states(server)) == ([], {})
+        await server.control.repository.join(*place())
+    assert (server.control.repository.joined(), states(server)) == ([], {})
 
     elsewhere.write("step", "4")
-    await server.management.join(*place())
+    await server.control.repository.join(*place())
     assert (await ask(server, name="a.tar.gz")).output("y").array == [4]
 
 
@@ -150,9 +150,9 @@ async def test_a_folder_that_is_not_there_is_refused(serve, place):
     server = await serve()
 
     with pytest.raises(CoreError, match=r"there is no folder 'a\.tar\.gz'"):
-        await server.management.join(*place())
+        await server.control.repository.join(*place())
 
-    assert server.places() == []
+    assert server.control.repository.joined() == []
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", ""])
@@ -160,7 +160,7 @@ async def test_what_is_no_name_is_refused(serve, place, name):
     server = await serve()
 
     with pytest.raises(CoreError) as error:
-        await server.management.join(*place(name=name))
+        await server.control.repository.join(*place(name=name))
 
     assert error.value.kind is Kind.INVALID
 
@@ -169,14 +169,14 @@ async def test_it_needs_mode_explicit(serve, place):
     server = await serve(model_control_mode="none")
 
     with pytest.raises(CoreError, match="explicit model load / unload is not allowed"):
-        await server.management.join(*place())
+        await server.control.repository.join(*place())
 
 
 async def test_who_never_joined_leaves_without_a_word(serve, models):
     models.write("m", "1")
     server = await serve(load_model=["m"])
 
-    await server.management.leave("m")
+    await server.control.repository.leave("m")
 
     assert states(server) == {"m": "READY"}
 
@@ -198,16 +198,18 @@ async def test_of_two_models_with_one_name_the_second_is_refused(
         found.write("model", "0", config=ENSEMBLE)
         found.write("step", number)
         places.append(Place(f"m{number}", number, str(found.path), "model"))
-    await server.management.join(*places[0])
+    await server.control.repository.join(*places[0])
 
     await refused(
-        server.management.join(*places[1]), Kind.INVALID, "names others have already: 'step'"
+        server.control.repository.join(*places[1]),
+        Kind.INVALID,
+        "names others have already: 'step'",
     )
 
     assert (await ask(server, name="m5")).output("y").array == [5]
-    assert server.places() == places[:1]
-    await server.management.leave("m5")
-    await server.management.join(*places[1])
+    assert server.control.repository.joined() == places[:1]
+    await server.control.repository.leave("m5")
+    await server.control.repository.join(*places[1])
     assert (await ask(server, name="m6")).output("y").array == [6]
 
 
@@ -222,15 +224,15 @@ async def test_a_model_that_came_with_a_load_request_keeps_its_name(
         "output": [{"name": "y", "data_type": "TYPE_FP32", "dims": [-1]}],
     }
     files = {"config": json.dumps(config), "file:1/model.txt": b"9"}
-    await server.management.load("up", files)
+    await server.control.repository.load("up", files)
     if factor:
         elsewhere.write("model", factor)
 
-    joining = server.management.join(*place(name="up"))
+    joining = server.control.repository.join(*place(name="up"))
     await refused(joining, Kind.ALREADY_EXISTS, "there is a model 'up' already")
 
     assert (await ask(server, name="up")).output("y").array == [9]
-    assert server.places() == []
+    assert server.control.repository.joined() == []
 
 
 async def test_leaving_waits_for_requests_of_no_other_model(serve, another, ask, backend):
@@ -238,12 +240,12 @@ async def test_leaving_waits_for_requests_of_no_other_model(serve, another, ask,
     for name in ("one", "two"):
         found = another()
         found.write("model", "2")
-        await server.management.join(name, name, str(found.path), "model")
+        await server.control.repository.join(name, name, str(found.path), "model")
     last = asyncio.ensure_future(ask(server, -1.0, "one"))
     await asyncio.to_thread(backend.waiting.wait)
-    await server.management.unload("one")
+    await server.control.repository.unload("one")
 
-    await asyncio.wait_for(server.management.leave("two"), 5)
+    await asyncio.wait_for(server.control.repository.leave("two"), 5)
 
     backend.released.set()
     await last
@@ -263,29 +265,29 @@ async def test_who_leaves_while_it_joins_leaves_when_it_is_there(
         return survey(self, names)
 
     monkeypatch.setattr(Catalog, "survey_names", slowly)
-    joining = asyncio.ensure_future(server.management.join(*place()))
+    joining = asyncio.ensure_future(server.control.repository.join(*place()))
     await asyncio.to_thread(there.wait)
-    assert server.places() == []  # it does not serve yet
+    assert server.control.repository.joined() == []  # it does not serve yet
 
-    leaving = asyncio.ensure_future(server.management.leave("a.tar.gz"))
+    leaving = asyncio.ensure_future(server.control.repository.leave("a.tar.gz"))
     go_on.set()
     await asyncio.gather(joining, leaving)
 
-    assert (server.places(), states(server)) == ([], {})
+    assert (server.control.repository.joined(), states(server)) == ([], {})
 
 
 async def test_who_is_leaving_is_not_loaded_again(serve, elsewhere, ask, place, backend):
     server = await serve()
     elsewhere.write("model", "2")
-    await server.management.join(*place())
+    await server.control.repository.join(*place())
     last = asyncio.ensure_future(ask(server, -1.0, "a.tar.gz"))
     await asyncio.to_thread(backend.waiting.wait)
-    leaving = asyncio.ensure_future(server.management.leave("a.tar.gz"))
-    while server.places():
+    leaving = asyncio.ensure_future(server.control.repository.leave("a.tar.gz"))
+    while server.control.repository.joined():
         await asyncio.sleep(0)
 
     with pytest.raises(CoreError):
-        await server.management.load("a.tar.gz", {})
+        await server.control.repository.load("a.tar.gz", {})
 
     backend.released.set()
     await asyncio.gather(last, leaving)
@@ -297,14 +299,14 @@ async def test_a_folder_that_vanishes_is_in_nobodys_way(serve, another, place, a
     gone, other = another(), another()
     for found in (gone, other):
         found.write("model", "2")
-    await server.management.join("a", "1", str(gone.path), "model")
+    await server.control.repository.join("a", "1", str(gone.path), "model")
     shutil.rmtree(gone.path)
 
-    await server.management.join("b", "2", str(other.path), "model")
-    joining = server.management.join("a", "3", "/none", "model")
+    await server.control.repository.join("b", "2", str(other.path), "model")
+    joining = server.control.repository.join("a", "3", "/none", "model")
     await refused(joining, Kind.ALREADY_EXISTS, "there is a model 'a' already")
     assert states(server)["b"] == "READY"
-    await server.management.leave("a")
+    await server.control.repository.leave("a")
 
     assert states(server) == {"b": "READY"}
 
@@ -318,12 +320,14 @@ async def test_places_come_and_go_beside_each_other(serve, another):
     async def come_and_go(number):
         for _ in range(10):
             place = (f"m{number}", str(number), str(folders[number].path), "model")
-            await asyncio.gather(server.management.join(*place), server.management.leave(place[0]))
-            await server.management.leave(place[0])
+            await asyncio.gather(
+                server.control.repository.join(*place), server.control.repository.leave(place[0])
+            )
+            await server.control.repository.leave(place[0])
 
     await asyncio.gather(*map(come_and_go, range(4)))
 
-    assert (server.places(), states(server)) == ([], {})
+    assert (server.control.repository.joined(), states(server)) == ([], {})
 
 
 async def test_a_name_with_blanks_around_it_is_refused(serve, elsewhere, place):
@@ -331,7 +335,7 @@ async def test_a_name_with_blanks_around_it_is_refused(serve, elsewhere, place):
     elsewhere.write("model", "2")
 
     await refused(
-        server.management.join(*place(name=" a ")), Kind.INVALID, "there are blanks around"
+        server.control.repository.join(*place(name=" a ")), Kind.INVALID, "there are blanks around"
     )
 
 
@@ -340,6 +344,6 @@ async def test_agents_do_not_take_the_name_for_the_folders(serve, elsewhere, pla
     agent = 'model_repository_agents { agents [ { name: "checksum" } ] }'
     elsewhere.write("m.scaler", "2", config=agent + FROM_ELSEWHERE.replace('backend: "scaler"', ""))
 
-    await server.management.join(*place(folder="m.scaler"))
+    await server.control.repository.join(*place(folder="m.scaler"))
 
-    assert server.model_config("a.tar.gz").backend == "scaler"
+    assert server.models.config("a.tar.gz").backend == "scaler"

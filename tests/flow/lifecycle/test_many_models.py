@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from core.options import Options
-from core.server import Server
+from core.server import InferenceServer
 from frontends.metrics.text import render
 
 pytest.importorskip("backend_testing")
@@ -62,23 +62,23 @@ async def lines_of(count, folder):
     """What a server with so many models does for each of some tasks, in lines."""
     write(folder, names(count))
     found = {}
-    server = Server(Options.defaults(model_repository=[str(folder)], load_model=["*"],
+    server = InferenceServer(Options.defaults(model_repository=[str(folder)], load_model=["*"],
                                      model_control_mode="explicit"))  # fmt: skip
     with counted() as lines:
         await server.start()
     found["start"] = lines.count / count
-    assert len(server.index(ready_only=True)) == count
+    assert len(server.manager.index(ready_only=True)) == count
     with counted() as lines:
-        server.index()
+        server.manager.index()
     found["index"] = lines.count / count
     with counted() as lines:
-        render(server.metrics())
+        render(server.control.health.metrics_here())
     found["metrics"] = lines.count / count
     with counted() as lines:
-        await server.unload_here("model_007", False)
+        await server.manager.unload("model_007", False)
     found["unload one"] = lines.count
     with counted() as lines:
-        await server.load_here("model_007", {})
+        await server.manager.load("model_007", {})
     found["load one"] = lines.count
     assert await server.stop(30) == 0  # looks again and again, so its lines are a matter of time
     return found
@@ -100,7 +100,7 @@ async def test_a_poll_that_finds_nothing_lists_each_folder_once_and_reads_no_fil
     tmp_path, monkeypatch
 ):
     write(tmp_path, names(MANY))
-    server = Server(Options.defaults(model_repository=[str(tmp_path)], model_control_mode="poll",
+    server = InferenceServer(Options.defaults(model_repository=[str(tmp_path)], model_control_mode="poll",
                                      repository_poll_secs=3600))  # fmt: skip
     await server.start()
     seen = []
@@ -108,7 +108,7 @@ async def test_a_poll_that_finds_nothing_lists_each_folder_once_and_reads_no_fil
     monkeypatch.setattr(os, "scandir", lambda path: seen.append(str(path)) or scandir(path))
     monkeypatch.setattr("pathlib.Path.read_text", lambda *_: pytest.fail("a file was read"))
 
-    await server.poll()
+    await server.manager.poll()
 
     # The repository, once or twice; of each model its folder and that of version 1.
     assert len(seen) <= 2 + 2 * MANY

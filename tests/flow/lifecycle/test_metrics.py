@@ -21,7 +21,7 @@ model_metrics { metric_control [
 
 
 def told(server, name):
-    (family,) = (each for each in server.metrics() if each.name == name)
+    (family,) = (each for each in server.control.health.metrics_here() if each.name == name)
     return {(*each.labels.values(), each.suffix): each.value for each in family.samples}
 
 
@@ -49,7 +49,7 @@ async def test_what_nobody_can_read_is_not_counted(serve, models, options):
     models.write("m", "2")
     server = await serve(load_model=["m"], **options)
 
-    (version,) = server.versions()
+    (version,) = server.models.versions()
     assert not isinstance(version.statistics, DetailedStatistics)
 
 
@@ -58,12 +58,12 @@ async def test_loads_and_unloads_are_counted_by_their_results(serve, models):
     server = await serve(load_model=["m"])
     models.write("m", "no number")
     with pytest.raises(CoreError, match="ValueError"):
-        await server.load("m")
+        await server.models.load("m")
     assert told(server, "core_model_ready") == {("m", "1", ""): 1}
     models.write("m", "3")
-    await server.load("m")
-    await server.unload("m")
-    while any(each.state == "UNLOADING" for each in server.versions()):
+    await server.models.load("m")
+    await server.models.unload("m")
+    while any(each.state == "UNLOADING" for each in server.models.versions()):
         await asyncio.sleep(0.001)
 
     assert told(server, "core_model_loads") == {

@@ -112,14 +112,14 @@ def cached(serve, models):
         server = await serve(
             cache_config={"redis": {"host": "127.0.0.1", "port": str(port), **settings}}
         )
-        await server.load("m")
+        await server.models.load("m")
         return server
 
     return start
 
 
 def counts(server):
-    found = server.statistics("m")[0]
+    found = server.control.health.statistics_here("m")[0]
     return {
         "executions": found["execution_count"],
         "hits": found["inference_stats"]["cache_hit"]["count"],
@@ -141,7 +141,7 @@ async def test_an_equal_request_is_answered_from_redis(redis, cached, ask):
 
     assert first == second == [6]
     assert counts(server) == {"executions": 1, "hits": 1, "misses": 1}
-    metrics = {family.name: family.samples for family in server.metrics()}
+    metrics = {family.name: family.samples for family in server.control.health.metrics_here()}
     assert metrics["nv_cache_num_hits_per_model"][0].value == 1
     assert metrics["core_cache_hits"][0].value == 1
     assert metrics["core_cache_failures"][0].value == 0
@@ -153,7 +153,7 @@ async def test_parameters_and_wanted_outputs_tell_requests_apart(redis, cached):
 
     def asked(**kwargs):
         x = Tensor.of("x", np.array([2], np.float32))
-        return server.infer(InferenceRequest("m", {"x": x}, **kwargs))
+        return server.models.infer(InferenceRequest("m", {"x": x}, **kwargs))
 
     for count, kwargs in enumerate(
         ({}, {"parameters": {"a": 1}}, {"outputs": (RequestedOutput("y"),)}), 1
@@ -306,6 +306,6 @@ async def test_a_model_that_has_changed_gets_no_answer_of_the_one_before(
     await found.keeps(1)
 
     models.write("m", "50", config=CONFIG)
-    await server.load("m")
+    await server.models.load("m")
 
     assert await y(ask(server, 2)) == [100]

@@ -9,7 +9,7 @@ import core
 from core.errors import CoreError, Kind
 from core.options import Options
 from core.request import SEQUENCE_START, InferenceRequest
-from core.server import Server
+from core.server import InferenceServer
 from core.tensor import Tensor
 
 CONFIG = """
@@ -27,9 +27,9 @@ async def test_a_loaded_model_answers_on_its_own_thread(serve, models, ask):
     models.write("m", "2")
     server = await serve(load_model=["m"])
 
-    assert server.ready() and server.model_ready("m")
+    assert server.control.health.ready_here() and server.models.is_ready("m")
     assert y(await ask(server, 3)) == [6]
-    (entry,) = server.statistics("m")
+    (entry,) = server.control.health.statistics_here("m")
     assert (entry["version"], entry["inference_count"]) == ("1", 1)
 
 
@@ -55,7 +55,7 @@ async def test_statistics_add_up_the_memory_of_a_model_and_its_instances(serve, 
     models.write("m", "2", config=CONFIG + "instance_group { count: 2 }")
     server = await serve(load_model=["m"])
 
-    (entry,) = server.statistics("m")
+    (entry,) = server.control.health.statistics_here("m")
 
     assert entry["memory_usage"] == [
         {"type": "CPU", "id": 0, "byte_size": 120},
@@ -70,7 +70,7 @@ async def test_statistics_are_there_when_a_backend_cannot_tell_its_memory(
     models.write("m", "-1")
     server = await serve(load_model=["m"])
 
-    (entry,) = server.statistics("m")
+    (entry,) = server.control.health.statistics_here("m")
 
     assert [each["byte_size"] for each in entry["memory_usage"]] == [100, 5]
     assert "model 'm' cannot tell what memory it uses" in caplog.messages
@@ -79,24 +79,24 @@ async def test_statistics_are_there_when_a_backend_cannot_tell_its_memory(
 async def test_a_server_is_not_ready_before_its_models_are(models, backend):
     models.write("m", "2")
     options = Options.defaults(model_repository=[str(models.path)])
-    server = Server(options, find_backend=lambda name: backend)
+    server = InferenceServer(options, find_backend=lambda name: backend)
     starting = asyncio.ensure_future(server.start())
     await asyncio.sleep(0)
-    assert server.live() and not server.ready()
+    assert server.control.health.live() and not server.control.health.ready_here()
 
     await starting
 
-    assert server.ready()
+    assert server.control.health.ready_here()
     await server.stop(30)
     with pytest.raises(CoreError, match="Server exiting"):
-        server.ready()
+        server.control.health.ready_here()
 
 
 async def test_a_model_without_a_config_is_completed_by_its_backend(serve, models):
     models.write("m", "2", config='backend: "scaler"')
     server = await serve(load_model=["m"])
 
-    assert server.model_metadata("m")["inputs"] == [
+    assert server.models.metadata("m")["inputs"] == [
         {"name": "x", "datatype": "FP32", "shape": [-1, -1]}
     ]
 
@@ -105,7 +105,7 @@ async def test_nothing_is_completed_when_the_options_forbid_it(serve, models):
     models.write("m", "2", config='backend: "scaler"')
     server = await serve(load_model=["m"], disable_auto_complete_config=True)
 
-    assert server.model_metadata("m")["inputs"] == []
+    assert server.models.metadata("m")["inputs"] == []
 
 
 async def test_a_backend_that_is_not_installed_is_named_with_what_to_do(serve, models):
@@ -113,7 +113,7 @@ async def test_a_backend_that_is_not_installed_is_named_with_what_to_do(serve, m
     server = await serve()
 
     with pytest.raises(CoreError, match="no backend named 'nowhere'"):
-        await server.load("m")
+        await server.models.load("m")
 
 
 async def test_reloads_under_traffic_lose_no_request(serve, models, ask):
@@ -129,7 +129,7 @@ async def test_reloads_under_traffic_lose_no_request(serve, models, ask):
     clients = [asyncio.ensure_future(client()) for _ in range(8)]
     for factor in ("30", "2", "30", "2", "30"):
         models.write("m", factor)
-        await server.load("m")
+        await server.models.load("m")
     done.set()
     await asyncio.gather(*clients)
 
@@ -144,11 +144,11 @@ async def test_unload_waits_for_the_last_reply(serve, models, ask, backend):
     while not backend.waiting.is_set():
         await asyncio.sleep(0.001)
 
-    await server.unload("m")
+    await server.models.unload("m")
     with pytest.raises(CoreError) as error:
         ask(server)
     assert error.value.kind is Kind.NOT_FOUND
-    assert server.index()[0]["state"] == "UNLOADING"
+    assert server.manager.index()[0]["state"] == "UNLOADING"
     backend.released.set()
 
     assert y(await reply) == [-2]
@@ -160,10 +160,10 @@ async def test_a_failed_reload_keeps_the_old_one_serving(serve, models, ask):
     models.write("m", "no number")
 
     with pytest.raises(CoreError, match="ValueError"):
-        await server.load("m")
+        await server.models.load("m")
 
     assert y(await ask(server)) == [2]
-    assert server.ready()
+    assert server.control.health.ready_here()
 
 
 async def test_a_stop_in_time_answers_what_it_has_begun(serve, models, ask, backend):
@@ -210,11 +210,11 @@ async def test_models_call_models_that_go_only_after_them(serve, models, ask):
     )
     server = await serve()
 
-    await server.load("six")
+    await server.models.load("six")
     assert y(await ask(server, 1, "six")) == [6]
-    await server.unload("six", unload_dependents=True)
+    await server.models.unload("six", unload_dependents=True)
 
-    assert server.index(ready_only=True) == []
+    assert server.manager.index(ready_only=True) == []
 
 
 ENSEMBLE = """
@@ -235,12 +235,12 @@ async def test_cached_answers_of_an_ensemble_do_not_outlive_the_model_of_its_ste
     models.write("m", "3")
     models.write("e", "", config=ENSEMBLE)
     server = await serve(cache_config={"local": {"size": "100000"}})
-    await server.load("e")
+    await server.models.load("e")
     answers = [(await ask(server, 2, "e")).output("y").array.item() for _ in range(2)]
-    hits = server.statistics("e")[0]["inference_stats"]["cache_hit"]["count"]
+    hits = server.control.health.statistics_here("e")[0]["inference_stats"]["cache_hit"]["count"]
 
     models.write("m", "50")
-    await server.load("m")
+    await server.models.load("m")
 
     assert (answers, hits) == ([6, 6], 1)
     assert (await ask(server, 2, "e")).output("y").array.item() == 100
@@ -258,14 +258,16 @@ async def test_models_of_one_name_are_told_apart_in_statistics_and_metrics(
     for place, factor in zip(places, (2, 3), strict=True):
         assert y(await ask(server, 1, f"{place}::m")) == [factor]
 
-    assert {each["namespace"] for each in server.statistics("m")} == set(places)
-    (entry,) = server.statistics(f"{places[0]}::m")
+    assert {each["namespace"] for each in server.control.health.statistics_here("m")} == set(places)
+    (entry,) = server.control.health.statistics_here(f"{places[0]}::m")
     assert (entry["name"], entry["namespace"], entry["inference_count"]) == ("m", places[0], 1)
-    [family] = [each for each in server.metrics() if each.name == "nv_inference_count"]
+    [family] = [
+        each for each in server.control.health.metrics_here() if each.name == "nv_inference_count"
+    ]
     assert [each.labels["namespace"] for each in family.samples] == sorted(places)
-    assert server.model_metadata(f"{places[1]}::m")["versions"] == ["1"]
+    assert server.models.metadata(f"{places[1]}::m")["versions"] == ["1"]
     with pytest.raises(CoreError, match="There are 2 identifiers") as error:
-        server.model_metadata("m")
+        server.models.metadata("m")
     assert error.value.kind is Kind.INVALID
 
 
@@ -273,14 +275,14 @@ async def test_the_end_does_not_wait_for_who_cannot_go_on_with_a_sequence(models
     hour = "max_sequence_idle_microseconds: 3600000000"
     models.write("m", "2", config=f"{CONFIG}\nsequence_batching {{ direct {{ }} {hour} }}")
     options = Options.defaults(model_repository=[str(models.path)])
-    server = Server(options, find_backend=lambda name: backend)
+    server = InferenceServer(options, find_backend=lambda name: backend)
     await server.start()
 
     def ask(sequence, value):
         x = Tensor.of("x", np.array([value], np.float32))
         request = InferenceRequest("m", {"x": x})
         request.correlation_id, request.flags = sequence, SEQUENCE_START
-        return server.infer(request)
+        return server.models.infer(request)
 
     assert y(await ask(1, 3)) == [6]
     waiting = [ask(2, 4), ask(3, 5)]  # for the only place

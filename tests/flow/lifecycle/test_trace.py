@@ -26,7 +26,7 @@ async def test_steps_of_an_ensemble_are_children_of_its_trace(serve, models, ask
     models.write("m", "3")
     models.write("e", "", config=ENSEMBLE)
     server = await serve(trace_config=traced(tmp_path / "trace"))
-    await server.load("e")
+    await server.models.load("e")
 
     await ask(server, name="e")
     await ask(server, name="m")
@@ -51,7 +51,7 @@ async def test_steps_count_as_no_requests_of_their_own(serve, models, ask, tmp_p
     models.write("m", "3")
     models.write("e", "", config=ENSEMBLE)
     server = await serve(trace_config=traced(tmp_path / "trace", rate="2"))
-    await server.load("e")
+    await server.models.load("e")
 
     for _ in range(4):
         await ask(server, name="e")

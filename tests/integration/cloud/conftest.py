@@ -14,7 +14,7 @@ import core
 from core import plugins
 from core.options import Options
 from core.request import InferenceRequest
-from core.server import Server
+from core.server import InferenceServer
 from core.tensor import Tensor
 
 CONFIG = """
@@ -123,7 +123,7 @@ def backend():
 
 @pytest.fixture
 async def serve(shelf, backend, monkeypatch):
-    """Start a Server over the shelf; it stops at the end. A look that finds something looks again at once."""
+    """Start a server over the shelf; it stops at the end. A look that finds something looks again at once."""
     monkeypatch.setattr("core.lifecycle.manager.REST_S", 0.0)
     servers = []
 
@@ -131,7 +131,7 @@ async def serve(shelf, backend, monkeypatch):
         options.setdefault("model_repository", [shelf.url])
         options.setdefault("exit_on_error", False)
         options.setdefault("repository_poll_secs", 3600)
-        server = Server(
+        server = InferenceServer(
             Options.defaults(**options),
             find_backend=lambda name: backend if name == "scaler" else plugins.backend(name),
         )
@@ -150,7 +150,7 @@ def factor():
 
     async def ask(server, name="m"):
         x = Tensor.of("x", np.array([1.0], np.float32))
-        answer = await server.infer(InferenceRequest(name, {"x": x}))
+        answer = await server.models.infer(InferenceRequest(name, {"x": x}))
         return answer.output("y").array[0]
 
     return ask

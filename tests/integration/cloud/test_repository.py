@@ -18,7 +18,7 @@ output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
 
 def states(server, name="m"):
     """{version: state} in the index."""
-    found = [each for each in server.index() if each["name"] == name]
+    found = [each for each in server.manager.index() if each["name"] == name]
     return {int(each["version"]): each["state"] for each in found if "version" in each}
 
 
@@ -40,7 +40,7 @@ async def test_a_look_at_nothing_new_lists_and_fetches_nothing(shelf, serve):
     server = await serve(model_control_mode="poll")
     shelf.fetched()
 
-    await server.poll()
+    await server.manager.poll()
 
     assert len(shelf.emulator.recorder.requests) in (1, 2, 3)
     assert shelf.fetched() == []
@@ -53,7 +53,7 @@ async def test_a_look_fetches_only_what_has_changed(shelf, serve, factor, backen
     shelf.fetched()
     shelf.put("m/1/factor.txt", "30")
 
-    await server.poll()
+    await server.manager.poll()
 
     assert await factor(server) == 30
     assert shelf.fetched() == ["m/1/factor.txt"]
@@ -69,7 +69,7 @@ async def test_a_new_version_is_fetched_alone(shelf, serve, factor):
     shelf.fetched()
     shelf.put("m/2/factor.txt", "30")
 
-    await server.poll()
+    await server.manager.poll()
 
     assert states(server) == {1: "READY", 2: "READY"}
     assert await factor(server) == 30
@@ -83,7 +83,7 @@ async def test_models_that_come_are_loaded_and_models_that_go_are_unloaded(shelf
     for path in ("m/config.pbtxt", "m/1/factor.txt"):
         shelf.delete(path)
 
-    await server.poll()
+    await server.manager.poll()
 
     assert await factor(server, "n") == 5
     with pytest.raises(CoreError):
@@ -97,9 +97,9 @@ async def test_a_repository_that_is_emptied_serves_nothing(shelf, serve, factor)
     for path in ("m/config.pbtxt", "m/1/factor.txt"):
         shelf.delete(path)
 
-    await server.poll()
+    await server.manager.poll()
 
-    assert [each for each in server.index() if each.get("state") == "READY"] == []
+    assert [each for each in server.manager.index() if each.get("state") == "READY"] == []
 
 
 @once
@@ -110,7 +110,7 @@ async def test_a_model_that_arrives_in_parts_is_loaded_when_it_is_whole(shelf, s
     assert states(server) == {1: "UNAVAILABLE"}
     shelf.put("m/1/factor.txt", "3")
 
-    await server.poll()
+    await server.manager.poll()
 
     assert await factor(server) == 3
 
@@ -120,16 +120,16 @@ async def test_load_requests_reload_what_has_changed_and_unload(shelf, serve, fa
     shelf.model("other", "1")
     server = await serve(model_control_mode="explicit")
     shelf.model("m", "3")
-    await server.load("m")
+    await server.models.load("m")
     assert await factor(server) == 3
     shelf.put("m/1/factor.txt", "30")
     shelf.fetched()
 
-    await server.load("m")
+    await server.models.load("m")
 
     assert await factor(server) == 30
     assert shelf.fetched() == ["m/1/factor.txt"]
-    await server.unload("m")
+    await server.models.unload("m")
     with pytest.raises(CoreError):
         await factor(server)
 
@@ -140,9 +140,9 @@ async def test_the_index_shows_models_that_have_come_since(shelf, serve):
     server = await serve(model_control_mode="explicit")
     shelf.model("n", "5")
 
-    await server.look()
+    await server.manager.look()
 
-    assert [each["name"] for each in server.index()] == ["m", "n"]
+    assert [each["name"] for each in server.manager.index()] == ["m", "n"]
 
 
 @once
@@ -154,7 +154,7 @@ async def test_a_load_may_bring_its_own_configuration(shelf, serve, factor):
         "input": [{"name": "x", "data_type": "TYPE_FP32", "dims": [-1]}],
         "output": [{"name": "y", "data_type": "TYPE_FP32", "dims": [-1]}]}"""
 
-    await server.load("m", {"config": config})
+    await server.models.load("m", {"config": config})
 
     assert await factor(server) == 3
     assert "m/2/factor.txt" not in shelf.fetched()
@@ -168,7 +168,7 @@ async def test_the_configuration_of_that_name_is_taken(shelf, serve):
 
     server = await serve(model_config_name="large")
 
-    assert server.model_config("m").metric_tags["size"] == "large"
+    assert server.models.config("m").metric_tags["size"] == "large"
 
 
 @once

@@ -8,7 +8,7 @@ from clouds.emulators import S3, Azure
 from core.errors import CoreError
 from core.options import Options
 from core.repository.cloud import Cache, open_cloud
-from core.server import Server
+from core.server import InferenceServer
 
 
 def refusal(url):
@@ -147,7 +147,7 @@ async def test_content_that_is_not_what_was_listed_is_never_loaded(shelf, serve,
 
     server = await serve()
 
-    (entry,) = server.index()
+    (entry,) = server.manager.index()
     assert entry["state"] == "UNAVAILABLE"
     assert "MD5" in entry["reason"] or "checksum" in entry["reason"]
     assert "4 attempts" in entry["reason"]
@@ -181,11 +181,11 @@ async def test_a_reload_that_cannot_fetch_leaves_what_serves(shelf, serve, facto
     which = is_transfer("m/1/factor.txt")
     shelf.emulator.recorder.spoil = lambda request: 404 if which(request) else None
 
-    await server.poll()
+    await server.manager.poll()
     assert await factor(server) == 3
     shelf.emulator.recorder.spoil = lambda request: None
     shelf.put("m/1/factor.txt", "300")
-    await server.poll()
+    await server.manager.poll()
 
     assert await factor(server) == 300
 
@@ -196,7 +196,7 @@ async def test_a_look_that_fails_leaves_what_serves(shelf, serve, factor, caplog
     server = await serve(model_control_mode="poll")
     shelf.emulator.recorder.spoil = lambda request: 403
 
-    await server.poll()
+    await server.manager.poll()
 
     assert await factor(server) == 3
     assert "polling the model repositories failed: model repository" in caplog.text
@@ -230,7 +230,7 @@ async def test_a_folder_of_a_version_may_be_empty(shelf, serve):
 
     server = await serve()
 
-    assert [each["state"] for each in server.index()] == ["READY", "READY"]
+    assert [each["state"] for each in server.manager.index()] == ["READY", "READY"]
 
 
 @pytest.mark.parametrize("emulator", [S3], ids=["s3"], indirect=True)
@@ -241,7 +241,7 @@ async def test_a_folder_of_ones_own_keeps_what_was_fetched(shelf, factor, backen
     )
 
     for expected in (["m/1/factor.txt", "m/config.pbtxt"], []):
-        server = Server(options, find_backend=lambda name: backend)
+        server = InferenceServer(options, find_backend=lambda name: backend)
         await server.start()
         assert await factor(server) == 3
         await server.stop(30)

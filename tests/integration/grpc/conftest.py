@@ -15,7 +15,7 @@ import uvloop
 
 import core
 from core.options import Options
-from core.server import Server
+from core.server import InferenceServer
 from frontends.grpc import GrpcFrontend
 
 NATIVE = "frontends.grpc.native.connection"
@@ -143,7 +143,7 @@ class Served:
         self.address = f"127.0.0.1:{self.frontend.port}"
 
     async def _start(self):
-        self.server = Server(self.options, find_backend=lambda name: self.backend)
+        self.server = InferenceServer(self.options, find_backend=lambda name: self.backend)
         self.frontend = GrpcFrontend(self.server)
         await self.frontend.start()
         await self.server.start()

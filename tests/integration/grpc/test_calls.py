@@ -94,7 +94,7 @@ def test_an_error_that_nobody_thought_of_is_internal_and_logged(
     def fails(*_):
         raise ZeroDivisionError("nobody thought of it")
 
-    monkeypatch.setattr(served.server, "ask", fails)
+    monkeypatch.setattr(served.server.models, "ask", fails)
     monkeypatch.setattr(served.server.tracing, "on", True)
 
     code, text = status(stub.ModelInfer, infer_request())
@@ -168,7 +168,7 @@ class TestEndsOfCalls:
             yield client_library.service_pb2_grpc.GRPCInferenceServiceStub(channel)
 
     def version(self, name):
-        return next(each for each in self.served.server.versions() if each.name == name)
+        return next(each for each in self.served.server.models.versions() if each.name == name)
 
     def queued(self):
         return self.version("gated").chain.pending

@@ -1,4 +1,4 @@
-"""A real Server behind a real HttpFrontend on a free port, and clients that write bytes."""
+"""A real InferenceServer behind a real HttpFrontend on a free port, and clients that write bytes."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ import pytest
 
 import core
 from core.options import Options
-from core.server import Server
+from core.server import InferenceServer
 from frontends.http import HttpFrontend
 
 _IO = """
@@ -169,7 +169,7 @@ async def open_site(folder, lane="auto", certificates=None, **options):
     if certificates is not None:
         tls = ssl.create_default_context(cafile=certificates.root_crt)
         chosen = tls_options(certificates) | chosen
-    server = Server(Options.defaults(**chosen), find_backend=lambda name: backend)
+    server = InferenceServer(Options.defaults(**chosen), find_backend=lambda name: backend)
     frontend = HttpFrontend(server)
     await frontend.start()
     await server.start()

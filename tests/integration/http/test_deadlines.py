@@ -98,7 +98,7 @@ class TestThePathsOfInference:
 async def test_a_client_that_goes_takes_its_request_out_of_the_queue(site, document, message, path):
     first = asyncio.ensure_future(site.infer("gated", document(1)))
     await asyncio.wait_for(site.backend.running.wait(), PATIENCE_S)
-    chain = next(each for each in site.server.versions() if each.name == "gated").chain
+    chain = next(each for each in site.server.models.versions() if each.name == "gated").chain
     connection = await site.connect()
     body = document(2) if path == "infer" else generated(2)
     connection.send(message("POST", f"/v2/models/gated/{path}", body))

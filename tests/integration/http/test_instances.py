@@ -66,7 +66,7 @@ async def test_no_request_fails_while_the_number_of_instances_changes(
     async with open_with(model_control_mode="explicit", load_model=[model]) as site:
         path = tmp_path / "models" / model / "config.pbtxt"
         written = path.read_text()
-        (version,) = site.server.versions()
+        (version,) = site.server.models.versions()
         site.backend.instance = Threaded  # the first one is a coroutine of the loop
         load = Load(site, model, datatype, shape)
         await load.some()
@@ -85,5 +85,5 @@ async def test_no_request_fails_while_the_number_of_instances_changes(
             await load.some()
         await load.end()
 
-        assert list(site.server.versions()) == [version]
+        assert list(site.server.models.versions()) == [version]
         assert version.statistics.inference_count == load.answered > 4 * BETWEEN

@@ -27,7 +27,7 @@ async def test_a_model_that_loads_is_503_and_says_how_far_it_is(open_with, docum
     async with open_with(model_control_mode="explicit") as site:
         gate = Gate()
         site.backend.model = model_behind(gate, asyncio.get_running_loop())
-        load = asyncio.create_task(site.server.load("echo"))
+        load = asyncio.create_task(site.server.models.load("echo"))
         try:
             await asyncio.wait_for(gate.reached.wait(), 10)
             asked = [

@@ -192,7 +192,7 @@ async def test_requests_that_name_no_model_need_one_that_serves_alone(open_with)
         answer = await platform.ask("POST", "/invocations", document(1))
         assert answer.json["outputs"][0]["data"] == [1]
 
-        await platform.site.server.management.load("half", {})
+        await platform.site.server.control.repository.load("half", {})
         answer = await platform.ask("POST", "/invocations", document(1))
 
     assert answer.status == 400
@@ -205,7 +205,7 @@ async def test_requests_that_name_no_model_need_one_that_serves_alone(open_with)
 async def test_vertex_ai_is_not_healthy_without_its_default_model(open_with):
     async with open_with(VertexAIFrontend, vertex_ai_default_model="half") as platform:
         assert (await platform.ask("GET", HEALTH)).status == 400
-        await platform.site.server.management.load("half", {})
+        await platform.site.server.control.repository.load("half", {})
         assert (await platform.ask("GET", HEALTH)).status == 200
 
 
@@ -233,7 +233,7 @@ async def test_only_models_that_serve_are_listed(open_with, unpacked):
     async with open_with(SageMakerFrontend) as platform:
         for label in ("1f", "2e"):
             await platform.ask("POST", "/models", {"model_name": label, "url": unpacked(label)})
-        await platform.site.server.management.unload("1f")
+        await platform.site.server.control.repository.unload("1f")
 
         listed = (await platform.ask("GET", "/models")).json["models"]
         one = await platform.ask("GET", "/models/1f")
@@ -297,7 +297,7 @@ async def test_a_hash_that_no_path_can_name_is_refused(open_with, unpacked, labe
     async with open_with(SageMakerFrontend) as platform:
         answer = await platform.ask("POST", "/models", {"model_name": label, "url": unpacked("1")})
 
-        assert (answer.status, platform.site.server.places()) == (400, [])
+        assert (answer.status, platform.site.server.control.repository.joined()) == (400, [])
 
 
 async def test_who_asks_for_health_does_not_learn_of_models(open_with):
@@ -311,14 +311,14 @@ async def test_a_model_that_is_still_loading_is_not_found(open_with, unpacked, m
     async with open_with(SageMakerFrontend) as platform:
         server = platform.site.server
         there, go_on = asyncio.Event(), asyncio.Event()
-        load = server._manager.joining._load
+        load = server.manager.joining._load
 
         async def slowly(name, override):
             there.set()
             await go_on.wait()
             await load(name, override)
 
-        monkeypatch.setattr(server._manager.joining, "_load", slowly)
+        monkeypatch.setattr(server.manager.joining, "_load", slowly)
         body = {"model_name": "1f", "url": unpacked("1f")}
         loading = asyncio.ensure_future(platform.ask("POST", "/models", body))
         await there.wait()

@@ -41,7 +41,7 @@ async def test_a_model_that_is_unknown_is_not_ready(site, path):
 
 async def test_the_server_is_live_before_it_is_ready(open_with):
     async with open_with(model_control_mode="explicit", load_model=["echo"]) as site:
-        await site.server.unload("echo")
+        await site.server.models.unload("echo")
         assert (await site.ask("GET", "/v2/health/live")).status == 200
         assert (await site.ask("GET", "/v2/models/echo/ready")).status == 400
 
@@ -64,7 +64,7 @@ async def test_metadata_of_server_and_models(site):
     }
     assert (await site.ask("GET", "/v2/models/rows/versions/1?a=b")).json["name"] == "rows"
     config = (await site.ask("GET", "/v2/models/rows/config")).json
-    assert config == site.server.model_config_json("rows")
+    assert config == site.server.models.config_json("rows")
 
 
 async def test_statistics_of_one_and_of_all(site, document):

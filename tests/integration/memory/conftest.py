@@ -16,7 +16,7 @@ from core import plugins
 from core.memory import CudaRegions
 from core.options import Options
 from core.process import frontends_of
-from core.server import Server
+from core.server import InferenceServer
 from core.testing.fake_device import FakeDevice
 from core.testing.fake_runtime import FakeRuntime
 
@@ -79,7 +79,7 @@ class Site:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(60)
 
     async def start(self):
-        self.server = Server(self.options, find_backend=lambda name: self.backend)
+        self.server = InferenceServer(self.options, find_backend=lambda name: self.backend)
         self.runtime = FakeRuntime(FakeDevice())
         if self._played_device:
             self.server.cuda_shared_memory = CudaRegions(

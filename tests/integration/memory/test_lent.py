@@ -16,10 +16,9 @@ import numpy as np
 import pytest
 import tritonclient.grpc
 import tritonclient.http
+from core_client import SharedMemoryError, SharedMemoryPool
+from core_client.registration import BySocket
 from tritonclient.utils import InferenceServerException
-
-from core.client import SharedMemoryPool
-from core.client.registrars import BySocket, SharedMemoryError
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -211,7 +210,7 @@ class TestUse:
 
 CONNECT = """
 import sys
-from core.client.registrars import BySocket
+from core_client.registration import BySocket
 client = BySocket(sys.argv[1])
 try:
     client.register(client.make(4096))
@@ -231,7 +230,7 @@ def test_processes_of_other_users_are_refused_unless_they_are_named(serving, use
             shared_memory_socket=path, unix_socket_mode="0666", shared_memory_socket_uid=users
         ):
             # The interpreter may be where that user cannot read: it changes its user itself.
-            program = f"import os; import core.client; os.setuid(65534)\n{CONNECT}"
+            program = f"import os; import core_client; os.setuid(65534)\n{CONNECT}"
             found = subprocess.run(
                 [sys.executable, "-c", program, path], capture_output=True, text=True, timeout=50
             )

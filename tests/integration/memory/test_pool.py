@@ -14,8 +14,7 @@ import tritonclient.grpc
 import tritonclient.grpc.aio
 import tritonclient.http
 import tritonclient.http.aio
-
-from core.client import AsyncSharedMemoryPool, SharedMemoryPool
+from core_client import AsyncSharedMemoryPool, SharedMemoryPool
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -50,7 +49,7 @@ class TestRequests:
         assert y.array.tolist() == [2, 4, 6, 8]
 
     def test_text_goes_both_ways(self, client, pool):
-        x, y = pool.share(["Grüße", b"\0\1", ""]), pool.room(64)
+        x, y = pool.share(["Grüße", b"\0\1", ""]), pool.buffer(64)
 
         client.infer("words", [x.input("x")], outputs=[y.output("y")])
 
@@ -70,9 +69,9 @@ class TestRequests:
 
     def test_memory_is_registered_once_and_used_often(self, client, pool, monkeypatch):
         registered = []
-        register = pool._registrar.register
+        register = pool._registration.register
         monkeypatch.setattr(
-            pool._registrar, "register", lambda each: registered.append(each) or register(each)
+            pool._registration, "register", lambda each: registered.append(each) or register(each)
         )
 
         for number in range(20):
@@ -107,9 +106,9 @@ def test_asyncio(site, kind, by):
             async with AsyncSharedMemoryPool(client, socket=socket) as pool:
                 found = await asyncio.gather(*(one(client, pool, number) for number in range(10)))
                 assert pool.byte_size == 16 * 2**20
-                words, room = await pool.share(["a", "b"]), await pool.room(32)
-                await client.infer("words", [words.input("x")], outputs=[room.output("y")])
-                return found, room.texts((2,)).tolist()
+                words, buffer = await pool.share(["a", "b"]), await pool.buffer(32)
+                await client.infer("words", [words.input("x")], outputs=[buffer.output("y")])
+                return found, buffer.texts((2,)).tolist()
 
     assert asyncio.run(run()) == ([[2 * n] * 3 for n in range(10)], [b"a", b"b"])
 
@@ -231,7 +230,7 @@ class TestTheEnd:
 PROGRAM = """
 import json, os, signal, sys
 import numpy as np, tritonclient.http
-from core.client import SharedMemoryPool
+from core_client import SharedMemoryPool
 url, socket, how = sys.argv[1:]
 client = tritonclient.http.InferenceServerClient(url)
 pool = SharedMemoryPool(client, socket=socket)
@@ -278,13 +277,13 @@ class TestProcesses:
         assert site.nothing_lent()
 
         # What it had registered by name nobody can take back but who knows the name: docs/shared-memory.md.
-        site.run(site.server.management.unregister_memory())
+        site.run(site.server.control.memory.unregister())
 
     def test_a_forked_process_closes_nothing_of_its_parents(self, site, by):
         status, lines = self.run(site, by, "fork")
 
         assert status == 0
         assert lines == [
-            "this pool is of the process that has forked this one; make one here [4.0]",
+            "the pool belongs to the parent process; make a new one after a fork [4.0]",
             "[10.0]",
         ]

@@ -15,7 +15,7 @@ from core.fleet.exchange import Exchange
 from core.fleet.member import Member
 from core.fleet.relay import Relay
 from core.options import Options
-from core.server import Server
+from core.server import InferenceServer
 
 
 class Switched(core.Model):
@@ -71,7 +71,7 @@ class Fleet:
         backend.refused, backend.loads, backend.brings = set(), [], dict(self.brought)
         backend.loop = asyncio.get_running_loop()
         options = Options.defaults(workers=2, exit_on_error=False, **self.options)
-        server = Server(options, find_backend=lambda name: backend, member=member)
+        server = InferenceServer(options, find_backend=lambda name: backend, exchange=member)
         listener = asyncio.get_running_loop().create_task(listen())
         self.workers[number] = SimpleNamespace(
             server=server, member=member, backend=backend, channel=channel, listener=listener
@@ -90,8 +90,8 @@ class Fleet:
         """The worker ends without a word."""
         self.exchange.leave(number)
 
-    def management(self, number):
-        return self.workers[number].server.management
+    def control(self, number):
+        return self.workers[number].server.control
 
     async def close(self):
         self.relay.close()

@@ -29,7 +29,10 @@ def place(tmp_path):
 def everywhere(fleet):
     """The places and the models that serve, of each worker."""
     return [
-        (worker.server.places(), [each["name"] for each in worker.server.index(ready_only=True)])
+        (
+            worker.server.control.repository.joined(),
+            [each["name"] for each in worker.server.manager.index(ready_only=True)],
+        )
         for worker in fleet.workers.values()
     ]
 
@@ -49,10 +52,10 @@ async def replace(fleet, number):
 async def test_what_joins_through_one_worker_serves_in_all_and_leaves_all(start, folder, place):
     fleet = await start()
 
-    await fleet.management(1).join(*place)
+    await fleet.control(1).repository.join(*place)
     assert everywhere(fleet) == [([place], ["a"])] * 2
 
-    await fleet.management(2).leave("a")
+    await fleet.control(2).repository.leave("a")
     assert everywhere(fleet) == [([], [])] * 2
 
 
@@ -61,16 +64,16 @@ async def test_what_one_worker_cannot_load_joins_none(start, folder, place):
     fleet.workers[2].backend.refused.add("a")
 
     with pytest.raises(CoreError, match="no memory here"):
-        await fleet.management(1).join(*place)
+        await fleet.control(1).repository.join(*place)
 
     assert everywhere(fleet) == [([], [])] * 2
 
 
 async def test_who_comes_later_has_what_has_joined_and_not_what_has_left(start, folder, place):
     fleet = await start()
-    await fleet.management(1).join(*place)
-    await fleet.management(1).join(*place._replace(name="b", location=place.location + "/"))
-    await fleet.management(1).leave("b")
+    await fleet.control(1).repository.join(*place)
+    await fleet.control(1).repository.join(*place._replace(name="b", location=place.location + "/"))
+    await fleet.control(1).repository.leave("b")
     await replace(fleet, 2)
 
     assert everywhere(fleet) == [([place], ["a"])] * 2
@@ -79,15 +82,15 @@ async def test_who_comes_later_has_what_has_joined_and_not_what_has_left(start, 
 @pytest.mark.parametrize("changes", ["load", "unload", "unload load"])
 async def test_what_clients_do_with_it_does_not_hide_that_it_has_joined(start, place, changes):
     fleet = await start()
-    await fleet.management(1).join(*place)
+    await fleet.control(1).repository.join(*place)
     for change in changes.split():
         arguments = ("a", {}) if change == "load" else ("a",)
-        await getattr(fleet.management(1), change)(*arguments)
+        await getattr(fleet.control(1).repository, change)(*arguments)
 
     await replace(fleet, 2)
     assert everywhere(fleet) == [([place], [] if changes == "unload" else ["a"])] * 2
 
-    await fleet.management(2).leave("a")
+    await fleet.control(2).repository.leave("a")
     await replace(fleet, 1)
     assert everywhere(fleet) == [([], [])] * 2
 
@@ -104,15 +107,19 @@ async def test_a_long_request_keeps_one_who_leaves_and_nobody_else(start, folder
 
     for worker in fleet.workers.values():
         worker.backend.instance = Slow
-    await fleet.management(1).join(*place)
+    await fleet.control(1).repository.join(*place)
     x = Tensor.of("x", np.ones(1, np.float32))
-    last = asyncio.ensure_future(fleet.workers[1].server.infer(InferenceRequest("a", {"x": x})))
+    last = asyncio.ensure_future(
+        fleet.workers[1].server.models.infer(InferenceRequest("a", {"x": x}))
+    )
     await there.wait()
 
-    leaving = asyncio.ensure_future(fleet.management(1).leave("a"))
-    while fleet.workers[1].server.places():
+    leaving = asyncio.ensure_future(fleet.control(1).repository.leave("a"))
+    while fleet.workers[1].server.control.repository.joined():
         await asyncio.sleep(0.01)
-    await asyncio.wait_for(fleet.management(2).change_log_settings({"log_verbose_level": 0}), 5)
+    await asyncio.wait_for(
+        fleet.control(2).settings.change_log_settings({"log_verbose_level": 0}), 5
+    )
     await replace(fleet, 2)
     assert not leaving.done()
 

@@ -27,14 +27,16 @@ async def test_a_model_that_loads_another_while_it_is_loaded_brings_it_in_all(st
     fleet = await start()
     brings(fleet, outer="inner", inner="innermost")
 
-    await fleet.management(1).load("outer", {})
+    await fleet.control(1).repository.load("outer", {})
 
     for worker in fleet.workers.values():
         assert worker.backend.loads == ["innermost", "inner", "outer"]
     wanted = dict.fromkeys(("outer", "inner", "innermost"), "READY")
-    assert states(await fleet.management(2).index()) == wanted
-    await fleet.management(2).unload("inner")
-    assert states(await fleet.management(1).index())["inner"] != "READY"  # it may still drain
+    assert states(await fleet.control(2).repository.index()) == wanted
+    await fleet.control(2).repository.unload("inner")
+    assert (
+        states(await fleet.control(1).repository.index())["inner"] != "READY"
+    )  # it may still drain
 
 
 async def test_so_does_one_of_those_that_are_loaded_at_the_start(start, folder):
@@ -43,7 +45,7 @@ async def test_so_does_one_of_those_that_are_loaded_at_the_start(start, folder):
     fleet = await start(load_model=["outer"], brought={"outer": "inner"})
 
     wanted = dict.fromkeys(("outer", "inner"), "READY")
-    assert states(await fleet.management(2).index()) == wanted
+    assert states(await fleet.control(2).repository.index()) == wanted
 
 
 async def test_what_one_worker_cannot_bring_fails_the_model_that_wants_it_in_all(start, folder):
@@ -54,11 +56,11 @@ async def test_what_one_worker_cannot_bring_fails_the_model_that_wants_it_in_all
     fleet.workers[2].backend.refused.add("inner")
 
     with pytest.raises(CoreError, match="no memory here"):
-        await fleet.management(1).load("outer", {})
+        await fleet.control(1).repository.load("outer", {})
 
-    found = states(await fleet.management(1).index())
+    found = states(await fleet.control(1).repository.index())
     assert "READY" not in (found["outer"], found["inner"])
-    assert not await fleet.management(1).model_ready("inner")
+    assert not await fleet.control(1).health.model_ready("inner")
 
 
 async def test_a_model_may_bring_another_only_where_it_likes(start, folder):
@@ -67,10 +69,10 @@ async def test_a_model_may_bring_another_only_where_it_likes(start, folder):
     fleet = await start()
     fleet.workers[1].backend.brings["outer"] = "inner"
 
-    await fleet.management(2).load("outer", {})
+    await fleet.control(2).repository.load("outer", {})
 
-    assert states(await fleet.management(2).index())["outer"] == "READY"
-    assert fleet.workers[1].server.model_ready("inner")
+    assert states(await fleet.control(2).repository.index())["outer"] == "READY"
+    assert fleet.workers[1].server.models.is_ready("inner")
 
 
 async def test_a_model_that_serves_cannot_load_another_while_models_are_being_loaded(start, folder):
@@ -80,7 +82,7 @@ async def test_a_model_that_serves_cannot_load_another_while_models_are_being_lo
 
     async def load_another():
         try:
-            await worker.server.load("other")
+            await worker.server.models.load("other")
         except CoreError as error:
             refusal.append(error)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.fleet import merging
+from core.control import merging
 from core.native.distribution import Spread
 from core.telemetry.families import Family, Sample, Summary
 from core.telemetry.metrics.catalog import family

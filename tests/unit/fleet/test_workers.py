@@ -22,23 +22,23 @@ async def test_a_load_through_one_worker_is_in_all(start, folder):
     folder.model("m", config=CONFIG)
     fleet = await start()
 
-    await fleet.management(2).load("m", {})
+    await fleet.control(2).repository.load("m", {})
 
     for worker in fleet.workers.values():
-        assert worker.server.model_ready("m")
-    assert states(await fleet.management(1).index()) == {"m": "READY"}
-    assert await fleet.management(1).model_ready("m")
+        assert worker.server.models.is_ready("m")
+    assert states(await fleet.control(1).repository.index()) == {"m": "READY"}
+    assert await fleet.control(1).health.model_ready("m")
 
 
 async def test_an_unload_through_one_worker_is_in_all(start, folder):
     folder.model("m", config=CONFIG)
     fleet = await start(load_model=["m"])
 
-    await fleet.management(1).unload("m")
+    await fleet.control(1).repository.unload("m")
 
     for worker in fleet.workers.values():
         with pytest.raises(CoreError):
-            worker.server.model_ready("m")
+            worker.server.models.is_ready("m")
 
 
 async def test_what_one_worker_cannot_load_none_serves(start, folder):
@@ -47,30 +47,30 @@ async def test_what_one_worker_cannot_load_none_serves(start, folder):
     fleet.workers[2].backend.refused.add("m")
 
     with pytest.raises(CoreError) as caught:
-        await fleet.management(1).load("m", {})
+        await fleet.control(1).repository.load("m", {})
 
     assert "worker 2" in caught.value.message
     assert "no memory here" in caught.value.message
     for worker in fleet.workers.values():
         with pytest.raises(CoreError):
-            worker.server.model_ready("m")
+            worker.server.models.is_ready("m")
 
 
 async def test_a_reload_that_one_worker_cannot_leaves_all_with_the_old_version(start, folder):
     folder.model("m", config=CONFIG)
     fleet = await start(load_model=["m"])
-    before = [next(iter(worker.server.versions())) for worker in fleet.workers.values()]
+    before = [next(iter(worker.server.models.versions())) for worker in fleet.workers.values()]
     (folder.path / "m" / "1" / "model.txt").write_text("new")
     os.utime(folder.path / "m" / "1" / "model.txt", (1, 1))
     fleet.workers[1].backend.refused.add("m")
 
     with pytest.raises(CoreError):
-        await fleet.management(1).load("m", {})
+        await fleet.control(1).repository.load("m", {})
 
     # The other one has loaded the new version, and let it go again.
     assert fleet.workers[2].backend.loads == ["m", "m"]
-    assert [next(iter(each.server.versions())) for each in fleet.workers.values()] == before
-    assert await fleet.management(2).model_ready("m")
+    assert [next(iter(each.server.models.versions())) for each in fleet.workers.values()] == before
+    assert await fleet.control(2).health.model_ready("m")
 
 
 async def test_what_no_worker_can_load_fails_with_the_text_of_one_server(start, folder):
@@ -80,7 +80,7 @@ async def test_what_no_worker_can_load_fails_with_the_text_of_one_server(start, 
         worker.backend.refused.add("m")
 
     with pytest.raises(CoreError) as caught:
-        await fleet.management(1).load("m", {})
+        await fleet.control(1).repository.load("m", {})
 
     assert caught.value.message.startswith(
         "load failed for model 'm': version 1 is at UNAVAILABLE state: "
@@ -100,9 +100,12 @@ async def test_at_the_start_too_what_one_worker_cannot_load_none_serves(new_flee
 
     await asyncio.gather(fleet.begin(1), fleet.begin(2))
 
-    assert states(await fleet.management(1).index()) == {"good": "READY", "m": "UNAVAILABLE"}
+    assert states(await fleet.control(1).repository.index()) == {
+        "good": "READY",
+        "m": "UNAVAILABLE",
+    }
     with pytest.raises(CoreError):
-        fleet.workers[1].server.model_ready("m")
+        fleet.workers[1].server.models.is_ready("m")
     await fleet.close()
 
 
@@ -111,9 +114,9 @@ async def test_a_load_survives_the_death_of_a_worker_that_takes_part(start, fold
     fleet = await start()
     fleet.die(2)
 
-    await fleet.management(1).load("m", {})
+    await fleet.control(1).repository.load("m", {})
 
-    assert fleet.workers[1].server.model_ready("m")
+    assert fleet.workers[1].server.models.is_ready("m")
 
 
 async def test_loads_that_contradict_each_other_end_alike_everywhere(start, folder):
@@ -121,12 +124,12 @@ async def test_loads_that_contradict_each_other_end_alike_everywhere(start, fold
     fleet = await start()
 
     await asyncio.gather(
-        *(fleet.management(1 + i % 2).load("m", {}) for i in range(4)),
-        *(fleet.management(1 + i % 2).unload("m") for i in range(4)),
-        *(fleet.management(1 + i % 2).load("m", {}) for i in range(3)),
+        *(fleet.control(1 + i % 2).repository.load("m", {}) for i in range(4)),
+        *(fleet.control(1 + i % 2).repository.unload("m") for i in range(4)),
+        *(fleet.control(1 + i % 2).repository.load("m", {}) for i in range(3)),
     )
 
-    found = [worker.server.index() for worker in fleet.workers.values()]
+    found = [worker.server.manager.index() for worker in fleet.workers.values()]
     assert found[0] == found[1]
 
 
@@ -137,30 +140,30 @@ async def test_files_of_a_load_reach_all(start, folder):
         "file:1/model.bin": b"\0\xff" * 500,
     }
 
-    await fleet.management(1).load("brought", files)
+    await fleet.control(1).repository.load("brought", files)
 
     for worker in fleet.workers.values():
-        (version,) = worker.server.versions()
+        (version,) = worker.server.models.versions()
         assert (version.path / "model.bin").read_bytes() == b"\0\xff" * 500
 
 
 async def test_settings_of_the_traces_are_the_same_everywhere(start):
     fleet = await start()
 
-    told = await fleet.management(2).change_trace_settings({"trace_rate": "7"})
+    told = await fleet.control(2).settings.change_trace_settings({"trace_rate": "7"})
 
     assert told["trace_rate"] == "7"
-    assert fleet.workers[1].server.trace_settings()["trace_rate"] == "7"
+    assert fleet.workers[1].server.control.settings.trace_settings()["trace_rate"] == "7"
 
 
 async def test_a_setting_that_cannot_be_is_refused_as_one_server_does(start):
     fleet = await start()
 
     with pytest.raises(CoreError) as caught:
-        await fleet.management(1).change_trace_settings({"trace_rate": "many"})
+        await fleet.control(1).settings.change_trace_settings({"trace_rate": "many"})
 
     assert caught.value.message == "Unable to parse 'trace_rate', got: many"
-    assert fleet.workers[2].server.trace_settings()["trace_rate"] == "1000"
+    assert fleet.workers[2].server.control.settings.trace_settings()["trace_rate"] == "1000"
 
 
 @pytest.fixture
@@ -175,11 +178,11 @@ def region():
 async def test_a_region_is_registered_and_forgotten_everywhere(start, region):
     fleet = await start(allow_client_shm=True)
 
-    await fleet.management(1).register_memory("r", region, 0, 4096)
+    await fleet.control(1).memory.register("r", region, 0, 4096)
 
     regions = [worker.server.shared_memory for worker in fleet.workers.values()]
     assert [len(each.status()) for each in regions] == [1, 1]
-    await fleet.management(2).unregister_memory("r")
+    await fleet.control(2).memory.unregister("r")
     assert [len(each.status()) for each in regions] == [0, 0]
 
 
@@ -188,32 +191,32 @@ async def test_a_region_that_one_worker_cannot_map_is_let_go_by_the_others(start
     fleet.workers[2].server.shared_memory.register("r", region, 0, 4096)
 
     with pytest.raises(CoreError) as caught:
-        await fleet.management(1).register_memory("r", region, 0, 4096)
+        await fleet.control(1).memory.register("r", region, 0, 4096)
 
     assert caught.value.kind is Kind.ALREADY_EXISTS
     assert "worker 2" in caught.value.message
     # A message behind the answer undoes it; a question comes after that.
-    await fleet.management(1).index()
+    await fleet.control(1).repository.index()
     assert fleet.workers[1].server.shared_memory.status() == []
 
 
 async def test_ready_is_when_all_are(start, folder):
     folder.model("m", config=CONFIG)
     fleet = await start(load_model=["m"])
-    assert await fleet.management(1).ready()
+    assert await fleet.control(1).health.ready()
 
     fleet.relay.complete = False
 
-    assert not await fleet.management(1).ready()
+    assert not await fleet.control(1).health.ready()
 
 
 async def test_a_worker_that_says_nothing_is_not_ready_and_named(start, folder):
     fleet = await start()
     fleet.exchange.connect(2, lambda head, body: None)
 
-    assert not await fleet.management(1).ready()
+    assert not await fleet.control(1).health.ready()
     with pytest.raises(CoreError, match="worker 2 of the server does not answer") as caught:
-        await fleet.management(1).metrics()
+        await fleet.control(1).health.metrics()
     assert caught.value.kind is Kind.UNAVAILABLE
 
 
@@ -221,7 +224,7 @@ async def test_a_worker_that_has_ended_is_not_waited_for(start, folder):
     folder.model("m", config=CONFIG)
     fleet = await start(load_model=["m"])
     fleet.exchange.connect(2, lambda head, body: None)
-    asked = asyncio.ensure_future(fleet.management(1).statistics())
+    asked = asyncio.ensure_future(fleet.control(1).health.statistics())
     while not fleet.exchange._questions:
         await asyncio.sleep(0)
 
@@ -234,10 +237,10 @@ async def test_who_comes_later_catches_up(start, folder):
     folder.model("m", config=CONFIG)
     folder.model("gone", config=CONFIG)
     fleet = await start(load_model=["gone"])
-    await fleet.management(1).change_trace_settings({"trace_rate": "7"})
-    await fleet.management(1).load("m", {})
-    await fleet.management(1).change_trace_settings({"trace_rate": "8"}, "m")
-    await fleet.management(1).unload("gone")
+    await fleet.control(1).settings.change_trace_settings({"trace_rate": "7"})
+    await fleet.control(1).repository.load("m", {})
+    await fleet.control(1).settings.change_trace_settings({"trace_rate": "8"}, "m")
+    await fleet.control(1).repository.unload("gone")
     fleet.die(2)
     await fleet.workers[2].server.stop(5)
 
@@ -246,9 +249,9 @@ async def test_who_comes_later_catches_up(start, folder):
     await fleet.begin(2)
     await fleet.exchange.catch_up(2)
 
-    assert worker.server.trace_settings()["trace_rate"] == "7"
-    assert worker.server.trace_settings("m")["trace_rate"] == "8"
-    assert states(worker.server.index(ready_only=True)) == {"m": "READY"}
+    assert worker.server.control.settings.trace_settings()["trace_rate"] == "7"
+    assert worker.server.control.settings.trace_settings("m")["trace_rate"] == "8"
+    assert states(worker.server.manager.index(ready_only=True)) == {"m": "READY"}
 
 
 async def test_sequences_are_refused_by_name(start, folder):
@@ -256,7 +259,7 @@ async def test_sequences_are_refused_by_name(start, folder):
     fleet = await start()
 
     with pytest.raises(CoreError, match="model 's' has sequence_batching") as caught:
-        await fleet.management(1).load("s", {})
+        await fleet.control(1).repository.load("s", {})
 
     assert "--workers=2" in caught.value.message
 
@@ -265,9 +268,9 @@ async def test_sequences_of_one_request_are_served(start, folder):
     folder.model("s", config=CONFIG + "sequence_batching { iterative_sequence: true }")
     fleet = await start()
 
-    await fleet.management(1).load("s", {})
+    await fleet.control(1).repository.load("s", {})
 
-    assert fleet.workers[2].server.model_ready("s")
+    assert fleet.workers[2].server.models.is_ready("s")
 
 
 async def test_sequences_that_keep_their_connection_are_served(start, folder):
@@ -275,9 +278,9 @@ async def test_sequences_that_keep_their_connection_are_served(start, folder):
     folder.model("s", config=f"{CONFIG} sequence_batching {{ }} {promise}")
     fleet = await start()
 
-    await fleet.management(1).load("s", {})
+    await fleet.control(1).repository.load("s", {})
 
-    assert fleet.workers[2].server.model_ready("s")
+    assert fleet.workers[2].server.models.is_ready("s")
 
 
 async def test_without_a_supervisor_questions_and_loads_end(start, folder):
@@ -290,14 +293,14 @@ async def test_without_a_supervisor_questions_and_loads_end(start, folder):
 
     assert worker.member.orphaned
     with pytest.raises(CoreError, match="Server exiting"):
-        await fleet.management(1).load("m", {})
+        await fleet.control(1).repository.load("m", {})
 
 
 async def test_all_look_at_the_repositories_when_the_supervisor_says_so(start, folder):
     fleet = await start(model_control_mode="poll")
     folder.model("m", config=CONFIG)
 
-    await fleet.exchange.change("poll", b"[]")
+    await fleet.exchange.change("repository.poll", b"[]")
 
     for worker in fleet.workers.values():
-        assert worker.server.model_ready("m")
+        assert worker.server.models.is_ready("m")

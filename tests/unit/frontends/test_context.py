@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import CoreError
 from core.options import Options
-from core.server import Server
+from core.server import InferenceServer
 from frontends.shared.access.tokens import line_of
 from frontends.shared.context import FrontendContext, context_of
 
@@ -16,7 +16,9 @@ async def made(tmp_path):
     servers = []
 
     def make(**options):
-        servers.append(Server(Options.defaults(model_repository=[str(tmp_path)], **options)))
+        servers.append(
+            InferenceServer(Options.defaults(model_repository=[str(tmp_path)], **options))
+        )
         return servers[-1]
 
     yield make

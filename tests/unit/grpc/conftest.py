@@ -93,6 +93,7 @@ class ScriptedServer:
         self.tracing = Tracer(self.options)
         self.shared_memory = SharedMemoryRegions(allowed=False)
         self.replies = {}
+        self.models = self
         self.doors = Doors(self.door)
 
     def door(self, name, version=-1):

@@ -1,31 +1,38 @@
 """LogSettings: messages of the real client in and out."""
 
+from types import SimpleNamespace
+
 import pytest
 import tritonclient.grpc.service_pb2 as pb
 
 from core.errors import CoreError, Kind
-from core.fleet.management import Management
 from core.telemetry.log_settings import LogSettings
 from frontends.grpc.call import Call
 from frontends.grpc.services.log import LogService
 
 
-class LoggingServer:
+class LoggingSettings:
     """Keeps settings as the real server does, without a log."""
 
     def __init__(self):
         self.settings = LogSettings()
-        self.management = Management(self)
 
-    def change_log_settings(self, changes):
-        self.settings = self.settings.changed(changes)
+    def log_settings(self):
         return self.settings.as_dict()
+
+    async def change_log_settings(self, changes):
+        self.settings = self.settings.changed(changes)
+        return self.log_settings()
+
+
+def logging_server():
+    return SimpleNamespace(control=SimpleNamespace(settings=LoggingSettings()))
 
 
 @pytest.fixture
 def ask():
     """Send settings, of the kinds of the protocol, to one server; those that come back."""
-    service = LogService(LoggingServer())
+    service = LogService(logging_server())
 
     async def send(**settings):
         request = pb.LogSettingsRequest()

@@ -9,8 +9,8 @@ import pytest
 import tritonclient.grpc.service_pb2 as pb
 
 from core.config import ModelConfig
+from core.control.memory import MemoryControl
 from core.errors import CoreError, Kind, not_found, unavailable
-from core.fleet.management import Management
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
 from core.telemetry.statistics import Statistics
@@ -21,43 +21,30 @@ from frontends.grpc.protocol.health_messages import HealthCheckRequest, HealthCh
 from frontends.grpc.table import methods
 
 
-class DescribedServer:
-    """Says what a test lets it say; keeps what it was told to do."""
+class Described:
+    """All areas of a server's control: says what a test lets it say, keeps what it was asked to do."""
 
-    doors = None  # nobody asks for an inference here
+    doors = None  # nothing is inferred here
 
     def __init__(self):
-        self.options = Options.defaults()
-        self.tracing = Tracer(self.options)
-        self.management = Management(self)
-        self.shared_memory = SharedMemoryRegions(allowed=True)
-        self.cuda_shared_memory = CudaRegions(self.shared_memory)
         self.state = True  # bool, or the CoreError that stands in the way
         self.told = []
         self.go = asyncio.Event()
         self.go.set()
 
-    def shared(self, factory):
-        return SimpleNamespace(policy=None, access_log=None)
-
-    def _state(self):
+    def live(self):
         if isinstance(self.state, CoreError):
             raise self.state
         return self.state
 
-    live = _state
+    async def ready(self):
+        return self.live()
 
-    async def check(self):
-        return self._state()
-
-    async def check_model(self, name, version=-1):
+    async def model_ready(self, name, version=-1):
         self.told.append((name, version))
-        return self._state()
+        return self.live()
 
-    def metadata(self):
-        return {"name": "triton", "version": "1.2.3", "extensions": ["sequence", "statistics"]}
-
-    def model_metadata(self, name, version=-1):
+    def metadata(self, name, version=-1):
         if name != "m":
             raise not_found(f"Request for unknown model: '{name}' is not found")
         return {
@@ -68,10 +55,10 @@ class DescribedServer:
             "outputs": [{"name": "y", "datatype": "BYTES", "shape": []}],
         }
 
-    def model_config(self, name, version=-1):
+    def config(self, name, version=-1):
         return ModelConfig(name=name, max_batch_size=8)
 
-    def statistics(self, name="", version=-1):
+    async def statistics(self, name="", version=-1):
         counters = Statistics()
         counters.executed(2, 10, 20, 30)
         counters.succeeded(2, 100, 40, 10, 20, 30)
@@ -80,20 +67,37 @@ class DescribedServer:
         entry["memory_usage"] = [{"type": "GPU", "id": 0, "byte_size": 5}]
         return [{"name": name or "m", "version": "1", **entry}]
 
-    async def look(self):
-        """There is nothing remote here."""
-
-    def index(self, ready_only=False):
+    async def index(self, ready_only=False):
         self.told.append(ready_only)
         ready = {"name": "m", "version": "1", "state": "READY"}
         return [ready] if ready_only else [ready, {"name": "never", "reason": ""}]
 
-    async def load_here(self, name, parameters):
+    async def load(self, name, parameters):
         await self.go.wait()
         self.told.append((name, parameters))
 
-    async def unload_here(self, name, unload_dependents=False):
+    async def unload(self, name, unload_dependents=False):
         self.told.append((name, unload_dependents))
+
+
+class DescribedServer:
+    """A server whose models and control are Described; shared memory is real."""
+
+    def __init__(self):
+        self.options = Options.defaults()
+        self.tracing = Tracer(self.options)
+        self.shared_memory = SharedMemoryRegions(allowed=True)
+        memory = MemoryControl(self.shared_memory, CudaRegions(self.shared_memory))
+        self.models = self.described = Described()
+        self.control = SimpleNamespace(
+            health=self.described, repository=self.described, memory=memory, settings=None
+        )
+
+    def shared(self, factory):
+        return SimpleNamespace(policy=None, access_log=None)
+
+    def metadata(self):
+        return {"name": "triton", "version": "1.2.3", "extensions": ["sequence", "statistics"]}
 
 
 @pytest.fixture
@@ -128,14 +132,14 @@ async def check(server):
 class TestHealth:
     @pytest.mark.parametrize("state", [True, False])
     async def test_the_server_says_whether_it_is_ready(self, server, ask, state):
-        server.state = state
+        server.described.state = state
 
         assert (await ask("ServerReady")).ready is state
         assert (await ask("ServerLive")).live is state
 
     @pytest.mark.parametrize("method", ["ServerLive", "ServerReady"])
     async def test_an_ending_server_answers_with_an_error(self, server, ask, method):
-        server.state = unavailable("Server exiting")
+        server.described.state = unavailable("Server exiting")
 
         with pytest.raises(CoreError, match="Server exiting"):
             await ask(method)
@@ -143,10 +147,10 @@ class TestHealth:
     async def test_a_model_is_asked_by_name_and_version(self, server, ask):
         assert (await ask("ModelReady", pb.ModelReadyRequest(name="m"))).ready
         assert (await ask("ModelReady", pb.ModelReadyRequest(name="m", version="2"))).ready
-        assert server.told == [("m", -1), ("m", 2)]
+        assert server.described.told == [("m", -1), ("m", 2)]
 
     async def test_an_unknown_model_is_not_ready(self, server, ask):
-        server.state = not_found("Request for unknown model: 'm' is not found")
+        server.described.state = not_found("Request for unknown model: 'm' is not found")
 
         assert not (await ask("ModelReady", pb.ModelReadyRequest(name="m"))).ready
 
@@ -160,7 +164,7 @@ class TestHealth:
 
     @pytest.mark.parametrize("state", [False, unavailable("Server exiting")])
     async def test_the_health_protocol_says_not_serving(self, server, check, state):
-        server.state = state
+        server.described.state = state
 
         assert (await check()).status == HealthCheckResponse.NOT_SERVING
 
@@ -216,7 +220,11 @@ class TestRepository:
         self, server, ask, monkeypatch
     ):
         entry = {"name": "m", "namespace": "/models", "version": "1", "state": "READY"}
-        monkeypatch.setattr(server, "index", lambda ready_only: [entry])
+
+        async def index(ready_only):
+            return [entry]
+
+        monkeypatch.setattr(server.described, "index", index)
 
         found = await ask("RepositoryIndex")
 
@@ -225,7 +233,7 @@ class TestRepository:
     async def test_the_index_may_have_ready_models_only(self, server, ask):
         await ask("RepositoryIndex", pb.RepositoryIndexRequest(ready=True))
 
-        assert server.told == [True]
+        assert server.described.told == [True]
 
     @pytest.mark.parametrize(
         "method", ["RepositoryIndex", "RepositoryModelLoad", "RepositoryModelUnload"]
@@ -242,7 +250,7 @@ class TestRepository:
 
         await ask("RepositoryModelLoad", request)
 
-        assert server.told == [("m", {"config": "{}", "file:1/model": b"\0\1"})]
+        assert server.described.told == [("m", {"config": "{}", "file:1/model": b"\0\1"})]
 
     @pytest.mark.parametrize(
         ("name", "value", "text"),
@@ -269,7 +277,7 @@ class TestRepository:
         assert error.value.message == "unrecognized load parameter 'x'."
 
     async def test_a_load_goes_on_without_its_caller(self, server, ask):
-        server.go.clear()
+        server.described.go.clear()
         task = asyncio.ensure_future(
             ask("RepositoryModelLoad", pb.RepositoryModelLoadRequest(model_name="m"))
         )
@@ -277,10 +285,10 @@ class TestRepository:
 
         task.cancel()
         await asyncio.wait([task])
-        server.go.set()
+        server.described.go.set()
         await asyncio.sleep(0)
 
-        assert server.told == [("m", {})]
+        assert server.described.told == [("m", {})]
 
     async def test_an_unload_may_take_dependents_along(self, server, ask):
         request = pb.RepositoryModelUnloadRequest(model_name="m")
@@ -288,7 +296,7 @@ class TestRepository:
         request.parameters["unload_dependents"].bool_param = True
         await ask("RepositoryModelUnload", request)
 
-        assert server.told == [("m", False), ("m", True)]
+        assert server.described.told == [("m", False), ("m", True)]
 
     async def test_unload_dependents_is_a_bool(self, ask):
         request = pb.RepositoryModelUnloadRequest(model_name="m")
@@ -352,8 +360,8 @@ class TestSharedMemory:
 
     @pytest.mark.parametrize("kind", ["System", "Cuda"])
     async def test_without_leave_only_the_status_answers(self, server, kind):
-        server.shared_memory = SharedMemoryRegions(allowed=False)
-        server.cuda_shared_memory = CudaRegions(server.shared_memory)
+        regions = SharedMemoryRegions(allowed=False)
+        server.control.memory = MemoryControl(regions, CudaRegions(regions))
         table = methods(server, Intake())
         base = f"/inference.GRPCInferenceService/{kind}SharedMemory"
 

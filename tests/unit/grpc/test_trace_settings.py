@@ -1,31 +1,29 @@
 """TraceSetting: messages of the real client in and out."""
 
+from types import SimpleNamespace
+
 import pytest
 import tritonclient.grpc.service_pb2 as pb
 
+from core.control.settings import SettingsControl
 from core.errors import CoreError, Kind
-from core.fleet.management import Management
 from core.options import Options
 from core.telemetry.tracing import Tracer
 from frontends.grpc.call import Call
 from frontends.grpc.services.trace import TraceService
 
 
-class TracingServer:
+def tracing_server():
     """Keeps settings as the real server does, and knows every model."""
-
-    def __init__(self):
-        self.tracer = Tracer(Options.defaults(trace_config={"triton": [("file", "/tmp/t")]}))
-        self.management = Management(self)
-
-    def change_trace_settings(self, changes, model=""):
-        return self.tracer.change(changes, model)
+    tracer = Tracer(Options.defaults(trace_config={"triton": [("file", "/tmp/t")]}))
+    settings = SettingsControl(tracer, changeable=True, traceable=lambda model: True)
+    return SimpleNamespace(control=SimpleNamespace(settings=settings))
 
 
 @pytest.fixture
 def ask():
     """Send settings, each a list, to one server; those that come back."""
-    service = TraceService(TracingServer())
+    service = TraceService(tracing_server())
 
     async def send(model="", **settings):
         request = pb.TraceSettingRequest(model_name=model)

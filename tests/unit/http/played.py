@@ -136,9 +136,10 @@ class Connection:
         self.signature = Signature("m", 1, *tensors, 0, False)
         admission = Admission(self.signature)
         self.account = MemoryAccount(memory, 0)
+        doors = Doors(lambda name, version: Door(Intake(None), admission, self.infer))
         server = SimpleNamespace(
             account=self.account,
-            doors=Doors(lambda name, version: Door(Intake(None), admission, self.infer)),
+            models=SimpleNamespace(doors=doors),
             shared_memory=SharedMemoryRegions(False),
             tracing=SimpleNamespace(on=False),
             options=SimpleNamespace(http_max_input_size=most, http_max_body_size=1 << 31),

@@ -25,6 +25,7 @@ class ScriptedServer:
         self.options = Options.defaults()
         self.tracing = SimpleNamespace(on=False)
         self.reply = None
+        self.models = self
 
     def signature(self, name, version=-1):
         if name != "m":

@@ -1,29 +1,32 @@
 """GET and POST /v2/logging."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from core.errors import CoreError, Kind
-from core.fleet.management import Management
 from core.telemetry.log_settings import LogSettings
 from frontends.http.message import Call
 from frontends.http.services.log import log_settings
 
 
-class LoggingServer:
+class LoggingSettings:
     """Keeps settings as the real server does, without a log."""
 
     def __init__(self):
         self.settings = LogSettings(log_file="server.log")
-        self.management = Management(self)
 
     def log_settings(self):
         return self.settings.as_dict()
 
-    def change_log_settings(self, changes):
+    async def change_log_settings(self, changes):
         self.settings = self.settings.changed(changes)
         return self.log_settings()
+
+
+def logging_server():
+    return SimpleNamespace(control=SimpleNamespace(settings=LoggingSettings()))
 
 
 DEFAULTS = {
@@ -39,7 +42,7 @@ DEFAULTS = {
 @pytest.fixture
 def ask():
     """Ask one server; the JSON of its answer."""
-    server = LoggingServer()
+    server = logging_server()
 
     async def send(body=None):
         method = "GET" if body is None else "POST"

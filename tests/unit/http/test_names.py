@@ -10,7 +10,8 @@ from frontends.http.names import as_known, with_model
 def server(*known, listed=()):
     """A server that has these models, and others in its repositories."""
     return SimpleNamespace(
-        knows=set(known).__contains__, index=lambda: [{"name": name} for name in listed]
+        models=SimpleNamespace(knows=set(known).__contains__),
+        manager=SimpleNamespace(index=lambda: [{"name": name} for name in listed]),
     )
 
 

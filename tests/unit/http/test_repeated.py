@@ -39,9 +39,10 @@ class Connection:
         self.answers = []  # those to come; without one the input comes back
         self.written = []
         admission = Admission(SIGNATURE)
+        doors = Doors(lambda name, version: Door(Intake(None), admission, self.infer))
         server = SimpleNamespace(
             account=MemoryAccount(1 << 30, 0),
-            doors=Doors(lambda name, version: Door(Intake(None), admission, self.infer)),
+            models=SimpleNamespace(doors=doors),
             shared_memory=SharedMemoryRegions(False),
             tracing=SimpleNamespace(on=False),
             options=SimpleNamespace(http_max_input_size=1 << 20, http_max_body_size=1 << 31),

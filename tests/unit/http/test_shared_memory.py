@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from core.control.memory import MemoryControl
 from core.errors import CoreError, Kind
-from core.fleet.management import Management
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.response import InferenceResponse
 from core.tensor import Tensor
@@ -125,10 +125,9 @@ class TestOutputs:
 
 @pytest.fixture
 def server(memory):
-    made = SimpleNamespace(shared_memory=SharedMemoryRegions(allowed=True))
-    made.cuda_shared_memory = CudaRegions(made.shared_memory)
-    made.management = Management(made)
-    return made
+    regions = SharedMemoryRegions(allowed=True)
+    memory_control = MemoryControl(regions, CudaRegions(regions))
+    return SimpleNamespace(shared_memory=regions, control=SimpleNamespace(memory=memory_control))
 
 
 @pytest.fixture
@@ -225,8 +224,8 @@ class TestServices:
 
     @pytest.mark.parametrize("kind", ["system", "cuda"])
     async def test_without_leave_only_the_status_answers(self, server, ask, refused, kind):
-        server.shared_memory = SharedMemoryRegions(allowed=False)
-        server.cuda_shared_memory = CudaRegions(server.shared_memory)
+        regions = SharedMemoryRegions(allowed=False)
+        server.control.memory = MemoryControl(regions, CudaRegions(regions))
 
         assert await ask(shared_memory.status, kind=kind) == []
         for service in (shared_memory.register, shared_memory.unregister):

@@ -1,35 +1,29 @@
 """GET and POST /v2/trace/setting, of the server and of a model."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from core.control.settings import SettingsControl
 from core.errors import CoreError, Kind
-from core.fleet.management import Management
 from core.options import Options
 from core.telemetry.tracing import Tracer
 from frontends.http.message import Call
 from frontends.http.services.trace import trace_settings
 
 
-class TracingServer:
+def tracing_server():
     """Keeps settings as the real server does, and knows every model."""
-
-    def __init__(self):
-        self.tracer = Tracer(Options.defaults(trace_config={"triton": [("file", "/tmp/t")]}))
-        self.management = Management(self)
-
-    def trace_settings(self, model=""):
-        return self.tracer.settings(model)
-
-    def change_trace_settings(self, changes, model=""):
-        return self.tracer.change(changes, model)
+    tracer = Tracer(Options.defaults(trace_config={"triton": [("file", "/tmp/t")]}))
+    settings = SettingsControl(tracer, changeable=True, traceable=lambda model: True)
+    return SimpleNamespace(control=SimpleNamespace(settings=settings))
 
 
 @pytest.fixture
 def ask():
     """Ask one server; the JSON of its answer."""
-    server = TracingServer()
+    server = tracing_server()
 
     async def send(body=None, model=None):
         method = "GET" if body is None else "POST"

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import core
-from core.fleet import merging
-from core.fleet.everywhere import _of_workers
-from core.fleet.member import Answers
+from core.control import Answers, merging
+from core.control.health import families_of_workers
 from core.telemetry.families import Sample, histogram_samples
 from core.telemetry.metrics.catalog import CATALOG, family
 from core.telemetry.metrics.lag import BUCKETS_S
@@ -46,7 +45,7 @@ def families(told):
     ]
     values = merging.families_as_values([*told, *absent])
     merged = merging.families([merging.families_of_values(values) for _ in range(2)])
-    return [*merged, *_of_workers(Answers({1: [], 2: []}, {}, restarts={1: 0, 2: 1}))]
+    return [*merged, *families_of_workers(Answers(1, {1: [], 2: []}, {}, restarts={1: 0, 2: 1}))]
 
 
 @pytest.fixture(scope="session")

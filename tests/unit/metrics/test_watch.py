@@ -5,10 +5,10 @@ import os
 
 import pytest
 
+from core.control.metrics.watch import Watch
 from core.options import Options
 from core.telemetry.metrics.lag import BUCKETS_S, EVERY_S, LoopLag
 from core.telemetry.metrics.process import Process
-from core.telemetry.metrics.watch import Watch
 
 
 class Loop:

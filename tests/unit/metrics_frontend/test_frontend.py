@@ -7,14 +7,17 @@ import aiohttp
 import pytest
 
 from core.account import MemoryAccount
+from core.control.metrics.watch import Watch
 from core.errors import CoreError, Kind
-from core.fleet.management import Management
 from core.options import Options
 from core.telemetry.families import Family, Sample
-from core.telemetry.metrics.watch import Watch
 from frontends.metrics import MetricsFrontend
 from frontends.shared.access.tokens import line_of
 from frontends.shared.context import FrontendContext
+
+
+async def metrics():
+    return [Family("nv_x", "gauge", "Help", [Sample({}, 1)])]
 
 
 def server(**options):
@@ -22,12 +25,11 @@ def server(**options):
         options=Options.defaults(metrics_address="127.0.0.1", metrics_port=0, **options),
         account=MemoryAccount(1 << 30, 0),
         tracing=SimpleNamespace(on=False),
-        metrics=lambda: [Family("nv_x", "gauge", "Help", [Sample({}, 1)])],
+        control=SimpleNamespace(health=SimpleNamespace(metrics=metrics)),
     )
-    found.management = Management(found)
     found.watch = Watch(found.options)
     found.on_reload = lambda listener: None
-    found.worker_table = lambda name: None
+    found.shared_table = lambda name: None
     context = FrontendContext(found)
     found.shared = lambda factory: context
     return found

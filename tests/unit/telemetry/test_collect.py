@@ -8,11 +8,11 @@ from core.account import MemoryAccount
 from core.caches import LocalCache
 from core.config import ModelConfig
 from core.config.messages import ModelInstanceGroup
+from core.control.metrics.collect import MetricCollector
+from core.control.metrics.watch import Watch
 from core.options import Options
-from core.telemetry.metrics.collect import collect
 from core.telemetry.metrics.detailed import statistics_of
 from core.telemetry.metrics.settings import MetricSettings
-from core.telemetry.metrics.watch import Watch
 from core.telemetry.registry import registry
 from core.telemetry.statistics import Statistics
 
@@ -45,15 +45,13 @@ def collected(*versions, results=None, uuids=(), **options):
     options = Options.defaults(**options)
     watch = Watch(options)
     watch.gpus._uuids = uuids
-    server = SimpleNamespace(
-        options=options,
-        account=MemoryAccount.of(options),
+    manager = SimpleNamespace(
         versions=lambda: versions,
         results=lambda: [(None, name, counts) for name, counts in (results or {}).items()],
-        cache=LocalCache(100) if options.cache_config else None,
-        watch=watch,
     )
-    return {family.name: family for family in collect(server)}
+    cache = LocalCache(100) if options.cache_config else None
+    collector = MetricCollector(options, manager, watch, MemoryAccount.of(options), cache)
+    return {family.name: family for family in collector.collect()}
 
 
 def values(family):

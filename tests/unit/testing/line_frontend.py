@@ -95,7 +95,7 @@ class LineFrontend:
         self.write(writer, {"error": error.message, "kind": error.kind.name})
 
     async def infer(self, message, reader, writer):
-        reply = self.server.infer(self.request(message))
+        reply = self.server.models.infer(self.request(message))
         watch = asyncio.ensure_future(self.watch(reader, reply))
         try:
             await self.send(message, reply, writer)
@@ -136,19 +136,19 @@ class LineFrontend:
         return {"outputs": [to_json(each) for each in response.outputs]}
 
     def live(self):
-        return self.server.live()
+        return self.server.control.health.live()
 
     def ready(self):
-        return self.server.ready()
+        return self.server.control.health.ready_here()
 
     def model_ready(self, model):
-        return self.server.model_ready(model)
+        return self.server.models.is_ready(model)
 
     def metadata(self):
         return self.server.metadata()
 
     def model_metadata(self, model):
-        return self.server.model_metadata(model)
+        return self.server.models.metadata(model)
 
 
 class LineClient(FrontendClient):

@@ -65,7 +65,7 @@ class ModelControl:
         """
         number = parse_version(str(version))
         try:
-            return bool(self._server.model_ready(name, number))
+            return bool(self._server.is_ready(name, number))
         except CoreError:
             return False
 

@@ -10,7 +10,7 @@ from backend_python import backend
 
 from core.options import Options
 from core.request import InferenceRequest
-from core.server import Server
+from core.server import InferenceServer
 from core.tensor import Tensor
 
 BASIS = """
@@ -65,7 +65,7 @@ class Models:
         self.server = server
 
     def send(self, name, x, **fields):
-        return self.server.infer(InferenceRequest(name, {"x": Tensor.of("x", x)}, **fields))
+        return self.server.models.infer(InferenceRequest(name, {"x": Tensor.of("x", x)}, **fields))
 
     async def ask(self, name, *x, **fields):
         response = await self.send(name, np.array(x, np.float32), **fields)
@@ -76,7 +76,7 @@ class Models:
         return response.output("y").array[0].decode()
 
     def version(self, name):
-        return self.server._manager.resolve(name)
+        return self.server.manager.resolve(name)
 
     def child(self, name):
         return self.version(name).chain._pool.workers[0].instance._way._connection.process
@@ -108,11 +108,11 @@ async def serve(tmp_path):
             trace_config=trace_config or {},
             model_load_thread_count=load_threads,
         )
-        server = Server(options, find_backend=lambda name: backend)
+        server = InferenceServer(options, find_backend=lambda name: backend)
         servers.append(server)
         await server.start()
         for name in models:
-            await server.load(name)
+            await server.models.load(name)
         return Models(server)
 
     yield start

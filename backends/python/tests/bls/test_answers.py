@@ -86,7 +86,9 @@ async def test_an_iterator_that_is_dropped_early_cancels_its_call(serve, tmp_pat
     )
     asked = asyncio.ensure_future(models.ask("caller", 5))
     try:
-        await models.until(lambda: models.server.statistics("endless")[0]["execution_count"])
+        await models.until(
+            lambda: models.server.control.health.statistics_here("endless")[0]["execution_count"]
+        )
         await models.idle("endless")
         assert not asked.done()
     finally:

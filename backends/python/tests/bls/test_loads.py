@@ -69,9 +69,9 @@ def execute(self, requests):
         load_threads=1, beside={"last": DOUBLE, **{name: (chain, options) for name in names}}
     )
 
-    await asyncio.gather(*[models.server.load(f"{name}_3") for name in "abcd"])
+    await asyncio.gather(*[models.server.models.load(f"{name}_3") for name in "abcd"])
 
-    assert all(models.server.model_ready(name) for name in (*names, "last"))
+    assert all(models.server.models.is_ready(name) for name in (*names, "last"))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -91,7 +91,7 @@ async def test_a_model_that_unloads_answers_the_call_in_flight_and_no_more(serve
     asked = asyncio.ensure_future(models.ask("caller", 4))
     await models.until(lambda: models.version("slow").chain.in_flight)
 
-    await models.server.unload("slow")
+    await models.server.models.unload("slow")
 
     assert await asked == [4, 1]
 
@@ -110,7 +110,7 @@ async def test_a_call_waits_for_a_model_whose_child_is_started_again(serve, tmp_
     wait = tmp_path / "slow" / "1" / "wait"
     wait.touch()
     os.kill(models.child("slow").pid, signal.SIGKILL)
-    await models.until(lambda: not models.server.model_ready("slow"))
+    await models.until(lambda: not models.server.models.is_ready("slow"))
 
     asked = asyncio.ensure_future(models.ask("caller", 4))
     await models.until(lambda: models.version("slow").chain.in_flight)

@@ -136,7 +136,7 @@ def in_time(models, seconds):
 @pytest.mark.parametrize("mode, call", EVERY)
 async def test_a_call_is_cancelled_with_the_request_that_it_belongs_to(caller, told, mode, call):
     models = await caller(mode, call)
-    reply = models.server.infer(request())
+    reply = models.server.models.infer(request())
     await told.until("inner begins")
 
     reply.cancel()
@@ -161,7 +161,7 @@ async def test_a_deadline_is_handed_on(caller, told, mode, call):
 @pytest.mark.parametrize("mode, call", [*[(mode, "exec") for mode in MODES], ("inline", "awaited")])
 async def test_the_caller_does_not_wait_for_a_model_that_does_not_look(caller, told, mode, call):
     models = await caller(mode, call, DEAF)
-    reply = models.server.infer(request())
+    reply = models.server.models.infer(request())
     await told.until("inner begins")
 
     reply.cancel()
@@ -177,7 +177,7 @@ async def test_the_caller_does_not_wait_for_a_model_that_does_not_look(caller, t
 async def test_a_call_that_waits_in_a_queue_leaves_it(caller, told, mode):
     models = await caller(mode, "exec", DEAF)
     filling = [
-        models.server.infer(
+        models.server.models.infer(
             InferenceRequest("inner", {"x": Tensor.of("x", np.ones(1, np.float32))})
         )
         for _ in range(3)
@@ -197,7 +197,7 @@ async def test_a_call_that_waits_in_a_queue_leaves_it(caller, told, mode):
 async def test_a_call_that_begins_too_late_is_refused(caller, told, mode):
     call = "[inner(request).exec() for _ in range(2)][-1]"
     models = await caller(mode, call)
-    reply = models.server.infer(request())
+    reply = models.server.models.infer(request())
     await told.until("inner begins")
 
     reply.cancel()
@@ -219,8 +219,8 @@ async def test_an_execution_for_which_one_client_waits_goes_on(serve, told, mode
         caller=(with_tell(body, told), {"mode": mode, "more": BATCHES}),
     )
     x = {"x": Tensor.of("x", np.ones((1, 1), np.float32))}
-    gone = models.server.infer(InferenceRequest("caller", dict(x)))
-    stays = models.server.infer(InferenceRequest("caller", dict(x), id="traced"))
+    gone = models.server.models.infer(InferenceRequest("caller", dict(x)))
+    stays = models.server.models.infer(InferenceRequest("caller", dict(x), id="traced"))
     await told.until("inner begins")
 
     gone.cancel()
@@ -239,7 +239,7 @@ async def test_a_request_keeps_nothing_of_the_calls_that_are_over(caller, told, 
     models = await caller(
         mode, f"[inner(request).exec() for _ in range(50)][-1]; tell('called'); {wait}", echo
     )
-    asked = asyncio.ensure_future(_of(models.server.infer(request())))
+    asked = asyncio.ensure_future(_of(models.server.models.infer(request())))
     await told.until("called")
 
     gc.collect()

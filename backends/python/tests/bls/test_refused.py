@@ -31,7 +31,7 @@ async def test_calls_outside_of_execute_are_refused(serve, mode):
     models = await serve(double=(DOUBLE, {"mode": "inline"}), beside=early)
 
     with pytest.raises(CoreError, match=r"BLS is only supported during the 'execute' function\."):
-        await models.server.load("early")
+        await models.server.models.load("early")
 
 
 async def test_a_model_on_the_loop_must_await(serve):
@@ -83,7 +83,7 @@ async def test_is_ready_calls_no_other_models(serve, mode):
     """
     models = await serve(double=DOUBLE, caller=(body, {"mode": mode}))
 
-    assert not await models.server.check_model("caller")
+    assert not await models.server.models.check("caller")
     assert await models.ask("caller", 2) == [4]
 
 

@@ -10,7 +10,7 @@ from backend_python import backend
 
 from core import plugins
 from core.options import Options
-from core.server import Server
+from core.server import InferenceServer
 
 
 def pack(environment, archive, **files):
@@ -178,13 +178,13 @@ async def test_what_was_unpacked_stays_while_models_come_and_go_and_ends_with_th
     options = Options.defaults(
         model_repository=[str(tmp_path / "models")], model_control_mode="explicit"
     )
-    server = Server(options)
+    server = InferenceServer(options)
     await server.start()
 
     for _ in range(2):
-        await server.load("m", {})
-        await server.unload("m")
-        while not all(each["state"] == "UNAVAILABLE" for each in server.index()):
+        await server.models.load("m", {})
+        await server.models.unload("m")
+        while not all(each["state"] == "UNAVAILABLE" for each in server.manager.index()):
             await asyncio.sleep(0.01)
     assert len(list(temporary.glob("*/archive-*/"))) == 1
     assert (tmp_path / "ran").read_text() == "x"

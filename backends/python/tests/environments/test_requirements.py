@@ -18,7 +18,7 @@ from backend_python.server.template import template
 
 from core.options import Options
 from core.request import InferenceRequest
-from core.server import Server
+from core.server import InferenceServer
 from core.tensor import Tensor
 
 BIN = Path(sys.executable).parent
@@ -125,11 +125,13 @@ async def test_the_example_is_served(wheels, monkeypatch, tmp_path):
     monkeypatch.setenv("UV_FIND_LINKS", f"{wheels},{own}")
     example = Path(__file__).parents[4] / "examples/environment/models"
     settings = {"python": {"environment-cache-directory": str(tmp_path / "cache")}}
-    server = Server(Options.defaults(model_repository=[str(example)], backend_config=settings))
+    server = InferenceServer(
+        Options.defaults(model_repository=[str(example)], backend_config=settings)
+    )
     try:
         await server.start()
         sizes = Tensor.of("bytes", np.array([[4_200_000]], np.int64))
-        response = await server.infer(InferenceRequest("sizes", {"bytes": sizes}))
+        response = await server.models.infer(InferenceRequest("sizes", {"bytes": sizes}))
         assert response.output("text").array.tolist() == [[b"4200.0 kB"]]
     finally:
         await server.stop(10.0)

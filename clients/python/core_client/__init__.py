@@ -1,0 +1,11 @@
+"""Shared memory for clients on the server's machine: tensors are not sent, requests name where they are.
+
+It needs numpy and nothing of the server. It uses tritonclient if the program does. docs/shared-memory.md
+"""
+
+from core_client.async_pool import AsyncSharedMemoryPool
+from core_client.pool import SharedMemoryPool
+from core_client.registration import SharedMemoryError
+from core_client.shared_array import SharedArray
+
+__all__ = ["AsyncSharedMemoryPool", "SharedArray", "SharedMemoryError", "SharedMemoryPool"]

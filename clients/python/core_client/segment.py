@@ -1,0 +1,86 @@
+"""Segment: memory of this process that a server can also map, by a name or by a descriptor."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import secrets
+
+import numpy as np
+
+try:
+    import fcntl
+except ImportError:  # Windows, which has no unnamed memory either
+    fcntl = None  # type: ignore[assignment]
+
+_FOLDER = "/dev/shm"
+# Of <linux/fcntl.h>; Python 3.10 has no names for them.
+_ADD_SEALS, _SEAL, _SHRINK, _GROW = 1033, 1, 2, 4
+
+
+class Segment:
+    """Mapped memory. All of it is allocated, so that no later access fails.
+
+    name        as requests name the region
+    key         of its object, "" without one
+    byte_size   whole pages
+    file        descriptor
+    address     of the first byte, as long as the segment lives
+    """
+
+    def __init__(self, name: str, key: str, file: int, byte_size: int):
+        self.name = name
+        self.key = key
+        self.byte_size = byte_size
+        self.file = file
+        self._map = mmap.mmap(file, byte_size)
+        self.address: int = np.frombuffer(self._map, np.uint8).ctypes.data
+
+    def unlink(self) -> None:
+        """Remove the name. Processes that have mapped the memory keep it; no other process finds it."""
+        if self.key:
+            try:
+                os.unlink(f"{_FOLDER}{self.key}")
+            except FileNotFoundError:
+                pass
+
+    def close(self) -> None:
+        """Remove the name and close the descriptor. The memory is freed with the last array over it."""
+        self.unlink()
+        file, self.file = self.file, -1
+        if file != -1:
+            os.close(file)
+
+
+def named_segment(byte_size: int, mode: int) -> Segment:
+    """Make memory in /dev/shm under a new name.
+
+    mode   permissions of its file: the server must be able to open it
+    Raises OSError; ENOSPC means that there is not enough memory.
+    """
+    name = f"core-pool-{os.getpid()}-{secrets.token_hex(8)}"
+    path = f"{_FOLDER}/{name}"
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.fchmod(file, mode)
+        os.posix_fallocate(file, 0, byte_size)
+        return Segment(name, f"/{name}", file, byte_size)
+    except BaseException:
+        os.close(file)
+        os.unlink(path)
+        raise
+
+
+def sealed_segment(byte_size: int) -> Segment:
+    """Make unnamed memory of a fixed size. Raises OSError; ENOSYS means that this is not Linux."""
+    if fcntl is None or not hasattr(os, "memfd_create"):
+        raise OSError(errno.ENOSYS, "only Linux has memory without a name")
+    file = os.memfd_create("core-pool", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.posix_fallocate(file, 0, byte_size)
+        fcntl.fcntl(file, _ADD_SEALS, _SHRINK | _GROW | _SEAL)
+        return Segment("", "", file, byte_size)
+    except BaseException:
+        os.close(file)
+        raise

@@ -1,0 +1,31 @@
+"""The server as frontends see it: models for requests, control for operators.
+
+models.py       Models: what requests need
+control.py      Control: the areas of the control plane
+operation.py    the table of operations · exchange.py   several processes that serve as one
+health.py, repository.py, settings.py, memory.py   the operations themselves
+merging.py      results of several processes into one
+"""
+
+from core.control.control import Control
+from core.control.exchange import Answers, Changed, Exchange
+from core.control.models import Models
+from core.control.operation import OPERATIONS, Area, Operation, change, here, question
+from core.pipeline.intake import Door
+from core.repository import Place
+
+__all__ = [
+    "OPERATIONS",
+    "Answers",
+    "Area",
+    "Changed",
+    "Control",
+    "Door",
+    "Exchange",
+    "Models",
+    "Operation",
+    "Place",
+    "change",
+    "here",
+    "question",
+]

@@ -1,0 +1,117 @@
+"""Exchange: what the control plane needs of several processes that serve as one.
+
+Operation ─► [Exchange] ─► every process, this one too ─► Answers ─► Operation, which merges them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from core.errors import CoreError, unavailable
+
+
+@dataclass(frozen=True)
+class Changed:
+    """The result of an operation that has changed something.
+
+    value   the result for the caller
+    idle    whether there was nothing to change
+    undo    brings back the state before the change; None if that is not needed
+    """
+
+    value: Any = None
+    idle: bool = False
+    undo: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The results of one operation in all processes.
+
+    own        number of this process
+    values     process → its result
+    errors     process → the error that it raised
+    silent     processes that did not answer in time
+    complete   whether every process has been up since the start of the server
+    restarts   process → how often it has been started again
+    """
+
+    own: int
+    values: dict[int, Any]
+    errors: dict[int, CoreError]
+    silent: tuple[int, ...] = ()
+    complete: bool = True
+    restarts: Mapping[int, int] = field(default_factory=dict)
+
+    def all(self) -> list[Any]:
+        """Return every result. Raises CoreError(UNAVAILABLE) if one is missing, else the first error."""
+        if self.silent:
+            raise unavailable(f"worker {self.silent[0]} of the server does not answer")
+        for error in self.errors.values():
+            raise error
+        return list(self.values.values())
+
+    def all_done(self, otherwise: str) -> None:
+        """Raise the error of the processes, if there is one; it names the process if others succeeded.
+
+        otherwise   what the others do then
+        """
+        if self.errors and not self.values:
+            raise next(iter(self.errors.values()))  # the first is that of this process
+        for number, error in self.errors.items():
+            text = error.message.rstrip("\n")
+            raise CoreError(error.kind, f"{text} (worker {number}; {otherwise})")
+        if not self.values:
+            raise unavailable("Server exiting")
+
+
+Handler = Callable[..., Awaitable[Any]]
+
+
+class Exchange(Protocol):
+    """This process among several that serve as one. Not thread-safe: call from the event loop only.
+
+    number     which process it is, from 1 on
+    count      how many there are
+    changing   whether models are being changed here, at the start or by an operation
+    """
+
+    number: int
+    count: int
+
+    @property
+    def changing(self) -> bool: ...
+
+    def serve(self, handlers: Mapping[str, Handler]) -> None:
+        """Call these when any process asks: name of the operation → coroutine function.
+
+        A handler returns a value that JSON can hold (bytes included), or Changed.
+        """
+
+    async def ask(self, operation: str, arguments: tuple[Any, ...]) -> Answers:
+        """Call an operation in every process."""
+
+    async def change(
+        self, operation: str, arguments: tuple[Any, ...], thing: str, forgets: bool
+    ) -> Answers:
+        """Call an operation that changes something in every process, one change after the other.
+
+        If it fails in some, the others undo it.
+
+        thing     what is changed: a process that starts later repeats the last change of each thing
+        forgets   whether the thing is then as it was at the start, so that nothing is to be repeated
+        """
+
+    async def alone(self, change: Awaitable[None]) -> None:
+        """Change something in this process only."""
+
+    def table(self, name: str) -> Any:
+        """Return the table of that name that all processes share. Raises KeyError for an unknown name."""
+
+    async def agree(self, model: str, objection: str) -> str:
+        """Return why the processes object to serving what they have just loaded, "" if none does.
+
+        objection   of this process, "" for none
+        """

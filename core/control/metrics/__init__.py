@@ -1,0 +1,1 @@
+"""Metrics of models, machine and process, collected for each scrape."""

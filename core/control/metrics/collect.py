@@ -1,0 +1,242 @@
+"""Every metric of the server, collected for each scrape.
+
+HealthControl.metrics ─► [MetricCollector] ─► families.  Nothing here runs for a request: the values are read
+from the statistics of the model versions.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Mapping
+
+from core.account import MemoryAccount
+from core.caches import Cache
+from core.control.metrics import latencies
+from core.control.metrics.latencies import Labelled
+from core.control.metrics.versions import labels_of, named
+from core.control.metrics.watch import Watch
+from core.lifecycle import ModelManager, ModelVersion
+from core.options import Options
+from core.telemetry.families import Family, Sample, new
+from core.telemetry.labels import plus
+from core.telemetry.metrics.catalog import family
+from core.telemetry.metrics.settings import MetricSettings
+from core.telemetry.registry import registry
+
+Results = Iterable[tuple[str | None, str, Mapping[tuple[str, str], int]]]
+"""Of each model its namespace, its name, and how its loads and unloads ended."""
+
+_PHASES = ("queue", "compute_input", "compute_infer", "compute_output")
+
+
+class MetricCollector:
+    """Collects the metrics of this process. Not thread-safe: call from the event loop only.
+
+    watch     looks at machine and process
+    account   of the memory of requests
+    cache     of responses, None for none
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        manager: ModelManager,
+        watch: Watch,
+        account: MemoryAccount,
+        cache: Cache | None,
+    ):
+        self._settings = MetricSettings.of(options.metrics_config)
+        self._manager = manager
+        self._watch = watch
+        self._account = account
+        self._cache = cache
+
+    def collect(self) -> list[Family]:
+        """Return every family with its values of now: of models, of the machine, and of models' own."""
+        collecting = gc.isenabled()
+        # Tens of thousands of samples of many models would start the garbage collector, which stops
+        # the event loop; none of them can be a cycle.
+        gc.disable()
+        try:
+            return self._collected()
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _collected(self) -> list[Family]:
+        every = list(self._manager.versions())
+        ready = [version for version in every if version.state == "READY"]
+        known = self._watch.labels.of(ready)
+        plain = [(labels.plain, version) for labels, version in zip(known, ready, strict=True)]
+        counted = [(labels.counted, version) for labels, version in zip(known, ready, strict=True)]
+        cached = [
+            each
+            for each in counted
+            if self._cache is not None and each[1].config.response_cache.enable
+        ]
+        return [
+            *_counters(counted, self._settings),
+            *_cache_counters(cached, self._settings),
+            *latencies.histograms(counted),
+            *latencies.summaries(counted, cached, self._settings.quantiles),
+            *_gauges(plain),
+            *_own(plain, counted),
+            *_of_loads(plain, every, self._manager.results()),
+            *_memory_pool(),
+            *self._watch.families(),
+            *_request_memory(self._account),
+            *_cache_families(self._cache),
+            *registry.families(),
+        ]
+
+
+def _counters(counted: Labelled, settings: MetricSettings) -> list[Family]:
+    found = [
+        family(
+            "nv_inference_request_success",
+            _samples(counted, lambda version: version.statistics.success.count),
+        ),
+        family(
+            "nv_inference_request_failure",
+            [
+                Sample(plus(labels, "reason", reason), count)
+                for labels, version in counted
+                for reason, count in version.statistics.failures.items()
+            ],
+        ),
+        family(
+            "nv_inference_count",
+            _samples(counted, lambda version: version.statistics.inference_count),
+        ),
+        family(
+            "nv_inference_exec_count",
+            _samples(counted, lambda version: version.statistics.execution_count),
+        ),
+    ]
+    if settings.counters:
+        found.append(family("nv_inference_request_duration_us", _durations(counted, "success")))
+        for name in _PHASES:
+            found.append(family(f"nv_inference_{name}_duration_us", _durations(counted, name)))
+    return found
+
+
+def _cache_counters(cached: Labelled, settings: MetricSettings) -> list[Family]:
+    found = []
+    for name, plural in (("hit", "hits"), ("miss", "misses")):
+        found.append(
+            family(
+                f"nv_cache_num_{plural}_per_model",
+                [
+                    Sample(labels, getattr(version.statistics, f"cache_{name}").count)
+                    for labels, version in cached
+                ],
+            )
+        )
+        if settings.counters:
+            samples = _durations(cached, f"cache_{name}")
+            found.append(family(f"nv_cache_{name}_duration_per_model", samples))
+    return found
+
+
+def _gauges(plain: Labelled) -> list[Family]:
+    return [
+        family(
+            "nv_inference_pending_request_count",
+            _samples(plain, lambda version: version.chain.pending),
+        ),
+        family(
+            "nv_model_load_duration_secs", _samples(plain, lambda version: version.load_seconds)
+        ),
+    ]
+
+
+def _own(plain: Labelled, counted: Labelled) -> list[Family]:
+    """What Triton does not tell of requests."""
+    return [
+        family(
+            "core_inference_in_flight", _samples(plain, lambda version: version.chain.in_flight)
+        ),
+        family(
+            "core_inference_pending_by_priority",
+            [
+                Sample(plus(labels, "priority", str(level)), count)
+                for labels, version in plain
+                for level, count in version.chain.pending_by_priority.items()
+            ],
+        ),
+        family("core_inference_wait_estimate_seconds", _samples(plain, latencies.wait_estimate_s)),
+        latencies.batch_sizes(counted),
+    ]
+
+
+def _of_loads(plain: Labelled, every: Iterable[ModelVersion], results: Results) -> list[Family]:
+    """What Triton does not tell of models: whether they serve, and how their loads ended."""
+    serving = [Sample(labels, int(version.chain.ready)) for labels, version in plain]
+    missing = [
+        Sample(labels_of(version), 0)
+        for version in every
+        if version.wanted and version.state != "READY"
+    ]
+    found = [family("core_model_ready", serving + missing)]
+    for name in ("loads", "unloads"):
+        samples = [
+            Sample({**named(namespace, model), "result": result}, count)
+            for namespace, model, counts in results
+            for (what, result), count in counts.items()
+            if what == name
+        ]
+        found.append(family(f"core_model_{name}", samples))
+    return found
+
+
+def _samples(labelled: Labelled, read: Callable[[ModelVersion], float]) -> list[Sample]:
+    return [new(Sample, (labels, read(version), "")) for labels, version in labelled]
+
+
+def _durations(labelled: Labelled, name: str) -> list[Sample]:
+    """In whole microseconds."""
+    return [
+        new(Sample, (labels, getattr(version.statistics, name).ns // 1000, ""))
+        for labels, version in labelled
+    ]
+
+
+def _request_memory(account: MemoryAccount) -> list[Family]:
+    values = {
+        "core_request_memory_bytes": account.held,
+        "core_request_memory_limit_bytes": account.limit,
+        "core_request_memory_unpaid_bytes": account.unpaid,
+        "core_request_memory_refusals": account.refusals,
+    }
+    return [family(name, [Sample({}, value)]) for name, value in values.items()]
+
+
+def _cache_families(cache: Cache | None) -> list[Family]:
+    """Of the cache itself. Triton tells this of its local cache only."""
+    if cache is None:
+        return []
+    counters = cache.counters
+    values: dict[str, float] = {}
+    fill = cache.fill()
+    if fill is not None:
+        entries, share = fill
+        values = {
+            "nv_cache_util": share,
+            "nv_cache_num_entries": entries,
+            "nv_cache_num_hits": counters.hits,
+            "nv_cache_num_misses": counters.lookups - counters.hits,
+            "nv_cache_num_lookups": counters.lookups,
+            "nv_cache_num_evictions": counters.evictions,
+            "nv_cache_lookup_duration": counters.lookup_ns // 1000,
+            "nv_cache_insertion_duration": counters.insertion_ns // 1000,
+        }
+    for name in ("lookups", "hits", "insertions", "evictions", "failures"):
+        values[f"core_cache_{name}"] = getattr(counters, name)
+    return [family(name, [Sample({}, value)]) for name, value in values.items()]
+
+
+def _memory_pool() -> list[Family]:
+    """There is no pool of pinned memory: nothing is set aside, and nothing of it is used."""
+    return [
+        family(f"nv_pinned_memory_pool_{name}_bytes", [Sample({}, 0)]) for name in ("total", "used")
+    ]

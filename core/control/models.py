@@ -1,0 +1,137 @@
+"""Models: what requests need of the models that this process serves.
+
+frontend, BLS ─► [Models] ─► the endpoint of a model version ─► its chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from core import config as configuration
+from core.config import ModelConfig, Signature
+from core.control.repository import RepositoryControl
+from core.lifecycle import ModelManager, ModelVersion
+from core.pipeline.doors import Doors
+from core.pipeline.intake import Door
+from core.request import NEWEST, InferenceRequest
+from core.response import Reply
+from core.telemetry.tracing import Tracer
+
+
+class Models:
+    """The models that serve. Not thread-safe: call from the event loop only.
+
+    Every method with `name` and `version` raises CoreError(NOT_FOUND) for an unknown model,
+    CoreError(UNAVAILABLE) for one that does not serve, CoreError(INVALID) for a name that several have.
+    `version` NEWEST stands for the newest version that serves.
+
+    doors   endpoints by model and version
+    """
+
+    def __init__(self, manager: ModelManager, tracing: Tracer, repository: RepositoryControl):
+        self._manager = manager
+        self._tracing = tracing
+        self._repository = repository
+        self.doors: Doors = manager.doors
+
+    # inference -----------------------------------------------------------------
+
+    def infer(self, request: InferenceRequest) -> Reply:
+        """Hand a request to its model. Raises CoreError if it is refused at once.
+
+        Later errors come through the Reply.
+        """
+        return self.ask(self.door(request.model_name, request.model_version), request)
+
+    def door(self, name: str, version: int = NEWEST) -> Door:
+        """Return the endpoint of a model version, for `ask` in the same turn of the loop."""
+        return self.doors.find(name, version)
+
+    def ask(self, door: Door, request: InferenceRequest) -> Reply:
+        """Hand a request to the endpoint of its model. Raises CoreError if it is refused at once."""
+        if self._tracing.on:
+            return self._tracing.infer(request, door.signature.name, door.signature.version, door)
+        return door.ask(request)
+
+    def infer_step(self, request: InferenceRequest) -> Reply:
+        """Hand on a request that another request makes; it is traced if the other one is.
+
+        request.trace is the trace of the other request. Raises as `infer`.
+        """
+        door = self.door(request.model_name, request.model_version)
+        if request.trace is not None:
+            return self._tracing.step(request, door.signature.name, door.signature.version, door)
+        return door.ask(request)
+
+    # facts about a model ---------------------------------------------------------
+
+    def signature(self, name: str, version: int = NEWEST) -> Signature:
+        """Return inputs and outputs, for parsing a request."""
+        return self.doors.find(name, version).signature
+
+    def takes_device(self, name: str, version: int = NEWEST) -> bool:
+        """Return whether a model takes inputs that are on a device without a copy."""
+        return self._manager.resolve(name, version).chain.takes_device
+
+    def content(self, name: str, version: int = NEWEST) -> str:
+        """Return a digest of what the version was loaded from: another load may differ."""
+        return self._manager.resolve(name, version).content
+
+    def is_ready(self, name: str, version: int = NEWEST) -> bool:
+        """Return whether a version can serve, as far as this process knows."""
+        return self._manager.resolve(name, version).chain.ready
+
+    async def check(self, name: str, version: int = NEWEST) -> bool:
+        """Return whether a version can serve, after its instances have been asked."""
+        return await self._manager.resolve(name, version).chain.check()
+
+    def metadata(self, name: str, version: int = NEWEST) -> dict[str, Any]:
+        """Return inputs, outputs and ready versions; shapes begin with -1 if the model batches."""
+        found = self._manager.resolve(name, version)
+        config, signature = found.config, found.signature
+        versions = [found.version] if version != NEWEST else self._manager.ready_versions(found.key)
+        batch = [-1] if signature.max_batch_size else []
+        return {
+            "name": found.name,
+            "versions": [str(number) for number in versions],
+            "platform": config.platform or config.backend,
+            "inputs": [
+                {"name": spec.name, "datatype": spec.dtype.name, "shape": [*batch, *spec.dims]}
+                for spec in signature.inputs.values()
+            ],
+            "outputs": [
+                {"name": spec.name, "datatype": spec.dtype.name, "shape": [*batch, *spec.dims]}
+                for spec in signature.outputs.values()
+            ],
+        }
+
+    def config(self, name: str, version: int = NEWEST) -> ModelConfig:
+        """Return the completed configuration. The caller must not change it."""
+        return self._manager.resolve(name, version).config
+
+    def config_json(self, name: str, version: int = NEWEST) -> dict[str, Any]:
+        """Return the completed configuration as the JSON object that Triton shows."""
+        return configuration.to_json(self.config(name, version))
+
+    def knows(self, name: str) -> bool:
+        """Return whether a client or an ensemble has asked for a model."""
+        return self._manager.knows(name)
+
+    def versions(self) -> Iterable[ModelVersion]:
+        """Return every version that is loaded or was, by name and version."""
+        return self._manager.versions()
+
+    # for models that load others ---------------------------------------------------
+
+    async def load(self, name: str, parameters: Mapping[str, Any] | None = None) -> None:
+        """Load or reload a model for another model; return when it is ready.
+
+        parameters   `config` (str) and `file:<path>` (bytes) override the repository
+        Raises CoreError if it failed.
+        """
+        await self._repository.load_for_model(name, parameters or {})
+
+    async def unload(self, name: str, unload_dependents: bool = False) -> None:
+        """Unload a model for another model; return when no version is ready."""
+        await self._repository.unload_for_model(name, unload_dependents)

@@ -1,0 +1,201 @@
+"""Operation: one row of the table of control operations, made by a decorator of the method that does it.
+
+caller ─► area method ─► [Operation] ─► the method itself, or in every process by way of the Exchange ─► merge
+
+    class RepositoryControl(Area, name="repository"):
+        @change("model-repository", thing="model {name}", otherwise="the others have unloaded it")
+        async def unload(self, name: str, unload_dependents: bool = False) -> None: ...
+
+To add an operation, add a method. Exchange, roles, restrictions and `OPERATIONS` follow from it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+from core.control.exchange import Answers, Changed, Exchange, Handler
+
+P = ParamSpec("P")
+T = TypeVar("T")
+A = TypeVar("A", bound="Area")
+
+Arguments = Mapping[str, Any]
+Merge = Callable[[Answers, Arguments], Any]
+Thing = Callable[[Arguments], str]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What is known of one operation.
+
+    name       area and method, such as "repository.load"
+    category   the kind of request that roles and restrictions know, such as "model-repository"
+    changes    whether it changes the server
+    summary    the first line of its docstring
+    shared     whether all processes take part; else any of them has the answer
+    merge      makes one result of those of all processes
+    encode     makes of a result what JSON can hold; `merge` gets that
+    asked      the arguments that each process gets, of those of the caller
+    thing      what is changed, see Exchange.change
+    forgets    see Exchange.change
+    """
+
+    name: str
+    category: str
+    changes: bool
+    summary: str
+    body: Callable[..., Any]
+    shared: bool = True
+    merge: Merge | None = None
+    encode: Callable[[Any], Any] = lambda value: value
+    asked: Callable[[Arguments], tuple[Any, ...]] = lambda arguments: tuple(arguments.values())
+    thing: Thing = lambda arguments: ""
+    forgets: bool = False
+
+    def arguments(self, area: Area, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
+        """Return the caller's arguments by name, with defaults."""
+        bound = inspect.signature(self.body).bind(area, *args, **kwargs)
+        bound.apply_defaults()
+        return {name: value for name, value in bound.arguments.items() if name != "self"}
+
+    async def here(self, area: Area, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Do it in this process."""
+        value = await self.body(area, *args, **kwargs)
+        return value.value if isinstance(value, Changed) else value
+
+    async def everywhere(self, exchange: Exchange, arguments: Arguments) -> Any:
+        """Do it in every process and merge the results."""
+        asked = self.asked(arguments)
+        if self.changes:
+            answers = await exchange.change(self.name, asked, self.thing(arguments), self.forgets)
+        else:
+            answers = await exchange.ask(self.name, asked)
+        return None if self.merge is None else self.merge(answers, arguments)
+
+
+OPERATIONS: dict[str, Operation] = {}
+"""Every operation by its name: the table of the control plane."""
+
+
+class Area:
+    """Operations of one kind. Not thread-safe: call from the event loop only.
+
+    exchange   None for a server of one process
+    """
+
+    exchange: Exchange | None = None
+    name: str
+    _operations: tuple[Operation, ...] = ()
+
+    def __init_subclass__(cls, name: str) -> None:
+        cls.name = name
+        found = []
+        for attribute in vars(cls).values():
+            make = getattr(attribute, "operation_of", None)
+            if make is not None:
+                operation: Operation = make(name)
+                found.append(operation)
+                OPERATIONS[operation.name] = operation
+        cls._operations = tuple(found)
+
+    def handlers(self) -> dict[str, Handler]:
+        """Return what this process does when any process asks: name → bound method."""
+        return {each.name: _bound(each, self) for each in self._operations if each.shared}
+
+
+def _bound(operation: Operation, area: Area) -> Handler:
+    async def handler(*arguments: Any) -> Any:
+        return operation.encode(await operation.body(area, *arguments))
+
+    return handler
+
+
+def here(
+    category: str, *, changes: bool = False
+) -> Callable[[Callable[Concatenate[A, P], T]], Callable[Concatenate[A, P], T]]:
+    """An operation that any process can do alone: it knows the answer, or the state is its own."""
+
+    def decorate(body: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P], T]:
+        _mark(body, body, category, changes=changes, shared=False)
+        return body
+
+    return decorate
+
+
+Body = Callable[Concatenate[A, P], Awaitable[T]]
+Method = Callable[Concatenate[A, P], Coroutine[Any, Any, T]]
+
+
+def question(
+    category: str,
+    merge: Merge,
+    **more: Any,
+) -> Callable[[Body[A, P, T]], Method[A, P, T]]:
+    """An operation that asks every process.
+
+    merge   (answers, arguments of the caller) → the result; may raise CoreError
+    more    `asked` and `encode` of Operation
+    """
+
+    def decorate(body: Body[A, P, T]) -> Method[A, P, T]:
+        return _performed(body, category, changes=False, merge=merge, **more)
+
+    return decorate
+
+
+def change(
+    category: str,
+    *,
+    otherwise: str,
+    thing: str | Thing = "",
+    forgets: bool = False,
+) -> Callable[[Body[A, P, Any]], Method[A, P, Any]]:
+    """An operation that every process does, or none. Its result is that of this process.
+
+    otherwise   what the other processes do if it fails in one: the end of the error text
+    thing       see Exchange.change; a text may have the names of arguments in braces
+    """
+    text = thing
+
+    def thing_of(arguments: Arguments) -> str:
+        return text.format(**arguments) if isinstance(text, str) else text(arguments)
+
+    def merge(answers: Answers, arguments: Arguments) -> Any:
+        answers.all_done(otherwise)
+        return answers.values.get(answers.own)
+
+    def decorate(body: Body[A, P, Any]) -> Method[A, P, Any]:
+        return _performed(
+            body, category, changes=True, merge=merge, thing=thing_of, forgets=forgets
+        )
+
+    return decorate
+
+
+def _performed(body: Body[A, P, T], category: str, **row: Any) -> Method[A, P, T]:
+    """The method that callers see: it does the operation here or everywhere."""
+
+    @wraps(body)
+    async def method(self: A, *args: P.args, **kwargs: P.kwargs) -> Any:
+        operation = OPERATIONS[f"{type(self).name}.{body.__name__}"]
+        if self.exchange is None:
+            return await operation.here(self, args, kwargs)
+        return await operation.everywhere(self.exchange, operation.arguments(self, args, kwargs))
+
+    _mark(method, body, category, **row)
+    found: Any = method
+    return cast(Method[A, P, T], found)
+
+
+def _mark(method: Any, body: Callable[..., Any], category: str, **row: Any) -> None:
+    summary = (inspect.getdoc(body) or "").partition("\n")[0]
+
+    def operation_of(area: str) -> Operation:
+        name = f"{area}.{body.__name__}"
+        return Operation(name, category, summary=summary, body=body, **row)
+
+    method.operation_of = operation_of

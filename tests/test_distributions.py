@@ -1,0 +1,54 @@
+"""What runs for each distribution of this repository finds all of them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    tomllib = pytest.importorskip("tomli")
+
+ROOT = Path(__file__).parents[1]
+GROUPS = {"backends", "plugins", "clients"}
+
+
+def printed(*command):
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+FOLDERS = printed(".ci/distributions").split()
+
+
+def test_every_folder_with_a_project_is_a_distribution_but_for_templates():
+    projects = {str(path.parent.relative_to(ROOT)) for path in ROOT.glob("*/*/pyproject.toml")}
+
+    found = {each for each in projects if each.split("/")[0] in GROUPS}
+    assert found - set(FOLDERS) == {"backends/_template", "plugins/_template"}
+    assert set(FOLDERS) <= found
+
+
+@pytest.mark.parametrize("verb", ["lint", "wheels"])
+def test_a_verb_is_run_for_every_distribution(verb):
+    plan = printed("make", "--dry-run", verb)
+
+    assert [folder for folder in FOLDERS if folder not in plan] == []
+    assert "_template" not in plan
+
+
+def test_pytest_and_the_source_distribution_know_every_group():
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+
+    assert set(tool["pytest"]["ini_options"]["testpaths"]) >= GROUPS
+    assert set(tool["scikit-build"]["sdist"]["exclude"]) >= GROUPS
+
+
+@pytest.mark.parametrize("script", ["install", "run", "test"])
+def test_a_script_asks_for_the_list(script):
+    text = (ROOT / ".ci" / script).read_text()
+
+    assert "$(.ci/distributions" in text
+    assert "/*/" not in text
