@@ -32,7 +32,7 @@ ROOMS = (
     ("core.device_memory",),
     ("core.tensor",),
     ("core.request",),
-    ("core.backlog",),
+    ("core.backlog", "core.v2"),
     ("core.response",),
     ("core.deadline",),
     ("core.memory",),
