@@ -257,8 +257,12 @@ class ModelInstance:
 
 
 def implements(found: object, base: type, method: str) -> bool:
-    """Return whether an author's object has a method of its own where `base` has one that does nothing."""
-    return getattr(getattr(found, method), "__func__", None) is not getattr(base, method)
+    """Return whether an author's object or class overrides a method that does nothing in `base`.
+
+    An object of another class than `base` implements it by having a method of that name.
+    """
+    own = getattr(found, method, None)
+    return own is not None and getattr(own, "__func__", own) is not getattr(base, method)
 
 
 _WORDS = {"placement": ("thread", "inline", "auto", "callback"), "memory": ("host", "device")}
@@ -301,14 +305,7 @@ class Backend:
     known_settings
                 the same for the keys of --backend-config
     config      what --backend-config gave: key → value (written by core before open)
-    folder      the folder below --backend-directory that brings it, None for a package
-    runtime     the file in that folder that runs its models, "" for a package
-    based_on    the name of the backend that made it, of that folder or of `apart`, whose settings it has too
-    apart       the Backend whose models it runs in processes of their own, None for its own models
-    processes   whether its own models run in processes where they ask for it: core leaves that to it
     """
-
-    processes: bool = False
 
     def __init__(
         self,
@@ -336,28 +333,9 @@ class Backend:
         self.known_settings = _names("known_settings", known_settings)
         self.name = ""
         self.config: dict[str, str] = {}
-        self.folder: Path | None = None
-        self.runtime = ""
-        self.based_on = ""
-        self.apart: Backend | None = None
 
     def open(self) -> None:
         """Take shared runtime handles. On a worker thread, before the first model loads; never at import."""
 
     def close(self) -> None:
         """Give back what open took, after the last model is gone."""
-
-    def derive(self, name: str, folder: Path, runtime: str) -> Backend:
-        """A backend of that name for models that a file in a folder of --backend-directory runs.
-
-        runtime   the name of the file, of a kind that core.plugins knows to be for this backend
-        Any thread. Sets folder, runtime and based_on of what it returns.
-        """
-        raise NotImplementedError(f"backend '{self.name}' runs no folder such as '{folder}'")
-
-    def keep_apart(self, other: Backend) -> Backend:
-        """A backend for the models of `other` that are to run in processes of their own.
-
-        Any thread. Sets apart and based_on of what it returns; `other` is opened in those processes only.
-        """
-        raise NotImplementedError(f"backend '{self.name}' has no processes for '{other.name}'")

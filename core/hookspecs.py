@@ -7,7 +7,8 @@ A plugin is a module that an entry point of group `core.plugins` names; it imple
 
 and takes the arguments that it needs, by name. A Backend may carry hooks as methods of the same form; they
 count from the moment its first model asks for it. Plugins that were registered last are called first;
-`@core.hookimpl(tryfirst=True)` and `trylast=True` change that.
+`@core.hookimpl(tryfirst=True)` and `trylast=True` change that. What core brings itself (core/builtin.py) is
+asked after the plugins.
 
 Of several workers (--workers=N) each is a process of its own, and calls every hook for itself.
 
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
     from core.caches import Cache
     from core.config import ModelConfig
     from core.lifecycle import ModelVersion
-    from core.options.added import AddedFlags
+    from core.options import AddedFlags, Options
     from core.pipeline.layers import Layer
     from core.repository import Repository
     from core.repository.agents import RepositoryAgent
     from core.server import InferenceServer
+    from core.telemetry.metrics.source import MetricSource
+    from core.telemetry.tracing import TraceExporter
 
 hookspec = pluggy.HookspecMarker("core")
 hookimpl = pluggy.HookimplMarker("core")
@@ -64,26 +67,25 @@ class BatchTiming:
 def core_add_options(parser: AddedFlags) -> None:
     """Once per process, on the main thread, before the command line is read: parser.add(name, default, help).
 
-    The values are in `server.options.added`, by name with underscores. A server inside a program
-    (core.Server) has no command line: there they have their defaults. An exception ends the start.
+    The values are in `server.options.added`, by name with underscores. A server inside a program takes them
+    as arguments of core.Server, on the thread that makes it. An exception ends the start.
     """
 
 
 @hookspec(firstresult=True)
 def core_open_cache(name: str, settings: dict[str, str]) -> Cache | None:
-    """Once, on the loop thread, for --cache-config=<name>,<setting>=<value> that core does not know.
+    """Once, on the loop thread, for --cache-config=<name>,<setting>=<value>.
 
-    Returns a core.caches.Cache, or None for the name of somebody else. Raises CoreError for settings that
+    Returns a core.caches.Cache, or None for the name of another cache. Raises CoreError for settings that
     are wrong, which ends the start.
     """
 
 
 @hookspec(firstresult=True)
-def core_open_repository(url: str) -> Repository | None:
+def core_open_repository(url: str, options: Options) -> Repository | None:
     """Once for each --model-repository with "://", on the loop thread, when the server is made.
 
-    Returns a core.repository.Repository, or None for the URL of somebody else, cloud storage included: what
-    no plugin takes is opened by core (core/repository/cloud). Must not wait for the place:
+    Returns a core.repository.Repository, or None for the URL of another plugin. Must not wait for the place:
     its `check` does, on a worker thread, when the server starts. An exception ends the start.
     """
 
@@ -92,8 +94,51 @@ def core_open_repository(url: str) -> Repository | None:
 def core_open_repository_agent(name: str) -> RepositoryAgent | None:
     """Once for each name in a `model_repository_agents`, on a worker thread, when a model first asks for it.
 
-    Returns a core.RepositoryAgent, which all models that name it share, or None for the name of somebody
-    else. It goes before an agent of that name that core has. An exception fails the load.
+    Returns a core.RepositoryAgent, which all models that name it share, or None for the name of another
+    agent. An exception fails the load.
+    """
+
+
+@hookspec(firstresult=True)
+def core_run_server(options: Options, arguments: Sequence[str]) -> int | None:
+    """Once, on the main thread, when the command line has been read and the log is set up.
+
+    arguments   of the command line, without the program
+
+    Serves in place of this process and returns the exit status, or returns None for a server of this process.
+    An exception ends the start.
+    """
+
+
+@hookspec
+def core_workers_starting(options: Options) -> None:
+    """Once, with --workers=N only, on the loop thread of the process that starts the workers, before it does.
+
+    For warnings about what each worker has for itself. An exception ends the start.
+    """
+
+
+@hookspec(firstresult=True)
+def core_open_trace_exporter(
+    mode: str, settings: Sequence[tuple[str, str]]
+) -> TraceExporter | None:
+    """Once per server, on the loop thread, when the server is made.
+
+    mode      of --trace-config=mode=<mode>; "triton" without that option
+    settings  (name, value) of each --trace-config=<mode>,<name>=<value>, in their order
+
+    Returns a core.telemetry.tracing.TraceExporter, or None for a mode of another plugin. A plugin takes
+    precedence over the trace files of mode triton. An exception, such as CoreError for an invalid setting,
+    ends the start.
+    """
+
+
+@hookspec
+def core_open_metric_source(options: Options) -> MetricSource | None:
+    """Once per server, on the loop thread, when the server is made; and for the tables of docs/metrics.md.
+
+    Returns a core.telemetry.metrics.source.MetricSource, or None for no metrics with these options. Each
+    scrape asks it for its families. An exception ends the start.
     """
 
 

@@ -46,9 +46,12 @@ def no_platform():
 
 @pytest.fixture
 def collector(monkeypatch):
-    """A collector of OpenTelemetry that listens while the test runs."""
+    """A collector of OpenTelemetry that listens while the test runs; the plugin for it is registered."""
     from collector import Collector  # other tests do not need its packages
 
+    from core import plugins
+
+    plugins.load_hooks()
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     found = Collector().start()
     yield found

@@ -44,10 +44,10 @@ ROOMS = (
     ("core.options",),
     ("core.account", "core.plugins", "core.telemetry", "core.repository"),
     ("core.caches",),
+    ("core.builtin",),
     ("core.pipeline",),
     ("core.alone", "core.lifecycle"),
     ("core.control",),
-    ("core.fleet",),
     ("core.server",),
     ("core.frontend", "core.testing"),
     ("core.process", "core.embedded"),
@@ -57,18 +57,23 @@ ROOMS = (
 # cython: decorators of classes that are compiled, where nothing is left of the import.
 OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson", "cython"}
 # Modules that a server does not import, or only when it is told to: one makes the descriptors, one is for
-# authors' tests, one for a cache.
+# authors' tests.
 TOOLS = {
     "core.config.compile": {"grpc_tools"},
-    "core.caches.redis": {"redis"},
-    "core.repository.agents.encryption": {"cryptography"},
-    "core.telemetry.tracing.otlp": {"opentelemetry"},
     "core.testing": {"pytest"},
 }
 # What all frontends may import beside their own folder.
 SHARED = ("aiohttp_web", "shared")
 # Folders of what is a distribution of its own.
 DISTRIBUTIONS = ("backends", "plugins", "clients")
+# Files of core with a word that is also one of a backend of this project, and why.
+NAMED_BY_CORE = {
+    "core/config/formats.py": ("tensorrt_plan", "the language has fields of this platform only"),
+    "core/options/table.py": ("model.py", "help of --backend-directory: Triton has such folders"),
+    "core/plugins/missing.py": ("model.py", "what to do with a backend of Triton that is a folder"),
+    "core/repository/agents/checksum.py": ("model.onnx", "an example in an error text"),
+    "core/repository/source.py": ("model-settings.json", "the layout of MLServer's repositories"),
+}
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc"}
 
 
@@ -171,6 +176,50 @@ def test_a_frontend_imports_core_and_no_backend(module):
     assert not any(name.startswith("backend_") for name in GRAPH[module])
 
 
+def test_core_names_no_backend_of_this_project():
+    names = set()
+    for file in tracked("backends/*/pyproject.toml", "plugins/*/pyproject.toml"):
+        text = file.read_text()
+        if '"core.backends"' not in text and '"core.formats"' not in text:
+            continue
+        # Names of backends, formats with their files, and the platform words behind them.
+        names.update(re.findall(r'^name = "([\w-]+)"', text, re.MULTILINE))
+        for group in ("core.backends", "core.formats"):
+            entries = text.partition(f'[project.entry-points."{group}"]')[2].partition("\n[")[0]
+            names.update(re.findall(r'^"?([\w.-]+)"? = ', entries, re.MULTILINE))
+            if group == "core.formats":
+                names.update(re.findall(r'"\w+:(\w+)', entries))
+    names -= {"NAME", "backend-NAME"}
+    names.update({name.replace("-", "_") for name in names})
+
+    found = {
+        (str(path.relative_to(ROOT)), word)
+        for path in tracked("core/*.py", "core/**/*.py", "core/**/*.pyx")
+        for text in literals(path)
+        for word in names.intersection(re.findall(r"[\w.-]*\w", re.sub("python -[mP]", "", text)))
+    }
+
+    assert {"onnxruntime", "model.onnx", "backend_python", "tensorrt_plan"} <= names
+    assert found == {(file, word) for file, (word, _) in NAMED_BY_CORE.items()}
+
+
+def literals(path):
+    """The strings in a file, without docstrings."""
+    if path.suffix == ".pyx":
+        return re.findall(
+            r"'[^'\n]*'|\"[^\"\n]*\"", re.sub(r'""".*?"""', "", path.read_text(), flags=re.S)
+        )
+    tree = ast.parse(path.read_text())
+    prose = {
+        id(each.value)
+        for node in ast.walk(tree)
+        for each in (node.body if isinstance(getattr(node, "body", None), list) else ())
+        if isinstance(each, ast.Expr)
+    }
+    strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return [each.value for each in strings if isinstance(each.value, str) and id(each) not in prose]
+
+
 def test_a_frontend_imports_no_other_frontend():
     def owner(module):
         return module.split(".")[1] if module.count(".") else ""
@@ -196,8 +245,10 @@ def test_a_distribution_imports_neither_frontends_nor_the_rooms_of_core():
         if "tests" not in path.parts
         for name in imports(path)
         if name.startswith(
-            ("frontends", "core.pipeline", "core.lifecycle", "core.repository", "core.serve")
+            ("frontends", "core.pipeline", "core.lifecycle", "core.repository.", "core.serve")
         )
+        # What `core.repository` itself names is for plugins that bring repositories.
+        or (name == "core.repository" and path.relative_to(ROOT).parts[0] != "plugins")
     ]
 
     assert wrong == []

@@ -2,9 +2,8 @@
 
 cache.py      what a cache is, for who writes one
 local.py      in this process; the least recently used leaves
-redis.py      in a Redis server that several processes share
 entry.py      answers as bytes
-choose.py     the cache that an option asks for: one of these, or a plugin's
+choose.py     the cache that an option asks for: of a plugin, or the local one
 """
 
 from core.caches.cache import Cache, Counters, Found

@@ -7,6 +7,7 @@
 text.py json_form.py     parse_text · parse_json, to_json
 suggestion.py            "did you mean …?" in their errors
 autofill.py              fill: name, backend, platform, file name from the files' names
+formats.py               Formats: which file name belongs to which backend
 conditions.py            conditions_of: which steps of an ensemble run on a condition
 complete.py              complete: what a backend may add
 normalise.py             normalise: defaults written out, instance groups resolved
@@ -16,8 +17,9 @@ proto.py messages.py     the message classes, in a descriptor pool of our own
 model_config.proto       their source; compile.py makes model_config.binpb and messages.pyi of it
 """
 
-from core.config.autofill import SETTINGS, entries, fill
+from core.config.autofill import entries, fill
 from core.config.complete import complete
+from core.config.formats import Format, Formats
 from core.config.json_form import MOST_JSON_BYTES, config_too_large, parse_json, to_json
 from core.config.messages import ModelConfig
 from core.config.normalise import normalise
@@ -28,7 +30,8 @@ from core.config.validation import validate, validate_source
 
 __all__ = [
     "MOST_JSON_BYTES",
-    "SETTINGS",
+    "Format",
+    "Formats",
     "InputSpec",
     "ModelConfig",
     "OutputSpec",

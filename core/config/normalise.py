@@ -11,8 +11,6 @@ from core.config.messages import ModelConfig, ModelInstanceGroup
 
 SEQUENCE_IDLE_US = 1_000_000
 
-_TWO_ON_CPU = ("onnxruntime", "tensorflow")  # Triton's default count for them, by name
-
 
 def normalise(
     config: ModelConfig, backend_instances: Mapping[str, int], gpus: Sequence[int]
@@ -63,7 +61,7 @@ def _normalise_groups(
         if group.kind == ModelInstanceGroup.KIND_AUTO:
             group.kind = _resolved_kind(group, gpus)
         if group.count < 1:
-            group.count = _default_count(group, config.backend, backend_instances)
+            group.count = _default_count(group, backend_instances)
         if group.kind == ModelInstanceGroup.KIND_GPU and not group.gpus:
             group.gpus.extend(sorted(gpus))
 
@@ -75,11 +73,7 @@ def _resolved_kind(group: ModelInstanceGroup, gpus: Sequence[int]) -> ModelInsta
     return ModelInstanceGroup.KIND_CPU
 
 
-def _default_count(
-    group: ModelInstanceGroup, backend: str, backend_instances: Mapping[str, int]
-) -> int:
+def _default_count(group: ModelInstanceGroup, backend_instances: Mapping[str, int]) -> int:
     known = ModelInstanceGroup.Kind.values()  # a number that is no kind is refused later
     kind = ModelInstanceGroup.Kind.Name(group.kind)[len("KIND_") :] if group.kind in known else ""
-    if (count := backend_instances.get(kind, 0)) > 0:
-        return count
-    return 2 if kind == "CPU" and backend in _TWO_ON_CPU else 1
+    return max(backend_instances.get(kind, 1), 1)

@@ -21,7 +21,7 @@ from core.embedded.functions import Bound, Shelf, backends_of
 from core.embedded.mailbox import STOPPED
 from core.errors import CoreError, Kind, invalid, not_found
 from core.frontend import Frontend
-from core.options import Options, defaults_of
+from core.options import Options
 from core.server import InferenceServer
 
 logger = logging.getLogger("core")
@@ -52,7 +52,6 @@ class Running:
         options.exit_on_error.
         """
         _load_hooks()
-        self._options.added = defaults_of(plugins.added_flags())
         self.server = InferenceServer(
             self._options, find_backend=self._find_backend, repositories=[self._shelf]
         )

@@ -1,7 +1,7 @@
 """Options of a server in this process: keyword arguments ─► [options_of] ─► Options.
 
-Every flag of the command line by its name with underscores. A value is what the flag's text would
-become, or the text itself.
+Every flag of the command line, those of plugins too, by its name with underscores. A value is what the flag's
+text would become, or the text itself.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from core import plugins
 from core.errors import CoreError, invalid
-from core.options import FLAGS, Flag, Options, UsageError, check_server, harden
+from core.options import FLAGS, Flag, Options, UsageError, check_server, defaults_of, harden
 
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
 _MODELS = ("model_repository", "load_model")  # a path or a name, or several
@@ -24,9 +25,13 @@ def options_of(settings: Mapping[str, Any]) -> Options:
     Raises CoreError(INVALID) for a name that is no option, with the nearest one, for a value that the
     option cannot have, and for options from which no server can be made.
     """
-    values = {name: _value(_flag(name), value) for name, value in settings.items()}
+    plugins.load_hooks(quiet=True)  # what is left out is logged when the server starts
+    added = {flag.field: flag for flag in plugins.added_flags()}
+    flags = _BY_FIELD | added
+    values = {name: _value(_flag(name, flags), value) for name, value in settings.items()}
+    theirs = {name: values.pop(name) for name in added.keys() & values.keys()}
     values.setdefault("allow_vertex_ai", False)  # no port opens unless the program says so
-    options = Options(**harden(values))
+    options = Options(**harden(values), added=defaults_of(added.values()) | theirs)
     if options.workers != 1:
         raise invalid(
             f"workers={options.workers} is for core-serve: a server in this process is one process"
@@ -37,9 +42,9 @@ def options_of(settings: Mapping[str, Any]) -> Options:
     return options
 
 
-def _flag(name: str) -> Flag:
-    if (flag := _BY_FIELD.get(name)) is None:
-        near = difflib.get_close_matches(name, _BY_FIELD, 1)
+def _flag(name: str, flags: Mapping[str, Flag]) -> Flag:
+    if (flag := flags.get(name)) is None:
+        near = difflib.get_close_matches(name, flags, 1)
         hint = f"did you mean '{near[0]}'?" if near else "docs/options.md lists them"
         raise invalid(f"a server has no option '{name}'; {hint}")
     return flag

@@ -10,6 +10,7 @@ import logging
 from dataclasses import replace
 
 from core import config as configuration
+from core import plugins
 from core.config import ModelConfig
 from core.lifecycle import policy
 from core.lifecycle.host import Host
@@ -106,7 +107,7 @@ async def adjustment_of(
     seen = replace(source, directory=version.source.directory)
     proposal = ModelVersion(seen, version.version)
     try:
-        configuration.validate_source(seen.config)
+        configuration.validate_source(seen.config, plugins.formats())
         config, _ = await host.run(settled, proposal, version.model.backend, host)
     except Exception:  # the load that follows says what is wrong
         return None

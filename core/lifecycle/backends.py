@@ -40,30 +40,30 @@ class BackendPool:
         self._run = run
         self._find = find
         self._settings = settings
-        # By backend and not by name: "onnx" and "onnxruntime" are one backend.
+        # By backend and not by name: two names may mean one backend.
         self._opened: dict[Backend, _Opened] = {}
         self._importing = asyncio.Lock()
         self._by_name: dict[str, Backend] = {}  # what `find` gave; it does not change any more
-        self._apart: dict[str, Backend] = {}  # by name too, for models in processes of their own
+        self._isolated: dict[str, Backend] = {}  # by name too, for models in processes of their own
 
-    async def acquire(self, name: str, apart: bool = False) -> Backend:
+    async def acquire(self, name: str, isolated: bool = False) -> Backend:
         """The opened backend of that name; `release` it once for each `acquire`.
 
-        apart   for a model that is to run in processes of its own
+        isolated   for a model that is to run in processes of its own
 
         Raises CoreError when no such backend is installed, and what its import or open() raises.
         """
         backend = await self._found(name)
-        if apart and not backend.processes:
-            backend = await self._kept_apart(name, backend)
+        if isolated and not isinstance(backend, plugins.HostedBackend):
+            backend = await self._isolated_of(name, backend)
         opened = self._opened.setdefault(backend, _Opened())
         opened.users += 1
         try:
             async with opened.turn:
                 if not opened.open:
                     backend.config = self._config(name, backend)
-                    if backend.apart is not None:
-                        backend.apart.config = self._config(name, backend.apart)
+                    if (runs := plugins.isolated_by(backend)) is not None:
+                        runs.config = self._config(name, runs)
                     warn_of_settings(self._own(name, backend), backend)
                     await self._run(backend.open)
                     opened.open = True
@@ -79,11 +79,11 @@ class BackendPool:
                     self._by_name[name] = await self._run(self._find, name)
         return self._by_name[name]
 
-    async def _kept_apart(self, name: str, backend: Backend) -> Backend:
-        if name not in self._apart:
-            found = await self._run(plugins.apart, backend)
-            self._apart.setdefault(name, found)
-        return self._apart[name]
+    async def _isolated_of(self, name: str, backend: Backend) -> Backend:
+        if name not in self._isolated:
+            found = await self._run(plugins.isolate, backend)
+            self._isolated.setdefault(name, found)
+        return self._isolated[name]
 
     def _config(self, name: str, backend: Backend) -> dict[str, str]:
         return {**self._settings.get("", {}), **self._own(name, backend)}
@@ -91,8 +91,8 @@ class BackendPool:
     def _own(self, name: str, backend: Backend) -> dict[str, str]:
         """What is said for it, and not for all."""
         found: dict[str, str] = {}
-        base = plugins.aliases(backend.based_on) if backend.based_on else []
-        for word in (*base, *plugins.aliases(name)):
+        base = backend.based_on if isinstance(backend, plugins.HostedBackend) else ""
+        for word in (*(plugins.aliases(base) if base else ()), *plugins.aliases(name)):
             found.update(self._settings.get(word, {}))
         return found
 

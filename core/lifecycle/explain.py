@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core import plugins
-from core.backend import Backend, Model
+from core.backend import Backend, Model, implements
 from core.caches import open_cache
 from core.config import ModelConfig
 from core.host_policy import HostPolicies
@@ -99,7 +99,7 @@ def _batching(config: ModelConfig, backend: Backend) -> str:
     words += [f"rather {preferred}"] if preferred else []
     delay_us = limits.delay_ns // 1000
     words.append(f"the first waits at most {delay_us} µs" if delay_us else "nobody waits for more")
-    if backend.model.batch_rule is not Model.batch_rule:
+    if implements(backend.model, Model, "batch_rule"):
         words.append("a rule of the model's")
     elif listening := _listening("core_batch_rule"):
         words.append(f"{', '.join(listening)} may have a rule")
@@ -161,8 +161,8 @@ def _ensemble(model: OfflineModel) -> Iterator[Line]:
 
 def _file_of(backend: Backend) -> str:
     """Where execute is, below the repository or the folder of packages."""
-    if backend.folder is not None:
-        return str(backend.folder / backend.runtime)
+    if (of_folder := plugins.file_of(backend)) is not None:
+        return str(of_folder)
     try:
         file = Path(inspect.getfile(backend.instance))
     except (TypeError, OSError):

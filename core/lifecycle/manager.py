@@ -81,10 +81,7 @@ class ModelManager:
         self._sleep = sleep
         self._clock = clock
         self._catalog = Catalog(
-            [
-                *open_repositories(options.model_repository, options.cloud_cache_directory),
-                *repositories,
-            ],
+            [*open_repositories(options), *repositories],
             config_name=options.model_config_name,
             needs_config=options.disable_auto_complete_config,
             namespacing=options.model_namespacing,

@@ -109,7 +109,7 @@ class _Offline:
 def _offline(source: ModelSource, options: Options, number: int | None) -> OfflineModel:
     if not source.versions:
         raise invalid(f"'{source.directory.path}' holds no folder of a version, such as 1")
-    configuration.validate_source(source.config)
+    configuration.validate_source(source.config, plugins.formats())
     version = ModelVersion(source, _number(source, number))
     if source.config.HasField("ensemble_scheduling"):
         config = settled_config(version, None, options, gpus())

@@ -18,6 +18,7 @@ from core.completion import MAX_BATCH_SIZE
 from core.config import ModelConfig
 from core.errors import invalid
 from core.pipeline.batching.rule import STRATEGY_PATH
+from core.plugins import isolated_by
 
 logger = logging.getLogger("core")
 
@@ -80,7 +81,7 @@ def warn_of_settings(found: Iterable[str], backend: Backend) -> None:
 def _known(backend: Backend, what: str) -> list[str] | None:
     """Of a backend and, where that runs another one's models, of the other; None if one does not say."""
     known: list[str] = []
-    for each in (backend, backend.apart):
+    for each in (backend, isolated_by(backend)):
         if each is not None:
             if (names := getattr(each, what)) is None:
                 return None

@@ -18,6 +18,7 @@ from core.lifecycle.ensemble import fitted, signatures_of_steps
 from core.lifecycle.version import ModelVersion, reason_of
 from core.pipeline.ensemble import steps_of
 from core.pipeline.instances.groups import seats_of
+from core.plugins import HostedBackend
 from core.request import NEWEST
 
 Find = Callable[[str, int], Signature]
@@ -30,7 +31,7 @@ def try_model(version: ModelVersion, config: ModelConfig, backend: Backend) -> N
     server.
     Raises what a load of the model would raise.
     """
-    if backend.processes:
+    if isinstance(backend, HostedBackend):
         _look_at_files(version, config, backend)
         return
     seats = seats_of(config, HostPolicies({}))

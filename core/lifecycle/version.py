@@ -191,7 +191,7 @@ class ModelVersion:
         return could
 
     async def _open(self, host: Host, place: Place) -> None:
-        configuration.validate_source(self.source.config)
+        configuration.validate_source(self.source.config, plugins.formats())
         if implements(self.source.directory, ModelDirectory, "fetch"):
             self.progress.step = FETCHES
             await host.run(self.source.directory.fetch, [self.version])
@@ -202,9 +202,9 @@ class ModelVersion:
                 self.chain = await open_ensemble(self.config, self.signature, host, self._digest())
                 self.signature = self.chain.signature
             else:
-                apart = wants_process(self.source.config)
+                isolated = wants_process(self.source.config)
                 self.progress.step = OPENS_BACKEND
-                backend = await host.backends.acquire(self.source.config.backend, apart)
+                backend = await host.backends.acquire(self.source.config.backend, isolated)
                 undo.push_async_callback(host.backends.release, backend)
                 self.progress.step = COMPLETES
                 self.config, self.signature = await host.run(settled, self, backend, host)
@@ -212,7 +212,8 @@ class ModelVersion:
                 model.waits = place.lent
                 self.progress.step = LOADS
                 # Before anything is read there: what changes meanwhile makes another version of the next.
-                beside = await host.run(stamp_of, backend.folder) if backend.folder else ""
+                file = plugins.file_of(backend)
+                beside = await host.run(stamp_of, file.parent) if file else ""
                 if implements(model, Model, "load"):
                     await host.run(model.load)
                 if implements(model, Model, "unload"):
@@ -295,12 +296,12 @@ def settled_config(
     """
     config = ModelConfig()
     config.CopyFrom(version.source.config)
-    if backend is not None and backend.runtime and not config.runtime:
-        config.runtime = backend.runtime
+    if (file := plugins.file_of(backend)) is not None and not config.runtime:
+        config.runtime = file.name
     if backend is not None and not options.disable_auto_complete_config:
         complete_from_files(config, version.path, backend)
     configuration.normalise(config, backend.instances if backend else {}, gpus)
-    configuration.validate(config, gpus)
+    configuration.validate(config, plugins.formats(), gpus)
     refuse_scattered_sequences(config, options.workers)
     if backend is not None:
         warn_of_slips(config, backend)

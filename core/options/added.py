@@ -41,13 +41,15 @@ class AddedFlags:
                   flag that may be given several times
         help      one sentence for --help
 
-        Raises CoreError(INVALID) for a name that no flag can have or that one has, and for another default.
+        It takes the place of a flag that has no effect in core. Raises CoreError(INVALID) for a name that is
+        invalid or taken, and for a default of another type.
         """
         if _NAME.fullmatch(name) is None:
             raise invalid(
                 f"'{name}' cannot be a flag: lower-case words with - between, such as s3-region"
             )
-        taken = {flag.name for flag in (*FLAGS, *self.flags)} | {*DEPRECATED, *ALIASES, "help"}
+        active = (flag for flag in FLAGS if not flag.idle)
+        taken = {flag.name for flag in (*active, *self.flags)} | {*DEPRECATED, *ALIASES, "help"}
         if name in taken:
             raise invalid(f"flag --{name} is there already")
         form = _FORMS.get(type(default))

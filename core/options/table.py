@@ -49,7 +49,8 @@ from core.options.values import (
 def _group(title: str) -> Callable[..., Any]:
     """The flags below one heading of --help.
 
-    A flag's `idle` says why it has no effect here; such a flag is accepted and named once in the log.
+    A flag's `idle` says why it has no effect here; such a flag is accepted and named once in the log. A
+    flag of a plugin may take its place.
     """
 
     def flag(form: Form, default: Any, text: str, *, idle: str = "") -> Any:
@@ -119,12 +120,8 @@ class Options:
         "One of so many requests is written to the access log; those that fail always are.")
 
     model_repository: list[str] = _models(NAMES, [],
-        "Folder that holds a folder for each model, or such a place in cloud storage: s3://bucket/path, "
-        "gs://bucket/path, as://account/container/path, or a URL that fsspec or a plugin knows. A model "
-        "that is in two repositories is not available.")
-    cloud_cache_directory: str = _models(STRING, "",
-        "Folder that keeps what is fetched of repositories in cloud storage, from one start to the next and "
-        "for several servers; without it a temporary one holds what is loaded.")
+        "Folder that holds a folder for each model, or a URL that a plugin opens, such as s3://bucket/path. "
+        "A model that is in two repositories is not available.")
     exit_on_error: bool = _models(BOOL, True,
         "Whether the server ends when a model fails to load at the start.")
     disable_auto_complete_config: bool = _models(SWITCH, False,
@@ -266,8 +263,8 @@ class Options:
         "Model of Vertex AI's requests that name none; without it the only one that serves.")
 
     allow_metrics: bool = _metrics(BOOL, True, "Whether metrics are served.")
-    allow_gpu_metrics: bool = _metrics(BOOL, True,
-        "Whether metrics tell about GPUs; they need the extra core[gpu-metrics].")
+    allow_gpu_metrics: bool = _metrics(BOOL, True, "Whether metrics include GPUs.",
+        idle="core itself has no metrics of GPUs, a plugin brings them (docs/metrics.md)")
     allow_cpu_metrics: bool = _metrics(BOOL, True,
         "Whether metrics tell about CPU and memory of the machine.")
     metrics_address: str = _metrics(STRING, "",
@@ -283,7 +280,7 @@ class Options:
         "or summary_quantiles=<quantile>:<error>,… (docs/metrics.md).")
 
     trace_config: dict[str, list[tuple[str, str]]] = _tracing(TRACE, {},
-        "Setting of tracing: of mode triton or opentelemetry, or without a mode of both.")
+        "Setting of tracing: of mode triton or of the mode of a plugin, or without a mode of all of them.")
 
     backend_directory: str = _backend(STRING, "/opt/tritonserver/backends",
         "Folder with a folder for each backend that is a model.py; packages go first.")
@@ -295,7 +292,7 @@ class Options:
         "first.")
 
     cache_config: dict[str, dict[str, str]] = _cache(settings("cache", owner_needed=True), {},
-        "Setting of the response cache, such as local,size=1048576 or redis,host=localhost.")
+        "Setting of the response cache, such as local,size=1048576; plugins bring other caches.")
     cache_directory: str = _cache(STRING, "/opt/tritonserver/caches",
         "Folder of response caches.", idle="the cache is part of the server")
 

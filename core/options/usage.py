@@ -16,7 +16,9 @@ def usage(program: str = "core-serve", added: Sequence[Flag] = ()) -> str:
     added   flags of plugins, which come last
     """
     lines = [f"Usage: {program} [options]", "  --help", "\tPrint usage"]
-    for title, flags in groupby((*FLAGS, *added), key=lambda flag: flag.group):
+    replaced = {flag.name for flag in added}
+    flags_of_core = (flag for flag in FLAGS if flag.name not in replaced)
+    for title, flags in groupby((*flags_of_core, *added), key=lambda flag: flag.group):
         lines += ["", f"{title}:"]
         for flag in flags:
             lines += _entry(flag.name, flag.form.metavar, _meaning(flag))

@@ -240,7 +240,6 @@ def _add_entry(so_far: dict[Any, Any], new: tuple[Any, Any]) -> dict[Any, Any]:
 SETTING = Form("<setting>=<value>", _read_setting, _add_entry)
 
 _TRACE_LEVELS = ("off", "false", "timestamps", "tensors", "min", "max", "true", "on")
-_TRACE_MODES = ("triton", "opentelemetry")
 
 
 def _read_trace(flag: str, text: str) -> tuple[str, tuple[str, str]]:
@@ -249,24 +248,12 @@ def _read_trace(flag: str, text: str) -> tuple[str, tuple[str, str]]:
     if not equals or not key or not value:
         raise _bad(flag, f"--{flag} option format is '<trace mode>,<setting>=<value>'. Got {text}")
     if mode:
-        return _trace_mode(flag, mode), (key, value)
+        return mode.lower(), (key, value)
     if key == "level" and value.lower() not in _TRACE_LEVELS:
         raise _bad(f"{flag} level", f"invalid value for trace level option: {value.lower()}")
     if key in ("rate", "count"):
         read_int(f"{flag} {key}", value)
-    if key == "mode":
-        value = _trace_mode(f"{flag} mode", value)
-    return "", (key, value)
-
-
-def _trace_mode(flag: str, text: str) -> str:
-    if text.lower() not in _TRACE_MODES:
-        raise _bad(
-            flag,
-            f"invalid value for trace mode option: {text.lower()}. "
-            'Available options are "triton" and "opentelemetry"',
-        )
-    return text.lower()
+    return "", (key, value.lower() if key == "mode" else value)
 
 
 def _add_trace(so_far: dict[str, Any], new: tuple[str, tuple[str, str]]) -> dict[str, Any]:

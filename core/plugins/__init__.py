@@ -1,12 +1,13 @@
-"""What other distributions bring: backends, frontends and hooks, found by entry point.
+"""What other distributions bring: backends, formats, process hosts, frontends and hooks, by entry point.
 
     installed ─► calls (of hooks) ─► backends
+                 formats
 
-At the start only names are read; a module is imported when somebody asks for what it brings. A
-broken plugin fails those who ask for it, and nobody else.
+At the start only names are read; a module is imported when it is first used. A broken plugin fails only what
+uses it.
 """
 
-from core.plugins.backends import apart, backend, imported, is_there
+from core.plugins.backends import backend, can_isolate, imported, is_there, isolate
 from core.plugins.calls import (
     added_flags,
     ask,
@@ -17,38 +18,49 @@ from core.plugins.calls import (
     tell,
     teller_of,
 )
+from core.plugins.extras import extras, install_hint
+from core.plugins.formats import formats
 from core.plugins.installed import (
     Plugin,
     aliases,
     available_backends,
     available_commands,
     frontends,
+    installed,
     look_again,
     with_hooks,
-    worker_tables,
 )
 from core.plugins.missing import hint
+from core.plugins.process_host import HostedBackend, ProcessHost, file_of, isolated_by
 
 __all__ = [
+    "HostedBackend",
     "Plugin",
+    "ProcessHost",
     "added_flags",
     "aliases",
-    "apart",
     "ask",
     "ask_each",
     "available_backends",
     "available_commands",
     "backend",
+    "can_isolate",
+    "extras",
+    "file_of",
+    "formats",
     "frontends",
     "hint",
     "hooks",
     "imported",
+    "install_hint",
+    "installed",
     "is_there",
+    "isolate",
+    "isolated_by",
     "listens",
     "load_hooks",
     "look_again",
     "tell",
     "teller_of",
     "with_hooks",
-    "worker_tables",
 ]

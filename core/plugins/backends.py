@@ -1,4 +1,4 @@
-"""Backends by the name that configurations say: installed ones, and folders with a file that we know."""
+"""Backends by the name that configurations say: installed ones, and folders that a process host runs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,10 @@ from pathlib import Path
 from core.backend import Backend
 from core.errors import internal, invalid
 from core.plugins.calls import register
-from core.plugins.installed import BACKENDS, Plugin, available_backends, hidden
-from core.plugins.missing import DISTRIBUTIONS, hint
-
-# What a folder of --backend-directory may hold, and the backend that makes one of it.
-_RUNTIMES = {"model.py": "python"}
-
-# The backend that has processes for the models of others.
-_PROCESSES = "python"
+from core.plugins.installed import BACKENDS, PROCESS_HOSTS, Plugin, available_backends, hidden
+from core.plugins.installed import installed as installed_of
+from core.plugins.missing import PROCESS_HOST, distributions, hint
+from core.plugins.process_host import PROCESS, HostedBackend, ProcessHost
 
 _imported: dict[str, tuple[Plugin, Backend]] = {}  # written by `backend`
 
@@ -28,8 +24,8 @@ def backend(name: str, directory: str = "") -> Backend:
     """
     installed = available_backends()
     if name not in installed:
-        if (found := _of_folder(name, directory)) is not None:
-            return found
+        if (file := _folder_file(name, directory)) is not None:
+            return _of_folder(name, file)
         names = ", ".join(sorted(installed)) or "none"
         if name in hidden():
             raise invalid(f"no backend named '{name}' (CORE_BLOCK hides it) (installed: {names})")
@@ -48,41 +44,54 @@ def backend(name: str, directory: str = "") -> Backend:
 
 def is_there(name: str, directory: str = "") -> bool:
     """Whether `backend` finds one of that name; nothing is imported. Any thread."""
-    return name in available_backends() or _runtime(name, directory) is not None
+    return name in available_backends() or _folder_file(name, directory) is not None
 
 
-def _of_folder(name: str, directory: str) -> Backend | None:
-    """The backend that <directory>/<name> is, None if there is no such folder with a file that we know.
-
-    A new one each time: servers of one process may have other folders.
-    """
-    if (file := _runtime(name, directory)) is None:
-        return None
-    found = backend(_RUNTIMES[file]).derive(name, Path(directory, name), file)
+def _of_folder(name: str, file: Path) -> HostedBackend:
+    """A new backend each time: servers of one process may have other folders."""
+    found = _host(file.name, "from_folder").from_folder(name, file)
     _imported[name] = Plugin(name, BACKENDS, ()), found
     return found
 
 
-def _runtime(name: str, directory: str) -> str | None:
+def _folder_file(name: str, directory: str) -> Path | None:
     """The file that makes <directory>/<name> a backend."""
     folder = Path(directory, name)
     if not directory or name in hidden() or name != folder.name or name == "..":
         return None
-    return next((file for file in _RUNTIMES if (folder / file).is_file()), None)
+    files = (folder / each for each in installed_of(PROCESS_HOSTS) if each != PROCESS)
+    return next((file for file in files if file.is_file()), None)
 
 
-def apart(found: Backend) -> Backend:
-    """What runs the models of a backend in processes of their own. Any thread.
+def can_isolate() -> bool:
+    """Whether `isolate` finds a process host; nothing is imported. Any thread."""
+    return PROCESS in installed_of(PROCESS_HOSTS)
 
-    Raises CoreError(INVALID) when nothing is installed that can.
+
+def isolate(found: Backend) -> HostedBackend:
+    """The backend that runs the models of `found` in processes of their own. Any thread.
+
+    Raises CoreError(INVALID) when no process host is installed, and what `Plugin.load` raises.
     """
-    if _PROCESSES not in available_backends():
+    if not can_isolate():
+        ours = distributions().get(PROCESS_HOST)
         raise invalid(
-            f"EXECUTION_MODE 'process' of a model of backend '{found.name}' needs backend "
-            f"'{_PROCESSES}', which has the processes; it is in the distribution "
-            f"{DISTRIBUTIONS[_PROCESSES]}"
+            f"EXECUTION_MODE 'process' of a model of backend '{found.name}' needs a process host, and "
+            "none is installed" + (f"; one is in the distribution {ours}" if ours else "")
         )
-    return backend(_PROCESSES).keep_apart(found)
+    return _host(PROCESS, "isolate").isolate(found)
+
+
+def _host(name: str, method: str) -> ProcessHost:
+    plugin = installed_of(PROCESS_HOSTS)[name]
+    found: ProcessHost = plugin.load()
+    if not callable(getattr(found, method, None)):
+        raise internal(
+            f"process host '{name}' of {plugin.distribution}: '{plugin.entries[0].value}' has no method "
+            f"{method}"
+        )
+    register(found, f"process host {plugin.entries[0].value}")
+    return found
 
 
 def imported() -> dict[str, tuple[Plugin, Backend]]:

@@ -6,6 +6,7 @@ CORE_TRACE_HOOKS=1 writes every call of a hook to stderr.
 from __future__ import annotations
 
 import difflib
+import importlib
 import inspect
 import logging
 import os
@@ -27,9 +28,11 @@ logger = logging.getLogger("core")
 
 @cache
 def hooks() -> pluggy.PluginManager:
-    """The hooks of core.hookspecs; `load_hooks` registers the plugins that are installed."""
+    """The hooks of core.hookspecs, with what is built in; `load_hooks` registers the installed plugins."""
     manager = pluggy.PluginManager("core")
     manager.add_hookspecs(hookspecs)
+    # Imported by name: what it opens lies above this package.
+    manager.register(importlib.import_module("core.builtin"), name="built in")
     if os.environ.get("CORE_TRACE_HOOKS", "0") not in ("", "0"):
         manager.add_hookcall_monitoring(_trace_call, _trace_end)
     return manager

@@ -18,14 +18,15 @@ BACKENDS = "core.backends"
 FRONTENDS = "core.frontends"
 HOOKS = "core.plugins"
 COMMANDS = "core.commands"
-WORKER_TABLES = "core.worker_tables"
+FORMATS = "core.formats"
+PROCESS_HOSTS = "core.process_host"
 
 _KINDS = {
     BACKENDS: "backend",
     FRONTENDS: "frontend",
     HOOKS: "plugin",
     COMMANDS: "command",
-    WORKER_TABLES: "worker table",
+    PROCESS_HOSTS: "process host",
 }
 
 
@@ -34,7 +35,7 @@ class Plugin:
     """One name that a distribution brings; its module may not have been imported.
 
     name      as configurations say it
-    group     of entry points: one of the five above
+    group     of entry points: such as BACKENDS
     entries   usually one; several when distributions quarrel about the name; none of a folder
     """
 
@@ -53,7 +54,7 @@ class Plugin:
         Raises CoreError(INVALID) when two distributions bring the name, CoreError(INTERNAL) when the
         import fails.
         """
-        kind = _KINDS[self.group]
+        kind = _KINDS.get(self.group, self.group)
         if len(self.entries) > 1:
             raise invalid(
                 f"{kind} '{self.name}' comes from two distributions: {self.distribution}; "
@@ -69,40 +70,36 @@ class Plugin:
 
 
 def aliases(name: str) -> list[str]:
-    """All names of one backend, such as onnx and onnxruntime; just `name` if it is not installed."""
-    installed = available_backends()
-    if name not in installed:
+    """Return all names of the backend that `name` means; just `name` if it is not installed."""
+    there = available_backends()
+    if name not in there:
         return [name]
-    value = installed[name].entries[0].value
-    return sorted(each for each, plugin in installed.items() if plugin.entries[0].value == value)
+    value = there[name].entries[0].value
+    return sorted(each for each, plugin in there.items() if plugin.entries[0].value == value)
 
 
 def available_backends() -> Mapping[str, Plugin]:
     """The backends that are installed, by name; nothing is imported."""
-    return _installed(BACKENDS)
+    return installed(BACKENDS)
 
 
 def frontends() -> Mapping[str, Plugin]:
     """The frontends that are installed, by name; nothing is imported."""
-    return _installed(FRONTENDS)
+    return installed(FRONTENDS)
 
 
 def with_hooks() -> Mapping[str, Plugin]:
     """The modules of hooks that are installed, by name; nothing is imported."""
-    return _installed(HOOKS)
+    return installed(HOOKS)
 
 
 def available_commands() -> Mapping[str, Plugin]:
     """Return the commands of `python -m core` that are installed, by name; nothing is imported."""
-    return _installed(COMMANDS)
+    return installed(COMMANDS)
 
 
-def worker_tables() -> Mapping[str, Plugin]:
-    """Return the tables that workers share (core/fleet/tables.py), by name; nothing is imported."""
-    return _installed(WORKER_TABLES)
-
-
-def _installed(group: str) -> Mapping[str, Plugin]:
+def installed(group: str) -> Mapping[str, Plugin]:
+    """What is installed of a group of entry points, by name, without what CORE_BLOCK hides."""
     blocked = hidden()
     found = {}
     for name, plugin in _scan(group).items():

@@ -1,26 +1,26 @@
-"""What to say of a backend that is not installed: where it is, that nobody has it, or what may be meant.
+"""What to say of a backend that is not installed: where it is, what may be meant, what to do instead.
 
-Only distributions of this project are named: a name made of what a configuration says could be anybody's.
+Which distributions of this project there are is read from the extras of core: the extra with the name of a
+backend needs the one that brings it. No other distribution is named: a name made of what a configuration says
+could be anybody's.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from importlib import metadata
 
-# Words of configurations → the distribution of this project that brings them.
-DISTRIBUTIONS = {
-    "fil": "backend-fil",
-    "onnx": "backend-onnx",
-    "onnxruntime": "backend-onnx",
-    "openvino": "backend-openvino",
-    "python": "backend-python",
-    "pytorch": "backend-pytorch",
-    "tensorrt": "backend-tensorrt",
-    **dict.fromkeys(("identity", "repeat", "square"), "backend-testing"),
-}
+from core.plugins.extras import extras
+from core.plugins.installed import hidden
 
-_ONNX = "convert the model to ONNX for backend 'onnxruntime'"
+PROCESS_HOST = "process-host"
+"""The extra that brings a process host."""
+FORMATS = "formats"
+"""The extra that brings every distribution that declares formats."""
+
+_ONNX = "convert the model to ONNX"
 _UNSUPPORTED = {
     "caffe2": _ONNX,
     "dali": "do the same work in a Python model",
@@ -49,11 +49,53 @@ def hint(name: str, installed: Iterable[str]) -> str:
             "; this project has no package for it: --backend-directory names the folder that holds "
             f"Triton's '{word}', which is a folder with a model.py"
         )
-    if name in DISTRIBUTIONS:
-        return f"; it is in the distribution {DISTRIBUTIONS[name]}"
+    ours = distributions()
+    if name in ours:
+        return f"; it is in the distribution {ours[name]}"
     there = set(installed)
-    near = difflib.get_close_matches(word, sorted({*there, *DISTRIBUTIONS}), 1, _NEAR)
+    known = there.union(each for each in ours if each != PROCESS_HOST)
+    near = difflib.get_close_matches(word, sorted(known), 1, _NEAR)
     if not near:
         return ""
-    place = "" if near[0] in there else f" It is in the distribution {DISTRIBUTIONS[near[0]]}"
+    place = "" if near[0] in there else f" It is in the distribution {ours[near[0]]}"
     return f"; did you mean '{near[0]}'?{place}"
+
+
+def advice(names: Iterable[str]) -> str:
+    """The end of the text for files or platforms that no installed backend knows: what may be installed.
+
+    names   such as model.onnx, or onnxruntime_onnx
+    """
+    ours = _backend_extras()
+    absent = [each for each in ours.get(FORMATS, ()) if not _is_installed(each)]
+    parts = {part for name in names for part in re.split(r"[._/]", name.lower())}
+    for extra, needs in sorted(ours.items()):
+        if extra in parts and needs[0] in absent:
+            return f"; `pip install core[{extra}]` installs a backend for it"
+    if absent:
+        return (
+            f"; not installed are {', '.join(absent)}: `pip install core[{FORMATS}]` installs all"
+        )
+    return ""
+
+
+def distributions() -> Mapping[str, str]:
+    """Name of a backend, or PROCESS_HOST → the distribution of this project that brings it."""
+    return {extra: needs[0] for extra, needs in _backend_extras().items() if extra != FORMATS}
+
+
+def _backend_extras() -> Mapping[str, list[str]]:
+    """The extras of core that bring a backend, and FORMATS: extra → its distributions."""
+    return {
+        extra: needs
+        for extra, needs in extras().items()
+        if extra == FORMATS or (len(needs) == 1 and needs[0].startswith("backend-"))
+    }
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        metadata.distribution(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return distribution not in hidden()

@@ -8,31 +8,23 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 
-from core import config as configuration
-from core import plugins
+from core.backend import implements
 from core.config import ModelConfig
 from core.errors import CoreError, already_exists, internal, invalid
-from core.repository.cloud import Cache, open_cloud
-from core.repository.folder import FolderRepository
 from core.repository.joined import JoinedFolder, Place
 from core.repository.names import Key, is_folder_name, key_of, name_of, namespace_of
 from core.repository.override import Override
-from core.repository.source import (
-    Listing,
-    ModelDirectory,
-    ModelSource,
-    Repository,
-    first_version_entries,
-    is_flat,
-    shared_stamp,
-    version_stamps,
+from core.repository.reading import (
+    list_model,
+    read_config_override,
+    read_files_override,
+    read_folder,
 )
+from core.repository.source import Listing, ModelSource, Repository
 
 logger = logging.getLogger("core")
 
 DUPLICATE = "model appears in two or more repositories"
-
-_METHODS = ("location", "check", "names", "listing", "read_text", "directory")  # of a Repository
 
 Survey = Mapping[str, "ModelSource | CoreError"]
 """name → what can be loaded, or why nothing can be."""
@@ -69,26 +61,27 @@ class Catalog:
 
     @property
     def remote(self) -> bool:
-        """Whether a repository is more than a folder: it must look, or be closed. Any thread."""
-        return any(hasattr(each, "look") or hasattr(each, "close") for each in self._repositories)
+        """Whether a repository has to look, or to be closed. Any thread."""
+        return any(
+            implements(each, Repository, method)
+            for each in self._repositories
+            for method in ("look", "close")
+        )
 
     def look(self) -> None:
         """Let remote repositories see what there is now. Raises OSError when one cannot."""
         for repository in self._repositories:
-            if hasattr(repository, "look"):
-                repository.look()
+            repository.look()
 
     def give_up(self) -> None:
         """Let remote repositories stop what they are fetching: the end has begun. Any thread."""
         for repository in self._repositories:
-            if hasattr(repository, "give_up"):
-                repository.give_up()
+            repository.give_up()
 
     def close(self) -> None:
         """Give back what repositories have on this machine."""
         for repository in self._repositories:
-            if hasattr(repository, "close"):
-                repository.close()
+            repository.close()
 
     def join(self, folder: JoinedFolder) -> set[str]:
         """Look there too from now on; the names of the models in it.
@@ -176,12 +169,12 @@ class Catalog:
         if not is_folder_name(name):
             raise invalid(f"'{name}' is no name of a model")
         if override is not None and override.files:
-            return self._in_namespace(self._survey_files(name, override), "")
+            return self._in_namespace(read_files_override(name, override), "")
         holders = [
             (repository, listing)
             for repository in self._repositories
             if namespace_of(key) in (None, repository.location)
-            and (listing := _listing(repository, name)) is not None
+            and (listing := list_model(repository, name)) is not None
         ]
         if not holders:
             own = namespace_of(key)
@@ -192,9 +185,7 @@ class Catalog:
             raise internal(DUPLICATE)
         repository, listing = holders[0]
         if override is not None:
-            directory = _directory(repository, name)
-            config = _parse_override(name, override)
-            found = self._source(name, listing, directory, config, "", True)
+            found = read_config_override(repository, name, listing, override)
         else:
             found = self._survey_folder(name, repository, listing)
         return self._in_namespace(found, repository.location)
@@ -238,8 +229,7 @@ class Catalog:
         """Every model of the repositories. Raises OSError when one cannot be listed now."""
         with ExitStack() as looks:
             for repository in self._repositories:
-                if hasattr(repository, "one_look"):
-                    looks.enter_context(repository.one_look())
+                looks.enter_context(repository.one_look())
             return self.survey_names(self.names())
 
     def _try(self, name: str) -> ModelSource | CoreError:
@@ -253,139 +243,11 @@ class Catalog:
             logger.exception("looking at model '%s' failed", name)
             return internal(f"{type(error).__name__}: {error}")
 
-    def _survey_files(self, name: str, override: Override) -> ModelSource:
-        config = _parse_override(name, override)
-        try:
-            directory = override.write()
-        except (OSError, ValueError) as error:
-            raise invalid(f"failed to write the files for model '{name}': {error}") from error
-        try:
-            listing = FolderRepository(str(directory.path.parent)).listing(directory.path.name)
-            return self._source(name, listing or {}, directory, config, "", True)
-        except BaseException:
-            directory.remove()
-            raise
-
     def _survey_folder(self, name: str, repository: Repository, listing: Listing) -> ModelSource:
-        last = self._last.get(key_of(self._namespace(repository), name))
-        if last is not None and last[0] == (repository.location, listing):
+        key, seen = key_of(self._namespace(repository), name), (repository.location, listing)
+        last = self._last.get(key)
+        if last is not None and last[0] == seen:
             return last[1]
-        path = self._config_path(listing)
-        directory = _directory(repository, name)
-        config = self._read_config(name, repository, path) if path in listing else ModelConfig()
-        if path not in listing and self._needs_config:
-            raise internal(
-                f"failed to open text file for read {directory.address}/{path}: "
-                "No such file or directory"
-            )
-        folder = ""
-        if isinstance(repository, JoinedFolder) and repository.place.name == name:
-            config.name, folder = name, repository.place.folder
-        stamp = listing.get(path, "")
-        source = self._source(name, listing, directory, config, stamp, False, folder)
-        self._last[key_of(self._namespace(repository), name)] = (
-            (repository.location, listing),
-            source,
-        )
+        source = read_folder(repository, name, listing, self._config_name, self._needs_config)
+        self._last[key] = (seen, source)
         return source
-
-    def _config_path(self, listing: Listing) -> str:
-        path = f"configs/{self._config_name}.pbtxt"
-        return path if self._config_name and path in listing else "config.pbtxt"
-
-    def _read_config(self, name: str, repository: Repository, path: str) -> ModelConfig:
-        origin = f"{_directory(repository, name).address}/{path}"
-        try:
-            return configuration.parse_text(repository.read_text(name, path), origin)
-        except CoreError as error:
-            raise internal(error.message) from error
-        except (OSError, ValueError) as error:
-            raise internal(f"failed to read {origin}: {error}") from error
-
-    def _source(
-        self,
-        name: str,
-        listing: Listing,
-        directory: ModelDirectory,
-        config: ModelConfig,
-        config_stamp: str,
-        overridden: bool,
-        folder: str = "",
-    ) -> ModelSource:
-        """folder   what its backend may be told by, if that is not the model's name"""
-        if config.name and config.name != name:
-            raise (invalid if overridden else internal)(
-                f"unexpected directory name '{name}' for model '{config.name}', "
-                "directory name must equal model name"
-            )
-        for step in config.ensemble_scheduling.step:
-            step.model_namespace = ""
-        try:
-            if config.model_repository_agents.agents:
-                config.name = name
-            else:
-                configuration.fill(config, folder or name, first_version_entries(listing))
-        except CoreError as error:
-            raise error if overridden else internal(error.message) from error
-        return ModelSource(
-            name=name,
-            directory=directory,
-            config=config,
-            versions=version_stamps(listing),
-            shared=shared_stamp(listing),
-            config_stamp=config_stamp,
-            overridden=overridden,
-            flat=is_flat(listing),
-            folder=folder,
-        )
-
-
-def _listing(repository: Repository, name: str) -> Listing | None:
-    try:
-        return repository.listing(name)
-    except (OSError, ValueError) as error:
-        raise internal(f"failed to read '{name}' in '{repository.location}': {error}") from error
-
-
-def _directory(repository: Repository, name: str) -> ModelDirectory:
-    try:
-        return repository.directory(name)
-    except OSError as error:  # no room for it on this machine
-        raise internal(str(error)) from error
-
-
-def _parse_override(name: str, override: Override) -> ModelConfig:
-    try:
-        return configuration.parse_json(override.config, f"parameter 'config' for model '{name}'")
-    except CoreError as error:
-        raise invalid(f"Invalid config override: {error.message}") from error
-
-
-def open_repositories(locations: Iterable[str], cloud_cache: str = "") -> list[Repository]:
-    """A Repository for each location, sorted, each once.
-
-    cloud_cache   folder that keeps what is fetched of cloud storage, "" for a temporary one
-
-    Loop thread: the hook core_open_repository is asked for those with "://", and what no plugin takes is
-    cloud storage. Raises CoreError(INVALID) for a URL that cannot be one, CoreError(INTERNAL) for a plugin
-    that fails. Whether something is there, and can be read here, `check` tells.
-    """
-    cache = Cache(cloud_cache)
-    return [_open(location, cache) for location in sorted(set(locations))]
-
-
-def _open(location: str, cache: Cache) -> Repository:
-    if "://" not in location:
-        return FolderRepository(location)
-    found: Repository | None = plugins.ask("core_open_repository", url=location)
-    if found is None:
-        if location.startswith("file:///"):
-            return FolderRepository(location.removeprefix("file://"))
-        return open_cloud(location, cache)
-    missing = [name for name in _METHODS if not hasattr(found, name)]
-    if missing:
-        raise internal(
-            f"core_open_repository gave a {type(found).__name__} for '{location}' which is no Repository: it "
-            f"has no {', '.join(missing)}"
-        )
-    return found

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from core.errors import internal
 from core.repository.names import is_folder_name
-from core.repository.source import Listing, ModelDirectory, digest_of
+from core.repository.source import Listing, ModelDirectory, Repository, digest_of
 
 
-class FolderRepository:
+class FolderRepository(Repository):
     """Models in `<location>/<name>/`. Files directly in `location` are no models.
 
     Links are followed, to models and inside them. Any thread.
@@ -53,6 +53,13 @@ class FolderRepository:
 
     def directory(self, name: str) -> ModelDirectory:
         return ModelDirectory(self._path / name)
+
+
+def files_of(folder: Path) -> list[str]:
+    """Return the relative path of each file, those behind links too, without Python's `__pycache__`."""
+    found: dict[str, str] = {}
+    _list(folder, "", found, ())
+    return sorted(path for path in found if not path.endswith("/"))
 
 
 def stamp_of(folder: Path) -> str:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from core.config import SETTINGS, ModelConfig
+from core.config import ModelConfig
 from core.repository.names import key_of
+
+SETTINGS = "model-settings.json"
+"""In the repositories of MLServer, which may have no folders of versions."""
 
 Listing = Mapping[str, str]
 """Every entry below a model's folder: relative path with "/" → stamp that changes with the entry.
@@ -58,33 +62,51 @@ class ModelDirectory:
         """Give back what `fetch` or the maker of this object took. A user's own folder stays."""
 
 
-class Repository(Protocol):
+class Repository(ABC):
     """A place with models, one folder for each. Worker threads call it, several at a time.
 
     location   as --model-repository names it
+
+    The first five methods are enough for a folder of this machine.
     """
 
     location: str
 
+    @abstractmethod
     def check(self) -> None:
         """Raise CoreError if the place cannot be read at all."""
 
+    @abstractmethod
     def names(self) -> set[str]:
-        """Names of all models. Raises OSError when they cannot be told now.
+        """Return the names of all models. Raises OSError when they cannot be listed now.
 
-        Also called on the event loop, so it must not take long: a remote place tells what it saw
-        last. One with a method `look` is told by it, on a worker thread, to see what there is now; one
-        with `one_look`, a context manager, may inside of it answer everything from one listing.
+        Also called on the event loop: a remote place returns what the last `look` saw.
         """
 
+    @abstractmethod
     def listing(self, name: str) -> Listing | None:
-        """What is in a model's folder, None if there is no such folder."""
+        """Return what is in a model's folder, None if there is no such folder."""
 
+    @abstractmethod
     def read_text(self, name: str, path: str) -> str:
-        """A small text file (the configuration) of a model. Raises OSError, UnicodeDecodeError."""
+        """Return a small text file (the configuration) of a model. Raises OSError, UnicodeDecodeError."""
 
+    @abstractmethod
     def directory(self, name: str) -> ModelDirectory:
-        """The folder from which the model will be loaded, not yet fetched."""
+        """Return the folder from which the model will be loaded, not yet fetched."""
+
+    def look(self) -> None:  # noqa: B027  # optional, as those that follow
+        """Update what `names` returns. Raises OSError when the place cannot be listed now."""
+
+    def one_look(self) -> AbstractContextManager[None]:
+        """Return a context in which one listing may answer everything that this thread asks."""
+        return nullcontext()
+
+    def give_up(self) -> None:  # noqa: B027
+        """Stop what is being fetched: the server begins to stop. Any thread."""
+
+    def close(self) -> None:  # noqa: B027
+        """Remove what was fetched, after the last model."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +168,11 @@ def version_number(folder: str) -> int | None:
     return None
 
 
+def is_configuration(path: str) -> bool:
+    """Whether a file of a model's folder says how the model runs."""
+    return path == "config.pbtxt" or path.startswith("configs/")
+
+
 def is_flat(listing: Listing) -> bool:
     """Whether a folder is laid out for MLServer: model-settings.json, and no folders of versions."""
     folders = (path.partition("/") for path in listing)
@@ -173,9 +200,7 @@ def shared_stamp(listing: Listing) -> str:
         [
             f"{path}\n{stamp}"
             for path, stamp in listing.items()
-            if version_number(path.partition("/")[0]) is None
-            and path != "config.pbtxt"
-            and not path.startswith("configs/")
+            if version_number(path.partition("/")[0]) is None and not is_configuration(path)
         ]
     )
 

@@ -15,7 +15,7 @@ import re
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from core.errors import invalid, unsupported
 from core.telemetry.families import Family, KindOfMetric, Sample, Together, histogram_samples
@@ -162,6 +162,11 @@ class Registry:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._families: dict[str, MetricFamily] = {}
+        self._reserved = set(CATALOG)
+
+    def reserve(self, names: Iterable[str]) -> None:
+        """Refuse these names to models from now on."""
+        self._reserved.update(names)
 
     def family(self, name: str, text: str, kind: KindOfMetric, mode: str = "") -> MetricFamily:
         """The family of that name; the same one for the same name, text, kind and mode.
@@ -170,7 +175,7 @@ class Registry:
         Raises CoreError(INVALID) for a name that cannot be, is the server's own, or is taken by a
         family with another text, kind or mode; and for a mode that there is not.
         """
-        if not _NAME.fullmatch(name) or name.startswith(_OWN) or name in CATALOG:
+        if not _NAME.fullmatch(name) or name.startswith(_OWN) or name in self._reserved:
             raise invalid(f"'{name}' cannot be the name of a metric family of a model")
         if mode not in MODES:
             known = ", ".join(filter(None, MODES))

@@ -91,12 +91,11 @@ class Concurrency(Kit):
 def _installed_name(backend: Backend) -> str:
     """The name under which a distribution brings the backend. Skips the test where a process of its own
     could not import it, or has no meaning."""
-    if backend.processes:
+    if isinstance(backend, plugins.HostedBackend):
         pytest.skip("the backend has processes of its own")
-    installed = plugins.available_backends()
-    if "python" not in installed:
-        pytest.skip("needs backend-python, which has the processes")
-    for name, plugin in installed.items():
+    if not plugins.can_isolate():
+        pytest.skip("needs a process host")
+    for name, plugin in plugins.available_backends().items():
         # What has not been imported yet is not the backend of the example.
         if plugin.entries[0].module in sys.modules and plugins.backend(name) is backend:
             return name

@@ -39,11 +39,11 @@ def free_ports(count):
 
 class Launcher:
     def __init__(self, config):
-        self.kind = config.getoption("--server")
-        self.site = config.getoption("--pytriton-site")
-        self.engine = config.getoption("--grpc-engine")
-        self.lane = config.getoption("--http-lane")
-        self.keep_logs = config.getoption("--keep-logs")
+        self.kind = config.getoption("--server", "core")
+        self.site = config.getoption("--pytriton-site", None)
+        self.engine = config.getoption("--grpc-engine", "auto")
+        self.lane = config.getoption("--http-lane", "auto")
+        self.keep_logs = config.getoption("--keep-logs", None)
         self._servers = []
         self._runtime = None
         self._count = 0

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,9 @@ def test_what_is_built_is_not_thrown_away_by_the_ignore_file():
 
     assert "*" in ignored
     assert [name for name in kept if not (ROOT / name).exists()] == []
-    assert {"pyproject.toml", "CMakeLists.txt", "core", "frontends", "backends"} <= set(kept)
+    assert {"pyproject.toml", "CMakeLists.txt", "core", "frontends", "backends", "plugins"} <= set(
+        kept
+    )
 
 
 def test_the_last_stage_has_no_compiler():
@@ -96,11 +99,35 @@ def test_wheels_are_made_as_ci_makes_them(step):
     assert step in (ROOT / ".ci" / "run").read_text()
 
 
-def test_the_backends_of_the_default_exist():
-    (backends,) = [rest for word, rest in stages()[0] if word == "ARG"]
-    names = shlex.split(backends)[0].partition("=")[2].split()
+def test_the_backends_and_plugins_of_the_default_exist():
+    given = dict(shlex.split(rest)[0].split("=", 1) for word, rest in stages()[0] if word == "ARG")
+    folders = [
+        ROOT / group / name
+        for group in ("backends", "plugins")
+        for name in given.pop(group.upper()).split()
+    ]
 
-    assert (
-        names
-        and [n for n in names if not (ROOT / "backends" / n / "pyproject.toml").exists()] == []
-    )
+    assert given == {} and folders
+    assert [each for each in folders if not (each / "pyproject.toml").exists()] == []
+
+
+def test_the_plugins_that_are_asked_for_are_built_and_installed(tmp_path):
+    """The steps run here, with a pip that says what it was asked to do."""
+    pip = tmp_path / "python"
+    pip.write_text('#!/bin/sh\necho "$@"\n')
+    pip.chmod(0o755)
+    steps = [rest for word, rest in stages()[0] if word == "RUN" and "/wheels" in rest]
+    script = " && ".join(steps).replace("/opt/core/bin/python", "python")
+
+    def said(plugins):
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "BACKENDS": "onnx", "PLUGINS": plugins}
+        done = subprocess.run(
+            ["sh", "-c", script], env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout.splitlines()
+
+    with_plugins = "\n".join(said("redis cloud[s3]"))
+    assert "./backends/onnx\n" in with_plugins and "./plugins/redis\n" in with_plugins
+    assert "./plugins/cloud\n" in with_plugins
+    assert " core-redis core-cloud[s3]\n" in with_plugins
+    assert "plugins" not in "\n".join(said("")) and "core-" not in "\n".join(said(""))

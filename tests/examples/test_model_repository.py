@@ -37,7 +37,7 @@ def test_the_configuration_of_the_page_is_one():
 
 
 def test_the_parameters_of_the_page_are_those_of_the_agents():
-    from core.repository.agents.decrypt import _PARAMETERS
+    from core_encryption.decrypt import _PARAMETERS
 
     section = PAGE[PAGE.index("### decrypt") : PAGE.index("### Your own")]
 
@@ -92,13 +92,13 @@ def test_the_agent_of_the_page_has_a_bound(archived):
 
 
 def test_the_layout_of_the_page_is_read(tmp_path):
-    from core.repository import Catalog, open_repositories
+    from core.repository import Catalog, FolderRepository
 
     for line in blocks("")[0].splitlines()[2:]:
         path = line[4:30].split()[0]
         (tmp_path / "digits" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "digits" / path).write_text("")
-    catalog = Catalog(open_repositories([str(tmp_path)]), config_name="small")
+    catalog = Catalog([FolderRepository(str(tmp_path))], config_name="small")
 
     source = catalog.survey("digits")
 

@@ -205,21 +205,21 @@ async def test_a_hook_that_fails_fails_the_load(serve, plugin):
 
 
 async def test_a_rule_that_would_be_in_another_process_is_missed_aloud(serve, caplog):
-    class Apart(core.Model):
+    class Isolated(core.Model):
         """Stands in the server for models of a backend that has a rule."""
 
         @property
         def backend(self):
-            found = core.Backend(instance=Double)
-            found.apart = core.Backend(model=ByTenant, instance=Double)
-            found.apart.name = "tenants"
+            found = plugins.HostedBackend(instance=Double)
+            found.isolated = core.Backend(model=ByTenant, instance=Double)
+            found.isolated.name = "tenants"
             return found
 
         @backend.setter
         def backend(self, given):
             pass
 
-    chain = await serve(Double, BATCHING, model=Apart)
+    chain = await serve(Double, BATCHING, model=Isolated)
 
     assert await executed(chain, request("a", "x"), request("b", "y")) == ["ab"]
     assert (

@@ -60,7 +60,7 @@ def ask_bf16(model, bits):
 
     async def act(server):
         tensor = Tensor("x", dtypes.BF16, bits.shape, raw=bits.tobytes())
-        answer.append(await server.infer(InferenceRequest("m", {"x": tensor})))
+        answer.append(await server.models.infer(InferenceRequest("m", {"x": tensor})))
 
     answer = []
     model.served.while_asking([], act)

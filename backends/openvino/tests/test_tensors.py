@@ -49,7 +49,7 @@ def test_bf16_comes_and_goes_as_bit_patterns(serve, same):
 
     async def act(server):
         tensor = Tensor("x", dtypes.BF16, bits.shape, raw=bits.tobytes())
-        answer.append(await server.infer(InferenceRequest("m", {"x": tensor})))
+        answer.append(await server.models.infer(InferenceRequest("m", {"x": tensor})))
 
     model.served.while_asking([], act)
 

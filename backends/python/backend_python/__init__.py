@@ -6,7 +6,7 @@
     environments/   other interpreters and packages than the server's
     apart/     models of other backends, in children
     runner.py  loads model.py and calls it; in a child, or in the server's process
-    adapters/  make a TritonPythonModel of what is none: estimators, folders for MLServer, other classes
+    adapters.py   packages that make a TritonPythonModel of what is none
     compiled.py · plain.py   what is done with every byte: with core.native, and without
     both ends of the channel: protocol.py messages · arena.py shared memory · layout.py tensors in it ·
     strings.py BYTES · loans.py memory of GPUs · PROTOCOL.md explains it

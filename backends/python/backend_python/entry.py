@@ -1,4 +1,4 @@
-"""The entry point `python` of core.backends, and the backends of folders that it runs."""
+"""The entry points: the backend `python`, and the process host that runs folders and other backends."""
 
 from pathlib import Path
 
@@ -17,7 +17,11 @@ from backend_python.server.model import (
 )
 from backend_python.server.settings import SETTINGS
 from backend_python.server.template import template
+from core.plugins import HostedBackend
 
+NAME = "python"
+
+KNOWN_SETTINGS = (*SETTINGS, CACHE, MOST, INSTALL)
 OF_PROCESSES = (FORCE_CPU, EXECUTE_TIMEOUT, WORKER)
 OF_MODELS = (
     *OF_PROCESSES,
@@ -28,10 +32,15 @@ OF_MODELS = (
 )  # a model.py reads what it likes
 
 
-class PythonBackend(core.Backend):
-    """Keeps the process that children are forked from as long as there may be more of them."""
+class _EndsEnvironments:
+    @core.hookimpl
+    def core_server_stopping(self, server: object) -> None:
+        """What was unpacked and installed stays while models come and go."""
+        environments.close()
 
-    processes = True
+
+class PythonBackend(HostedBackend, _EndsEnvironments):
+    """Keeps the process that children are forked from as long as there may be more of them."""
 
     def open(self) -> None:
         template.keep()
@@ -39,35 +48,31 @@ class PythonBackend(core.Backend):
     def close(self) -> None:
         template.drop()
 
-    def derive(self, name: str, folder: Path, runtime: str) -> core.Backend:
-        """The backend of models that a model.py outside of their folders runs."""
-        derived = PythonBackend(
+
+class PythonProcessHost(_EndsEnvironments):
+    """Runs a model.py for all models of a folder, and models of other backends, as Python models are run."""
+
+    def from_folder(self, name: str, file: Path) -> HostedBackend:
+        made = PythonBackend(
             model=PythonModel,
             instance=PythonInstance,
             complete=complete,
             known_parameters=OF_MODELS,
         )
-        derived.name, derived.based_on = name, self.name
-        derived.folder, derived.runtime = folder, runtime
-        return derived
+        made.name, made.based_on, made.file = name, NAME, file
+        return made
 
-    def keep_apart(self, other: core.Backend) -> core.Backend:
-        """The backend of models of another one, each instance of them in a process."""
+    def isolate(self, backend: core.Backend) -> HostedBackend:
         made = PythonBackend(
             model=PythonModel,
             instance=PythonInstance,
-            complete=complete if other.complete is not None else None,
-            instances=other.instances,
+            complete=complete if backend.complete is not None else None,
+            instances=backend.instances,
             known_parameters=OF_PROCESSES,
-            known_settings=backend.known_settings,
+            known_settings=KNOWN_SETTINGS,
         )
-        made.name, made.based_on, made.apart = other.name, self.name, other
+        made.name, made.based_on, made.isolated = backend.name, NAME, backend
         return made
-
-    @core.hookimpl
-    def core_server_stopping(self, server: object) -> None:
-        """What was unpacked and installed stays while models come and go."""
-        environments.close()
 
 
 backend = PythonBackend(
@@ -75,5 +80,7 @@ backend = PythonBackend(
     instance=PythonInstance,
     complete=complete,
     known_parameters=OF_MODELS,
-    known_settings=(*SETTINGS, CACHE, MOST, INSTALL),
+    known_settings=KNOWN_SETTINGS,
 )
+
+process_host = PythonProcessHost()

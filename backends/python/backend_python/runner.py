@@ -10,6 +10,7 @@ from importlib.machinery import SourceFileLoader
 from types import CoroutineType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from backend_python import adapters
 from backend_python.api.errors import TritonModelException
 from backend_python.api.host import answering
 from backend_python.api.model_config import ModelConfig
@@ -62,20 +63,15 @@ def load_module(file: str, name: str, version: str = "") -> ModuleType:
 
 
 def model_class(file: str, module_name: str, version: str = "") -> Any:
-    """The file's TritonPythonModel, or what `adapters` makes of a file without one. Raises what the
+    """The file's TritonPythonModel, or what an adapter makes of a file without one. Raises what the
     file raises; AttributeError if no class in it could be served."""
-    from backend_python.adapters.formats import SETTINGS, is_model
-
-    if os.path.basename(file) == SETTINGS or is_model(file):
-        from backend_python.adapters.choice import model_of
-
-        return model_of(file)
+    if not file.endswith(".py") and (adapter := adapters.adapter_of(file)) is not None:
+        return adapter.model_of_file(file)
     module = load_module(file, module_name, version)
     if not hasattr(module, CLASS):
-        from backend_python.adapters import seldon
-
-        if seldon.has_class(module):
-            return seldon.ClassModel(module, file)
+        for each in adapters.imported():
+            if (found := each.model_of_module(module, file)) is not None:
+                return found
     return getattr(module, CLASS)
 
 

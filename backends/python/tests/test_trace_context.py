@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from backend_python import backend
 
+import core
+from core import plugins
 from core.options import Options
 from core.request import InferenceRequest
 from core.server import InferenceServer
+from core.telemetry.tracing import TraceExporter
 from core.telemetry.tracing.context import parsed
 from core.tensor import Tensor
 
@@ -52,26 +55,28 @@ parameters { key: "EXECUTION_MODE" value { string_value: "%s" } }
 """
 
 
-class Kept:
-    """A destination of spans that keeps them."""
+class Kept(TraceExporter):
+    """The plugin and exporter of mode `kept`: keeps traces with their children."""
 
-    where = "nowhere"
+    takes_context = True
 
     def __init__(self):
-        self.spans = []
+        self.traces = []
 
-    def send(self, spans):
-        self.spans += spans
+    @core.hookimpl
+    def core_open_trace_exporter(self, mode):
+        return self if mode == "kept" else None
 
-    def stop(self):
-        pass
+    def export(self, trace):
+        self.traces += (trace, *trace.children)
 
 
 @pytest.fixture
-def kept(monkeypatch):
+def kept():
     found = Kept()
-    monkeypatch.setattr("core.telemetry.tracing.tracer.Collector", lambda settings: found)
-    return found
+    plugins.hooks().register(found, "kept")
+    yield found
+    plugins.hooks().unregister(found)
 
 
 async def contexts(folder, mode, what, trace_config):
@@ -93,16 +98,16 @@ async def contexts(folder, mode, what, trace_config):
 
 @pytest.mark.parametrize("mode", EVERY_MODE)
 async def test_a_model_is_told_the_context_of_its_span(tmp_path, kept, mode):
-    config = {"": [("mode", "opentelemetry"), ("rate", "1"), ("level", "TIMESTAMPS")]}
+    config = {"": [("mode", "kept"), ("rate", "1"), ("level", "TIMESTAMPS")]}
 
     own, asked, without = await contexts(tmp_path, mode, "ask", config)
 
-    spans = {span.name: span for span in kept.spans}
-    assert parsed(**json.loads(own)) == spans["asking"].context
-    assert parsed(**json.loads(asked)) == spans["asked"].context
-    assert spans["asked"].parent == spans["asking"].context
+    traces = {trace.model_name: trace for trace in kept.traces}
+    assert parsed(**json.loads(own)) == traces["asking"].context
+    assert parsed(**json.loads(asked)) == traces["asked"].context
+    assert traces["asked"].parent_context == traces["asking"].context
     assert without is None
-    assert [span.name for span in kept.spans].count("asked") == 1
+    assert [trace.model_name for trace in kept.traces].count("asked") == 1
 
 
 @pytest.mark.parametrize("mode", ["process", "thread"])

@@ -62,7 +62,7 @@ def tensors(model, *requests):
     """Of each request its tensor y, as core has it; its error is raised."""
 
     async def act():
-        replies = [model.served._server.infer(each) for each in requests]
+        replies = [model.served._server.models.infer(each) for each in requests]
         return [(await reply).output("y") for reply in replies]
 
     return model.served._call(act())
@@ -257,7 +257,7 @@ class TestOrder:
         lane.gate.clear()
 
         async def act():
-            replies = [served.served._server.infer(asked(X + n)) for n in range(3)]
+            replies = [served.served._server.models.infer(asked(X + n)) for n in range(3)]
             while lane.count("run") < 2:
                 await asyncio.sleep(0)
             assert lane.count("done") == 0 and lane.count("to device") == 2  # and not three

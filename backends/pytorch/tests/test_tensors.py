@@ -48,7 +48,7 @@ def test_bfloat16_is_computed_with(serve, modules, io):
 
     async def act(server):
         tensors = {n: Tensor(n, dtypes.BF16, bits.shape, raw=bits.tobytes()) for n in "xy"}
-        answer.append(await server.infer(InferenceRequest("m", tensors)))
+        answer.append(await server.models.infer(InferenceRequest("m", tensors)))
 
     answer = []
     model.served.while_asking([], act)
@@ -165,7 +165,7 @@ def test_an_array_that_goes_backwards_is_taken(serve, modules, io):
 
         async def act(server, answer=answer):
             request = InferenceRequest("m", {"x": Tensor.of("x", backwards)})
-            answer.append(await server.infer(request))
+            answer.append(await server.models.infer(request))
 
         model.served.while_asking([], act)
 
@@ -206,7 +206,7 @@ def test_a_model_that_writes_to_its_input_does_not_write_to_the_clients(serve, m
 
     async def act(server):
         tensor = Tensor("x", dtypes.FP32, (1, 2), raw=raw)
-        answer.append(await server.infer(InferenceRequest("m", {"x": tensor})))
+        answer.append(await server.models.infer(InferenceRequest("m", {"x": tensor})))
 
     answer = []
     model.served.while_asking([], act)

@@ -102,13 +102,13 @@ def test_bytes_of_inputs_are_counted_by_model_and_version(serve):
     served.ask({"INPUT0": np.ones((2, 5), np.float32)})
     served.ask({"INPUT0": np.ones((1, 1), np.float32)})
 
-    counters = {f.name: f for f in served._on_loop(served._server.metrics)}
+    counters = {f.name: f for f in served._on_loop(served._server.control.health.metrics_here)}
     (sample,) = counters["input_byte_size_counter"].samples
     assert dict(sample.labels) == {"model": "example", "version": "1"}
     assert sample.value == 44
     served.unload()
     assert "input_byte_size_counter" not in {
-        f.name for f in served._on_loop(served._server.metrics)
+        f.name for f in served._on_loop(served._server.control.health.metrics_here)
     }
 
 
@@ -135,7 +135,7 @@ def test_an_execution_takes_at_least_its_delay(serve):
 
     served.ask({"INPUT0": np.ones((1, 1), np.float32)})
 
-    (entry,) = served._on_loop(lambda: served._server.statistics("example"))
+    (entry,) = served._on_loop(lambda: served._server.control.health.statistics_here("example"))
     assert int(entry["inference_stats"]["compute_infer"]["ns"]) >= 30_000_000
 
 

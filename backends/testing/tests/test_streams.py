@@ -52,7 +52,7 @@ def items(served, inputs):
     """All answers and errors to one request, in their order."""
 
     async def collect():
-        reply = served._server.infer(request_of(inputs, (), "example"))
+        reply = served._server.models.infer(request_of(inputs, (), "example"))
         return [item async for item in reply]
 
     return served._call(collect())
@@ -74,11 +74,11 @@ def test_requests_are_answered_side_by_side(serve):
 
     async def overtake():
         server = served._server
-        slow = server.infer(request_of(repeated([1, 2], [0, LONG_MS]), (), "example"))
+        slow = server.models.infer(request_of(repeated([1, 2], [0, LONG_MS]), (), "example"))
         first = slow.__aiter__()
         assert (await first.__anext__()).output("OUT").array.tolist() == [1]
         # The one instance has gone on, since WAIT was over.
-        quick = server.infer(request_of(repeated([3]), (), "example"))
+        quick = server.models.infer(request_of(repeated([3]), (), "example"))
         found = [item.output("OUT").array.tolist() async for item in quick]
         slow.cancel()
         await first.aclose()
@@ -92,9 +92,9 @@ def test_the_next_request_waits_until_wait_is_over(serve):
 
     async def act():
         server = served._server
-        slow = server.infer(request_of(repeated([1], wait=LONG_MS), (), "example"))
+        slow = server.models.infer(request_of(repeated([1], wait=LONG_MS), (), "example"))
         assert [item.output("IDX").array.tolist() async for item in slow] == [[0]]
-        quick = server.infer(request_of(repeated([3]), (), "example"))
+        quick = server.models.infer(request_of(repeated([3]), (), "example"))
         answer = asyncio.ensure_future(_only(quick))
         for _ in range(50):
             await asyncio.sleep(0)
@@ -176,7 +176,7 @@ def test_a_model_unloads_while_its_client_has_gone(serve):
     served = serve(square, SQUARE + parameters(CUSTOM_INFER_DELAY_NS=LONG_MS * 1_000_000))
 
     async def leave():
-        reply = served._server.infer(request_of(squared(5), (), "example"))
+        reply = served._server.models.infer(request_of(squared(5), (), "example"))
         await asyncio.sleep(0)
         reply.cancel()
 
@@ -196,7 +196,7 @@ def test_cleaning_up_after_a_client_that_has_gone_takes_its_time(serve):
     )
 
     async def leave():
-        reply = served._server.infer(request_of(squared(5), (), "example"))
+        reply = served._server.models.infer(request_of(squared(5), (), "example"))
         await asyncio.sleep(0.05)
         reply.cancel()
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.config.formats import Formats
 from core.config.messages import ModelConfig
 from core.config.validation.batch_tensors import check_batch_tensors
 from core.config.validation.batching import check_dynamic_batching
@@ -39,23 +40,24 @@ from core.config.validation.tensors import check_tensors
 from core.config.validation.warmup import check_warmup
 
 
-def validate_source(config: ModelConfig) -> None:
+def validate_source(config: ModelConfig, formats: Formats) -> None:
     """Raise CoreError(INVALID) for what is wrong whatever a backend may add to the configuration.
 
     Before the backend: it must not be looked for under a name that is none, nor open a file that is
     not the model's.
     """
-    check_general(config)
+    check_general(config, formats)
     check_files(config)
     check_ensemble(config)
 
 
-def validate(config: ModelConfig, gpus: Sequence[int] = ()) -> None:
+def validate(config: ModelConfig, formats: Formats, gpus: Sequence[int] = ()) -> None:
     """Raise CoreError(INVALID) for the first rule that a completed, normalised configuration breaks.
 
-    gpus   ids of the GPUs that instances may use
+    formats   of the installed backends
+    gpus      ids of the GPUs that instances may use
     """
-    validate_source(config)
+    validate_source(config, formats)
     check_version_policy(config)
     if config.HasField("dynamic_batching"):
         check_dynamic_batching(config)

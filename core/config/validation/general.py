@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
-from core.config.autofill import ENSEMBLE, FORMATS
+from core.config.autofill import ENSEMBLE
+from core.config.formats import Formats
 from core.config.messages import ModelConfig
 from core.config.validation.refusal import refused
 from core.errors import invalid
 
 
-def check_general(config: ModelConfig) -> None:
+def check_general(config: ModelConfig, formats: Formats) -> None:
     if not config.name:
         raise invalid("model configuration must specify 'name'")
-    _check_platform(config)
+    _check_platform(config, formats)
     _check_agents(config)
     if config.max_batch_size < 0:
         text = "'max_batch_size' must be non-negative value"
         raise refused(config, text, f"max_batch_size is {config.max_batch_size}")
 
 
-def _check_platform(config: ModelConfig) -> None:
+def _check_platform(config: ModelConfig, formats: Formats) -> None:
     """A backend is named, unless it is an ensemble; a legacy platform word goes with its backend."""
     platform, backend = config.platform, config.backend
     if not backend and not platform:
         text = f"must specify 'platform' or 'backend' for '{config.name}'"
         raise invalid(f"{text}: the files of the model do not tell it")
     if not backend and platform != ENSEMBLE:
-        known = ", ".join([*(each.platform for each in FORMATS if each.platform), ENSEMBLE])
+        known = ", ".join([*(each.platform for each in formats if each.platform), ENSEMBLE])
         raise refused(
             config,
             f"unexpected platform type '{platform}'",
-            f"platform; there are {known}, and 'backend' names all others",
+            f"platform; there are {known}, and 'backend' names all others{formats.advice([platform])}",
         )
     if backend and platform == ENSEMBLE:
         raise invalid(
             f"Ensemble model '{config.name}' must have platform type '{platform}' and empty "
             f"backend type: backend is '{backend}'"
         )
-    words = {
-        word: None  # in their order
-        for known in FORMATS
-        if known.backend == backend and known.platform
-        for word in (known.platform, *known.words)
-    }
+    words = formats.words_of(backend)
     if words and platform not in words:
         raise refused(
             config,

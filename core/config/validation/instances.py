@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.config.formats import TENSORRT_PLAN
 from core.config.messages import ModelConfig, ModelInstanceGroup
 from core.errors import invalid
-
-_TENSORRT = "tensorrt_plan"
 
 
 def check_instance_groups(config: ModelConfig, gpus: Sequence[int]) -> None:
@@ -49,7 +48,7 @@ def _check_profiles(group: ModelInstanceGroup, platform: str, prefix: str, place
     if not group.profile:
         return
     prefix = f"{prefix} and platform {platform + ' ' if platform else ''}specifies"
-    if platform != _TENSORRT:
+    if platform != TENSORRT_PLAN:
         raise invalid(
             f"{prefix} profile field which is only supported for TensorRT models: {place}.profile"
         )

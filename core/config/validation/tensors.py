@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 
 from core import dtypes
+from core.config.formats import TENSORRT_PLAN
 from core.config.messages import DataType, ModelConfig, ModelInput, ModelOutput
 from core.config.validation.refusal import refused
 
-_TENSORRT = "tensorrt_plan"
 _ANY_SIZE = "or -1 to indicate a variable-size dimension"
 
 
@@ -106,12 +106,12 @@ def _check_tensorrt_only(
     config: ModelConfig, io: ModelInput | ModelOutput, kind: str, place: str
 ) -> None:
     place = f"{place} ('{io.name}')"
-    if io.is_shape_tensor and config.platform != _TENSORRT:
+    if io.is_shape_tensor and config.platform != TENSORRT_PLAN:
         text = "shape tensors are only supported for TensorRT platform"
         raise refused(config, text, f"{place}.is_shape_tensor")
     if not io.is_non_linear_format_io:
         return
-    if config.platform != _TENSORRT:
+    if config.platform != TENSORRT_PLAN:
         text = "Non-linear IO format is only supported for the TensorRT platform"
         raise refused(config, text, f"{place}.is_non_linear_format_io")
     if len(io.dims) != 3:

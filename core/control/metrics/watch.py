@@ -1,50 +1,108 @@
-"""Watch: what has to be looked at while the server runs, so that it can be told when somebody asks."""
+"""Watch: the metric sources of a server, of core and of plugins."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Mapping
 
+from core import plugins
 from core.control.metrics.versions import VersionLabels
+from core.errors import internal, invalid
 from core.options import Options
 from core.telemetry.families import Family
-from core.telemetry.metrics.gpus import Gpus
+from core.telemetry.metrics.catalog import CATALOG
 from core.telemetry.metrics.lag import LoopLag
 from core.telemetry.metrics.machine import Machine
 from core.telemetry.metrics.process import Process
+from core.telemetry.metrics.source import MetricSource
+from core.telemetry.registry import registry
+
+logger = logging.getLogger("core")
 
 
 class Watch:
-    """One for each server; started by who serves metrics. Loop thread only.
+    """One for each server. Event loop only; the frontend that serves metrics starts it.
 
     worker   number of this process among several, None if it is the only one
     """
 
     def __init__(self, options: Options, worker: int | None = None):
-        self._interval_s = options.metrics_interval_ms / 1000
-        self._labels = {} if worker is None else {"worker": str(worker)}
-        self._machine = Machine() if options.allow_cpu_metrics else None
-        self.gpus = Gpus(self._interval_s)
-        self.labels = VersionLabels(self.gpus.uuid)
-        self._with_gpus = options.allow_gpu_metrics
-        self._process = Process()
-        self._lag = LoopLag()
+        interval_s = options.metrics_interval_ms / 1000
+        labels = {} if worker is None else {"worker": str(worker)}
+        self._own = [Process(interval_s, labels), LoopLag(labels)]
+        if options.allow_cpu_metrics:
+            self._own.insert(0, Machine(interval_s))
+        self._added = open_sources(options)
+        self.labels = VersionLabels(self._gpu_uuid)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Look from now on."""
-        self._lag.start(loop)
-        if self._with_gpus:
-            self.gpus.start()
+        """Begin to measure. Raises what a source of a plugin raises."""
+        for source in (*self._own, *self._added.values()):
+            source.start(loop)
 
     def stop(self) -> None:
-        """Look no more."""
-        self._lag.stop()
-        self.gpus.stop()
+        """Stop to measure."""
+        for source in self._own:
+            source.stop()
+        for plugin, source in self._added.items():
+            try:
+                source.stop()
+            except Exception:
+                logger.exception("metrics of plugin '%s' cannot be stopped", plugin)
 
     def families(self) -> list[Family]:
-        """Machine, GPUs and this process, as of now or of the last interval."""
-        return [
-            *(self._machine.families(self._interval_s) if self._machine else []),
-            *self.gpus.families(),
-            *self._process.families(self._interval_s, self._labels),
-            *self._lag.families(self._labels),
-        ]
+        """Return the families of all sources, with values of now or of the last interval.
+
+        A source of a plugin that raises an exception is left out, with an error in the log.
+        """
+        found = [family for source in self._own for family in source.families()]
+        for plugin, source in self._added.items():
+            try:
+                found += _declared(plugin, source)
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}"
+                logger.error("metrics of plugin '%s' are left out: %s", plugin, reason)
+        return found
+
+    def _gpu_uuid(self, number: int) -> str | None:
+        found = (source.gpu_uuid(number) for source in self._added.values())
+        return next(filter(None, found), None)
+
+
+def open_sources(options: Options) -> Mapping[str, MetricSource]:
+    """Return the sources of plugins by the names of these.
+
+    Raises CoreError: INTERNAL for what is no MetricSource, INVALID for a family that core or another plugin
+    has, and what a plugin raises.
+    """
+    sources, taken = {}, set(CATALOG)
+    for plugin, source in plugins.ask_each("core_open_metric_source", options=options):
+        if not isinstance(source, MetricSource):
+            raise internal(
+                f"plugin '{plugin}' made a {type(source).__name__}, not a "
+                "core.telemetry.metrics.source.MetricSource"
+            )
+        names = _names(source)
+        if double := sorted(names & taken):
+            raise invalid(f"metric family '{double[0]}' of plugin '{plugin}' exists already")
+        taken |= names
+        registry.reserve(names)
+        sources[plugin] = source
+    return sources
+
+
+def _names(source: MetricSource) -> set[str]:
+    return {entry.name for entries in source.catalog.values() for entry in entries}
+
+
+def _declared(plugin: str, source: MetricSource) -> list[Family]:
+    """Return the families of a plugin that are in its catalog: others could be there twice."""
+    names, found = _names(source), []
+    for each in source.families():
+        if each.name in names:
+            found.append(each)
+        else:
+            text = "metric family '%s' of plugin '%s' is left out: it is not in its catalog"
+            logger.error(text, each.name, plugin)
+    return found

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from core.embedded.functions.binding import Bound
-from core.repository import Listing, ModelDirectory
+from core.repository import Listing, ModelDirectory, Repository
 
 _CONFIG = "config.pbtxt"
 
 
-class Shelf:
-    """A core.repository.Repository of what is bound now: one version, 1, of each.
+class Shelf(Repository):
+    """What is bound now: one version, 1, of each.
 
     bound   name → function; replaced as a whole, on the loop thread, so that any thread may read it
     """

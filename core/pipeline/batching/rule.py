@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from core import plugins
-from core.backend import BatchRule, Model
+from core.backend import BatchRule, Model, implements
 from core.config import ModelConfig
 from core.request import InferenceRequest
 
@@ -26,15 +26,15 @@ def rules_of(model: Model) -> Callable[[], BatchRule] | None:
 
     The model's own goes before that of a plugin. Raises what a plugin's core_batch_rule raises.
     """
-    if type(model).batch_rule is not Model.batch_rule:
+    if implements(model, Model, "batch_rule"):
         return _Contained(model.batch_rule, model.name)
-    apart = model.backend.apart
-    if apart is not None and apart.model.batch_rule is not Model.batch_rule:
+    isolated = plugins.isolated_by(model.backend)
+    if isolated is not None and implements(isolated.model, Model, "batch_rule"):
         logger.warning(
             "model '%s' runs in processes of its own: backend '%s' has a rule for batches, which cannot be "
             "asked there",
             model.name,
-            apart.name,
+            isolated.name,
         )
     found = plugins.ask("core_batch_rule", model=model)
     return None if found is None else _Contained(found, model.name)

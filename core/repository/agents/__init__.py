@@ -6,9 +6,6 @@ agent.py       what an agent is, for who writes one, and what it sees of a model
 known.py       the agent that a name means
 treated.py     the agents of one model, and when they are called
 checksum.py    built in: files must have these digests
-decrypt.py     built in: files that were encrypted are decrypted
-encryption.py  the form of encrypted files, and keys
-encrypt.py     makes them: python -m core encrypt
 """
 
 from core.repository.agents.agent import AgentModel, RepositoryAgent

@@ -78,6 +78,15 @@ class AgentModel:
         """
         return self._location
 
+    def is_true(self, key: str) -> bool:
+        """Return a parameter that is true or false; False without it. Raises CoreError(INVALID)."""
+        value = self.parameters.get(key, "false").lower()
+        if value not in ("true", "false"):
+            raise invalid(
+                f"parameter '{key}' is '{self.parameters[key]}', it must be true or false"
+            )
+        return value == "true"
+
     def acquire(self, memory_bytes: int | None = None) -> Path:
         """A new folder, empty, for this agent to write to; the same one when asked again.
 

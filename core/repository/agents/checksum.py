@@ -14,7 +14,8 @@ from pathlib import Path, PurePosixPath
 
 from core.errors import invalid, unsupported
 from core.repository.agents.agent import AgentModel, RepositoryAgent
-from core.repository.folder import FolderRepository
+from core.repository.folder import files_of
+from core.repository.source import is_configuration
 
 _REQUIRE_ALL = "require_all"
 _ALGORITHMS = {"md5": "MD5", "sha256": "SHA-256"}  # name for hashlib → as it is told
@@ -26,7 +27,7 @@ class ChecksumAgent(RepositoryAgent):
         """Raises CoreError for the first file that is missing or is another, in the order of the keys."""
         wanted = {key: value for key, value in model.parameters.items() if key != _REQUIRE_ALL}
         listed = {_check(model.location, key, value) for key, value in wanted.items()}
-        if is_true(model.parameters, _REQUIRE_ALL):
+        if model.is_true(_REQUIRE_ALL):
             for path in files_of(model.location):
                 if path not in listed and not is_configuration(path):
                     raise invalid(
@@ -64,22 +65,3 @@ def _digest(file: Path, algorithm: str, name: str) -> str:
     except OSError as error:
         raise invalid(f"failed to open file for read {name}: {error.strerror}") from error
     return digest.hexdigest()
-
-
-def files_of(folder: Path) -> list[str]:
-    """Relative path of each file, those behind links too, without Python's `__pycache__`."""
-    listing = FolderRepository(str(folder.parent)).listing(folder.name) or {}
-    return sorted(path for path in listing if not path.endswith("/"))
-
-
-def is_configuration(path: str) -> bool:
-    """Whether a file says how the model runs: it holds the checksums, so it cannot be among them."""
-    return path == "config.pbtxt" or path.startswith("configs/")
-
-
-def is_true(parameters: dict[str, str], key: str) -> bool:
-    """Whether a parameter says so. Raises CoreError(INVALID) for what is neither true nor false."""
-    value = parameters.get(key, "false").lower()
-    if value not in ("true", "false"):
-        raise invalid(f"parameter '{key}' is '{parameters[key]}', it must be true or false")
-    return value == "true"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import sys
 import threading
@@ -12,11 +11,6 @@ from typing import NoReturn
 from core import plugins
 from core.errors import CoreError, internal, invalid
 from core.repository.agents.agent import RepositoryAgent
-
-BUILT_IN = {
-    "checksum": "core.repository.agents.checksum:ChecksumAgent",
-    "decrypt": "core.repository.agents.decrypt:DecryptAgent",
-}
 
 _FILE = "agent.py"
 
@@ -29,7 +23,7 @@ def find_agent(name: str, directory: str = "") -> RepositoryAgent:
     """The agent of that name; made the first time. Worker threads, one call at a time.
 
     directory   where folders with agents are, "" for none
-    What plugins bring goes first, then what is built in, then the folders.
+    Plugins go first, then what is built in, then the folders.
     Raises CoreError(INVALID) when there is none, CoreError(INTERNAL) when it cannot be made.
     """
     with _lock:
@@ -46,10 +40,7 @@ def agents_in_use() -> list[tuple[str, str]]:
 
 def _open(name: str, directory: str) -> tuple[RepositoryAgent, str]:
     agent: object | None = plugins.ask("core_open_repository_agent", name=name)
-    origin = "plugin"
-    if agent is None and name in BUILT_IN:
-        module, _, attribute = BUILT_IN[name].partition(":")
-        agent, origin = getattr(importlib.import_module(module), attribute)(), "built in"
+    origin = "built in" if type(agent).__module__.startswith("core.") else "plugin"
     if agent is None:
         agent, origin = _of_folder(name, directory), str(Path(directory, name, _FILE))
     if agent is None:
@@ -94,6 +85,6 @@ def _refuse(name: str, directory: str) -> NoReturn:
             f"this server cannot call; write {Path(directory, name, _FILE)} instead, or a plugin"
         )
     raise invalid(
-        f"unable to find repository agent '{name}': there are {', '.join(BUILT_IN)}, what a plugin with the "
-        f"hook core_open_repository_agent knows, and <name>/{_FILE} in '{directory}'"
+        f"unable to find repository agent '{name}': it is not built in, no plugin brings it, and there is no "
+        f"<name>/{_FILE} in '{directory}'{plugins.install_hint(name)}"
     )

@@ -12,6 +12,7 @@ from dataclasses import replace
 from enum import Enum
 
 from core import config as configuration
+from core import plugins
 from core.config import ModelConfig
 from core.errors import CoreError, internal
 from core.repository.agents.agent import AgentModel, RepositoryAgent
@@ -90,7 +91,8 @@ class Treated(ModelDirectory):
         config = ModelConfig()
         config.CopyFrom(source.config)
         try:
-            configuration.fill(config, source.folder or source.name, first_version_entries(listing))
+            entries = first_version_entries(listing)
+            configuration.fill(config, source.folder or source.name, plugins.formats(), entries)
         except CoreError as error:
             raise error if source.overridden else internal(error.message) from error
         if self.path == source.directory.path:

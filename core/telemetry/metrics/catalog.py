@@ -1,14 +1,10 @@
-"""Catalog of the server's metric families. Those of models and plugins are in core.telemetry.registry.
-
-`python -m core.telemetry.metrics.catalog docs/metrics.md` writes the tables at the end of that page.
-"""
+"""Catalog of core's metric families. Those of plugins are in their MetricSource, those of models in the
+registry."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from core.telemetry.families import Family, KindOfMetric, Sample, Summary, Together
 
@@ -33,6 +29,13 @@ class Entry:
     together: Together = "sum"
     instances: bool = False
 
+    def family(self, samples: Iterable[Sample] = (), summaries: Iterable[Summary] = ()) -> Family:
+        """Return the family with its samples, including those of its summaries."""
+        exposed, kept = list(samples), list(summaries)
+        for each in kept:
+            exposed += each.samples()
+        return Family(self.name, self.kind, self.help, exposed, self.together, kept)
+
 
 def _of_instances(
     kind: KindOfMetric, rows: Iterable[tuple[str, str]], given: str = ""
@@ -45,7 +48,6 @@ _HISTOGRAMS = "with `histogram_latencies=true`"
 _SUMMARIES = "with `summary_latencies=true`"
 _CACHED = "models with `response_cache`"
 _LOCAL = "with `--cache-config=local,…`"
-_GPU = "with GPUs and nvidia-ml-py"
 _WORKERS = "with `--workers`"
 _PHASES = (
     ("request", "inference request duration", "includes"),
@@ -214,24 +216,6 @@ MACHINE = [
             ("memory_used_bytes", "CPU used memory (RAM), in bytes"),
         )
     ),
-    *(
-        Entry(f"nv_gpu_{name}", "gauge", text, ("gpu_uuid",), _GPU, "first")
-        for name, text in (
-            ("utilization", "GPU utilization rate [0.0 - 1.0)"),
-            ("memory_total_bytes", "GPU total memory, in bytes"),
-            ("memory_used_bytes", "GPU used memory, in bytes"),
-            ("power_usage", "GPU power usage in watts"),
-            ("power_limit", "GPU power management limit in watts"),
-        )
-    ),
-    Entry(
-        "nv_energy_consumption",
-        "counter",
-        "GPU energy consumption in joules since the Triton Server started",
-        ("gpu_uuid",),
-        _GPU,
-        "largest",
-    ),
 ]
 
 OWN = [
@@ -333,37 +317,4 @@ CATALOG = {entry.name: entry for entries in PARTS.values() for entry in entries}
 
 def family(name: str, samples: Iterable[Sample] = (), summaries: Iterable[Summary] = ()) -> Family:
     """Return a family of the catalog with its samples, including those of its summaries."""
-    entry, exposed, kept = CATALOG[name], list(samples), list(summaries)
-    for each in kept:
-        exposed += each.samples()
-    return Family(name, entry.kind, entry.help, exposed, entry.together, kept)
-
-
-def page(text: str) -> str:
-    """Return the page with its tables replaced by the current ones."""
-    above, _, _ = text.partition(f"### {next(iter(PARTS))}\n")
-    return above + tables()
-
-
-def tables() -> str:
-    """Return the catalog in Markdown."""
-    parts = []
-    for title, entries in PARTS.items():
-        lines = [
-            f"### {title}",
-            "",
-            "| metric | kind | labels | exposed | help |",
-            "|---|---|---|---|---|",
-        ]
-        for each in entries:
-            labels = ", ".join(f"`{label}`" for label in each.labels)
-            labels += " (`gpu_uuid`)" if each.instances else ""
-            given = each.given or "always"
-            lines.append(f"| `{each.name}` | {each.kind} | {labels} | {given} | {each.help} |")
-        parts.append("\n".join(lines) + "\n")
-    return "\n".join(parts)
-
-
-if __name__ == "__main__":
-    place = Path(sys.argv[1])
-    place.write_text(page(place.read_text()))
+    return CATALOG[name].family(samples, summaries)

@@ -8,39 +8,44 @@ from collections.abc import Mapping
 from core.native.distribution import Histogram
 from core.telemetry.families import Family, histogram_samples
 from core.telemetry.metrics.catalog import family
+from core.telemetry.metrics.source import MetricSource
 
 EVERY_S = 0.5
 BUCKETS_S = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5)
 
 
-class LoopLag:
-    """A timer that looks at its own lateness. Loop thread only."""
+class LoopLag(MetricSource):
+    """A timer that measures its own delay.
 
-    def __init__(self) -> None:
+    labels   of every sample
+    """
+
+    def __init__(self, labels: Mapping[str, str] = {}) -> None:
+        self._labels = labels
         self._histogram = Histogram(BUCKETS_S, 1_000_000_000)
         self._timer: asyncio.TimerHandle | None = None
         self._running = False
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Look from now on."""
+        """Start the timer. A second call does nothing."""
         if not self._running:
             self._running = True
             self._wait(loop)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the timer."""
         self._running = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def families(self, labels: Mapping[str, str]) -> list[Family]:
-        """What was seen so far; nothing before the start."""
+    def families(self) -> list[Family]:
+        """Return the delays since the start; nothing before it."""
         if not self._running:
             return []
         seen = self._histogram
         total_s = seen.sum_ns / 1e9
-        samples = histogram_samples(labels, seen.bounds, seen.counts(), total_s)
+        samples = histogram_samples(self._labels, seen.bounds, seen.counts(), total_s)
         return [family("core_event_loop_lag_seconds", samples)]
 
     def _wait(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -8,26 +8,34 @@ from pathlib import Path
 
 from core.telemetry.families import Family, Sample
 from core.telemetry.metrics.catalog import family
+from core.telemetry.metrics.source import MetricSource
 
 
-class Machine:
-    """The three gauges of the machine. Loop thread only.
+class Machine(MetricSource):
+    """The three gauges of the machine.
 
-    proc    where the kernel tells
-    clock   seconds that only grow
+    interval_s   shortest time between two readings
+    proc         file system of the kernel
+    clock        monotonic, in seconds
     """
 
-    def __init__(self, proc: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        interval_s: float,
+        proc: Path = Path("/proc"),
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self._interval_s = interval_s
         self._proc = proc
         self._clock = clock
         self._values: dict[str, float] = {}  # as of the last look
         self._looked = float("-inf")
         self._busy, self._total = self._ticks()  # since the machine started
 
-    def families(self, interval_s: float) -> list[Family]:
-        """The gauges, looked at again if the last look is `interval_s` ago."""
+    def families(self) -> list[Family]:
+        """Return the gauges, read again if the last reading is older than the interval."""
         now = self._clock()
-        if now - self._looked >= interval_s:
+        if now - self._looked >= self._interval_s:
             self._looked = now
             self._look()
         return [family(name, [Sample({}, value)]) for name, value in self._values.items()]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from core.telemetry.families import Family, Sample
 from core.telemetry.metrics.catalog import family
+from core.telemetry.metrics.source import MetricSource
 
 try:
     import resource
@@ -18,29 +19,37 @@ except ImportError:  # not on Windows
 _START_S = time.time()  # of the process, where the kernel does not tell
 
 
-class Process:
-    """The gauges of this process. Loop thread only.
+class Process(MetricSource):
+    """The gauges of this process.
 
-    proc    where the kernel tells
-    clock   seconds that only grow
+    interval_s   shortest time between two readings
+    labels       of every sample
+    proc         file system of the kernel
+    clock        monotonic, in seconds
     """
 
     def __init__(
-        self, proc: Path = Path("/proc/self"), clock: Callable[[], float] = time.monotonic
+        self,
+        interval_s: float,
+        labels: Mapping[str, str] = {},
+        proc: Path = Path("/proc/self"),
+        clock: Callable[[], float] = time.monotonic,
     ):
+        self._interval_s = interval_s
+        self._labels = labels
         self._proc = proc
         self._clock = clock
         self._looked = float("-inf")
         self._values: dict[str, float] = {}
 
-    def families(self, interval_s: float, labels: Mapping[str, str]) -> list[Family]:
-        """What is known, looked at again if the last look is `interval_s` ago."""
+    def families(self) -> list[Family]:
+        """Return the known gauges, read again if the last reading is older than the interval."""
         now = self._clock()
-        if now - self._looked >= interval_s:
+        if now - self._looked >= self._interval_s:
             self._looked = now
             self._values = self._look()
         return [
-            family(f"core_process_{name}", [Sample(labels, value)])
+            family(f"core_process_{name}", [Sample(self._labels, value)])
             for name, value in self._values.items()
         ]
 

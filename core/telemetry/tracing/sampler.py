@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.telemetry.tracing.settings import OPENTELEMETRY, TraceSettings
+from core.telemetry.tracing.settings import TraceSettings
 from core.telemetry.tracing.trace import Trace
 from core.telemetry.tracing.writer import TraceFiles
 
@@ -10,15 +10,24 @@ from core.telemetry.tracing.writer import TraceFiles
 class Sampler:
     """One set of settings in effect: the server's, or a model's own. Loop thread only.
 
-    remaining   traces that are still to begin, -1 for no bound; a request that brings the context of
-                its client is traced beside them
+    takes_context  whether a request is traced because it brings the context of its client
+    remaining      traces that are still to begin, -1 for no bound; a request that brings the context of
+                   its client is traced beside them
 
     Traces leave at once where one file takes all. They wait here for a numbered file that holds
     `log_frequency` of them, or all that `count` allows.
     """
 
-    def __init__(self, settings: TraceSettings, files: TraceFiles, remaining: int | None = None):
+    def __init__(
+        self,
+        settings: TraceSettings,
+        files: TraceFiles,
+        remaining: int | None = None,
+        *,
+        takes_context: bool = False,
+    ):
         self.settings = settings
+        self._takes_context = takes_context
         self.remaining = settings.count if remaining is None else remaining
         self._files = files
         self._seen = 0
@@ -31,7 +40,7 @@ class Sampler:
         """Whether a request may still be traced."""
         settings = self.settings
         return settings.may_trace and (
-            settings.mode == OPENTELEMETRY or (settings.rate != 0 and self.remaining != 0)
+            self._takes_context or (settings.rate != 0 and self.remaining != 0)
         )
 
     def take(self, forced: bool = False) -> bool:

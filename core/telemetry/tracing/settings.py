@@ -14,7 +14,6 @@ from typing import Any
 
 from core.errors import invalid, unsupported
 from core.options import Options
-from core.telemetry.tracing.export_settings import ExportSettings
 
 logger = logging.getLogger("core")
 
@@ -22,7 +21,6 @@ OFF = "OFF"
 TIMESTAMPS = "TIMESTAMPS"
 TENSORS = "TENSORS"
 TRITON = "triton"
-OPENTELEMETRY = "opentelemetry"
 
 _LEVELS = (TIMESTAMPS, TENSORS)
 _OLD_LEVELS = ("min", "max", "true", "on")  # of the command line; both are TIMESTAMPS
@@ -39,8 +37,8 @@ class TraceSettings:
     count           so many are traced, -1 for no bound
     log_frequency   traces in one file, each in a file with a number behind its name; 0 for one file
     file            path of the trace file, "" for no traces; only the command line can say it
-    mode            TRITON, or OPENTELEMETRY, in which traces become spans and no file
-    export          where spans go, in mode OPENTELEMETRY
+    mode            TRITON, or a mode of a plugin
+    shown           settings of the exporter that takes the traces, by name; None for trace files
     """
 
     level: tuple[str, ...] = ()
@@ -49,12 +47,12 @@ class TraceSettings:
     log_frequency: int = 0
     file: str = ""
     mode: str = TRITON
-    export: ExportSettings | None = None
+    shown: Mapping[str, str] | None = None
 
     @classmethod
-    def of(cls, options: Options) -> TraceSettings:
-        """Those of the command line. Raises CoreError(INVALID) for a number that cannot be."""
-        found: dict[str, Any] = {}
+    def of(cls, options: Options, shown: Mapping[str, str] | None = None) -> TraceSettings:
+        """Return those of the command line. Raises CoreError(INVALID) for an invalid number."""
+        found: dict[str, Any] = {"shown": shown}
         levels: set[str] = set()
         for key, value in options.trace_config.get("", []):
             if key == "level":
@@ -73,17 +71,12 @@ class TraceSettings:
                 found["log_frequency"] = _rate("log_frequency", value)
             else:
                 _no_effect(f"{TRITON},{key}")
-        if found.get("mode") == OPENTELEMETRY:
-            export = ExportSettings.of(options.trace_config.get(OPENTELEMETRY, []))
-            found["export"] = export
-            for key in export.unknown:
-                _no_effect(f"{OPENTELEMETRY},{key}")
         return cls(**found)
 
     @property
     def may_trace(self) -> bool:
         """Whether a request can be traced with them, as far as they know."""
-        return bool(self.level and (self.file or self.mode != TRITON))
+        return bool(self.level and (self.file or self.shown is not None))
 
     def check(self) -> None:
         """Raises CoreError(INVALID) for settings that clients may not make."""
@@ -105,9 +98,9 @@ class TraceSettings:
             "trace_rate": str(self.rate),
             "trace_count": str(self.count if remaining is None else remaining),
         }
-        if self.mode == TRITON:
+        if self.shown is None:
             shown |= {"log_frequency": str(self.log_frequency), "trace_file": self.file}
-        return {**shown, "trace_mode": self.mode, **(self.export.shown if self.export else {})}
+        return {**shown, "trace_mode": self.mode, **(self.shown or {})}
 
 
 def parsed(changes: Mapping[str, Any]) -> dict[str, Any]:

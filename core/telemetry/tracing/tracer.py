@@ -1,7 +1,7 @@
 """Tracer: the trace settings of a server in effect.
 
 Server.infer ─► [Tracer] ─► the chain of a model version.  A traced request gets its trace here and
-loses it with its last answer; all others only pass. Traces leave for files, or as spans.
+loses it with its last answer; all others only pass. Traces leave for files, or for an exporter.
 """
 
 from __future__ import annotations
@@ -19,25 +19,19 @@ from core.errors import CoreError
 from core.options import Options
 from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply
+from core.telemetry.losses import Losses
 from core.telemetry.tracing import context as contexts
 from core.telemetry.tracing.context import SpanContext
-from core.telemetry.tracing.exporter import FLUSH_S, SpanExporter
-from core.telemetry.tracing.otlp import Collector
+from core.telemetry.tracing.exporter import TraceExporter
 from core.telemetry.tracing.sampler import Sampler
-from core.telemetry.tracing.settings import (
-    OPENTELEMETRY,
-    TENSORS,
-    TIMESTAMPS,
-    TraceSettings,
-    parsed,
-)
-from core.telemetry.tracing.spans import spans_of
+from core.telemetry.tracing.settings import TENSORS, TIMESTAMPS, TraceSettings, parsed
 from core.telemetry.tracing.trace import Trace
 from core.telemetry.tracing.writer import TraceFiles
 
 logger = logging.getLogger("core")
 
-_LEAST_FLUSH_S = 1.0
+_FLUSH_S = (1.0, 5.0)  # the shortest and the longest time that an exporter gets for its last traces
+_GRACE_S = 1.0  # what it may take longer
 
 Handler = Callable[[InferenceRequest], Reply]
 
@@ -50,9 +44,9 @@ class Tracer:
     takes_context  whether the context of a client makes a request traced: what `context` is for
 
     suffix     what the paths of trace files get behind them
-    exporter   where spans go, in mode opentelemetry; None for the collector of the options
+    exporter   takes the traces; None for trace files
 
-    Raises CoreError(INVALID) for settings that cannot be, and for mode opentelemetry without its packages.
+    Raises CoreError(INVALID) for invalid settings.
     """
 
     def __init__(
@@ -61,19 +55,20 @@ class Tracer:
         clock_ns: Callable[[], int] = time.monotonic_ns,
         *,
         suffix: str = "",
-        exporter: SpanExporter | None = None,
+        exporter: TraceExporter | None = None,
     ):
         self._clock_ns = clock_ns
         self._ids = itertools.count(1)
         self._files = TraceFiles(suffix)
-        self._start = TraceSettings.of(options)  # of the command line
+        self._exporter = exporter
+        # Of the command line.
+        self._start = TraceSettings.of(options, exporter.shown if exporter is not None else None)
         self._changes: dict[str, Any] = {}  # of the server's settings, by clients
         self._model_changes: dict[str, dict[str, Any]] = {}
-        if exporter is None and self._start.export is not None:
-            exporter = SpanExporter(self._start.export, Collector(self._start.export))
-        self._exporter = exporter
-        self.takes_context = exporter is not None
-        self._sampler = Sampler(self._start, self._files)
+        self._losses = Losses(logger.error, "traces are")
+        self.takes_context = exporter is not None and exporter.takes_context
+        self._keeps_tensors = exporter is None or exporter.takes_tensors
+        self._sampler = Sampler(self._start, self._files, takes_context=self.takes_context)
         self._model_samplers: dict[str, Sampler] = {}  # of models with settings of their own
         self._open = 0  # traces that have begun and not left
         self.on = self._sampler.active
@@ -151,11 +146,11 @@ class Tracer:
             before.retire()
             if "count" in own and "count" not in changed:
                 remaining = before.remaining
-        return Sampler(settings, self._files, remaining)
+        return Sampler(settings, self._files, remaining, takes_context=self.takes_context)
 
     def _warn_of_tensors(self, settings: TraceSettings) -> None:
-        if TENSORS in settings.level and settings.mode == OPENTELEMETRY:
-            logger.warning("Tensor level tracing is not supported by the mode: %s", OPENTELEMETRY)
+        if TENSORS in settings.level and not self._keeps_tensors:
+            logger.warning("Tensor level tracing is not supported by the mode: %s", settings.mode)
 
     def _look(self) -> None:
         samplers = (self._sampler, *self._model_samplers.values())
@@ -165,11 +160,18 @@ class Tracer:
         if self._exporter is None:
             sampler.left(trace)
         else:
-            # The offset of now: the clock of the wall may have been set since the server began.
-            self._exporter.add(spans_of(trace, time.time_ns() - self._clock_ns()))
+            self._export(self._exporter, trace)
         self._open -= 1
         if not self._open:
             self._look()
+
+    def _export(self, exporter: TraceExporter, trace: Trace) -> None:
+        """An exporter that fails costs its trace, and one line in the log per minute."""
+        try:
+            exporter.export(trace)
+        except Exception as error:
+            reason = f"{type(exporter).__name__} failed: {type(error).__name__}: {error}"
+            self._losses.add(reason, 1)
 
     # requests --------------------------------------------------------------
 
@@ -206,31 +208,38 @@ class Tracer:
             left=partial(self._left, sampler),
             clock_ns=self._clock_ns,
         )
-        if self._exporter is not None:
+        if self.takes_context:
             trace.begin_spans(remote)
         return _traced(trace, request, handler)
 
     def _level_of(self, settings: TraceSettings) -> tuple[str, ...]:
-        """What a trace keeps: spans have no tensors."""
+        """What a trace keeps: without tensors if the exporter does not take them."""
         kept = (TIMESTAMPS,) if TIMESTAMPS in settings.level else ()
-        return settings.level if self._exporter is None else kept
+        return settings.level if self._keeps_tensors else kept
 
     def step(self, request: InferenceRequest, name: str, version: int, handler: Handler) -> Reply:
         """The same for a request that came from a traced one, whose trace it brings."""
         parent: Trace = request.trace
         return _traced(parent.child(next(self._ids), name, version, request.id), request, handler)
 
-    async def close(self, timeout_s: float = FLUSH_S) -> None:
-        """Write or send what is complete. A second call does nothing.
+    async def close(self, timeout_s: float = _FLUSH_S[1]) -> None:
+        """Write or send what is complete.
 
-        timeout_s   for sending, which takes no more than FLUSH_S in any case, and has a second in any case
+        timeout_s   for an exporter, which gets at least 1 s and at most 5 s in any case
         """
         await asyncio.sleep(0)  # traces that ended in this turn of the loop leave in the next
         for sampler in (self._sampler, *self._model_samplers.values()):
             sampler.retire()
         await self._files.close()
         if self._exporter is not None:
-            await self._exporter.close(min(FLUSH_S, max(_LEAST_FLUSH_S, timeout_s)))
+            least, most = _FLUSH_S
+            bound_s = min(most, max(least, timeout_s))
+            try:
+                await asyncio.wait_for(self._exporter.close(bound_s), bound_s + _GRACE_S)
+            except Exception as error:
+                name = type(self._exporter).__name__
+                logger.error("%s lost its last traces: %s: %s", name, type(error).__name__, error)
+            self._losses.flush()
 
 
 def _traced(trace: Trace, request: InferenceRequest, handler: Handler) -> Reply:

@@ -2,15 +2,16 @@
 
 import pytest
 
+from core import plugins
 from core.config import fill, normalise, parse_text, to_json, validate
 from core.errors import CoreError, Kind
 
 
 def _settled(text, gpus=(), files=()):
     config = parse_text(text, "test")
-    fill(config, "m", files)
+    fill(config, "m", plugins.formats(), files)
     normalise(config, {}, gpus)
-    validate(config, gpus)
+    validate(config, plugins.formats(), gpus)
     return config
 
 

@@ -2,14 +2,15 @@
 
 import pytest
 
-from core.config import entries, fill, parse_text
+from core import plugins
+from core.config import Format, Formats, ModelConfig, entries, fill, parse_text
 from core.errors import CoreError, Kind
 
 
 def filled(text="", *files, name="m"):
     """backend, platform and default_model_filename after filling in."""
     config = parse_text(text, "test")
-    fill(config, name, files)
+    fill(config, name, plugins.formats(), files)
     return config.backend, config.platform, config.default_model_filename
 
 
@@ -101,13 +102,18 @@ def test_a_model_name_may_end_in_its_backend():
 
 
 def test_a_model_without_any_sign_of_a_backend_is_refused():
+    formats = Formats(
+        [Format("model.py", "python", order=8), Format("model.plan", "tensorrt", order=3)]
+    )
+
     with pytest.raises(CoreError) as caught:
-        filled("", "weights.bin")
+        fill(ModelConfig(), "m", formats, ["weights.bin"])
 
     assert caught.value.kind is Kind.INVALID
     assert caught.value.message == (
         "Invalid model name: Could not determine backend for model 'm' with no backend in model "
-        "configuration. Expected model name of the form 'model.<backend_name>'."
+        "configuration. Expected model name of the form 'model.<backend_name>'. No installed backend knows "
+        "the files of its version: found weights.bin; known are model.plan, model.py"
     )
 
 
@@ -118,10 +124,10 @@ def test_an_ensemble_may_be_called_so_by_platform_or_backend(word):
 
 def test_the_name_is_that_of_the_folder_unless_given():
     config = parse_text('backend: "python"', "test")
-    fill(config, "folder")
+    fill(config, "folder", plugins.formats())
     assert config.name == "folder"
 
-    fill(config, "other")
+    fill(config, "other", plugins.formats())
     assert config.name == "folder"
 
 
@@ -130,3 +136,51 @@ def test_entries_tell_folders_from_files(tmp_path):
     (tmp_path / "model.py").write_text("")
 
     assert entries(tmp_path) == {"model.onnx/", "model.py"}
+
+
+MINE = Format("model.mine", "mine")
+YOURS = Format("model.yours", "yours")
+JSON = Format("model.json", "scripts")
+SCRIPT = Format("model.script", "scripts", order=8)
+
+
+def found(formats, *files, name="m", text=""):
+    config = parse_text(text, "test")
+    fill(config, name, Formats(formats), files)
+    return config.backend, config.default_model_filename
+
+
+def test_a_format_that_triton_does_not_know_comes_after_those_that_it_knows():
+    assert found([MINE, SCRIPT], "model.mine", "model.script") == ("scripts", "model.script")
+    assert found([MINE, SCRIPT], "model.mine", "notes") == ("mine", "model.mine")
+
+
+def test_a_backend_in_the_name_of_a_model_goes_before_formats_that_triton_does_not_know():
+    assert found([MINE], "model.mine", name="m.identity") == ("identity", "model.identity")
+    assert found([SCRIPT], "model.script", name="m.identity") == ("scripts", "model.script")
+
+
+def test_a_backend_with_a_file_that_triton_knows_gets_that_file_and_looks_for_others_itself():
+    assert found([JSON, SCRIPT], "model.json") == ("scripts", "model.script")
+
+
+def test_of_several_files_of_a_backend_the_one_that_is_there_is_the_default():
+    other = Format("model.also", "mine")
+
+    assert found([MINE, other], "model.mine") == ("mine", "model.mine")
+    assert found([MINE, other], "model.mine", text='backend: "mine"') == ("mine", "model.mine")
+    assert found([MINE, other], text='backend: "mine"') == ("mine", "model.also")
+
+
+def test_files_of_two_backends_that_triton_does_not_know_are_refused_with_what_to_do():
+    with pytest.raises(CoreError) as caught:
+        found([MINE, YOURS], "model.mine", "model.yours")
+
+    assert caught.value.message == (
+        "the files of the model are for several backends: model.mine ('mine'), model.yours ('yours'); name "
+        "one with 'backend' in config.pbtxt"
+    )
+    assert found([MINE, YOURS], "model.mine", "model.yours", text='backend: "yours"') == (
+        "yours",
+        "model.yours",
+    )

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from core import plugins
 from core.config import ModelConfig, fill, normalise, parse_json, parse_text, to_json, validate
 from core.errors import CoreError, Kind
 
@@ -83,9 +84,9 @@ QUEUE_JSON = (
 )
 def test_a_configuration_is_shown_letter_by_letter_as_triton_shows_it(name, text, expected):
     config = parse_text(text, "test")
-    fill(config, name, ["model.py"])
+    fill(config, name, plugins.formats(), ["model.py"])
     normalise(config, {}, [])
-    validate(config)
+    validate(config, plugins.formats())
 
     assert json.dumps(to_json(config), separators=(",", ":")) == expected
 

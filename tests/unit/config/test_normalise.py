@@ -89,12 +89,6 @@ def test_the_default_count_is_the_backends():
     assert groups(normal("instance_group { count: 3 }", instances={"CPU": 4}))[0][2] == 3
 
 
-@pytest.mark.parametrize("backend", ["onnxruntime", "tensorflow"])
-def test_two_instances_share_the_cpu_for_backends_where_triton_does_so(backend):
-    assert groups(normal(f'backend: "{backend}"'))[0][2] == 2
-    assert groups(normal(f'backend: "{backend}"', gpus=[0]))[0][2] == 1
-
-
 def test_a_backend_that_only_knows_kind_model_gets_it():
     assert groups(normal(instances={"MODEL": 1}, gpus=[0])) == [("m", "MODEL", 1, [])]
 

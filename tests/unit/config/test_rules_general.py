@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from core import plugins
 from core.backend import Backend, ModelInstance
 from core.config import fill, parse_text, validate, validate_source
 from core.errors import CoreError
@@ -75,20 +76,20 @@ def test_a_model_is_refused(refusal, text, expected):
 )
 def test_what_a_backend_could_not_change_is_refused_before_it_is_asked(text):
     config = parse_text(whole(text), "test")
-    fill(config, "m")
+    fill(config, "m", plugins.formats())
 
     with pytest.raises(CoreError):
-        validate_source(config)
+        validate_source(config, plugins.formats())
 
 
 def test_a_configuration_has_a_name_and_a_version_policy():
     config = parse_text(MODEL, "test")
     with pytest.raises(CoreError, match="model configuration must specify 'name'"):
-        validate(config)
+        validate(config, plugins.formats())
 
     config.name = "m"
     with pytest.raises(CoreError, match="must specify 'version policy' for m"):
-        validate(config)
+        validate(config, plugins.formats())
 
 
 def control(text):

@@ -4,6 +4,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core import plugins
 from core.config import (
     ModelConfig,
     fill,
@@ -149,9 +150,9 @@ def test_a_changed_configuration_loads_or_is_refused_by_name(tmp_path_factory, c
     folder = tmp_path_factory.getbasetemp()
     (folder / "labels.txt").write_text("a\n")
     try:
-        fill(config, "mm")
+        fill(config, "mm", plugins.formats())
         normalise(config, {}, gpus)
-        validate(config, gpus)
+        validate(config, plugins.formats(), gpus)
         signature_of(config, folder)
     except CoreError as error:
         unwritten = error.kind is Kind.INTERNAL and error.message.startswith(UNWRITTEN)

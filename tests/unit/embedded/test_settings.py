@@ -5,8 +5,23 @@ from pathlib import Path
 import pytest
 
 import core
+from core import CoreError, plugins
 from core.embedded.settings import options_of
-from core.options import FLAGS, Options
+from core.options import FLAGS, Options, defaults_of
+
+
+class Plugin:
+    @core.hookimpl
+    def core_add_options(self, parser):
+        parser.add("shelf-life", 7, "Days.")
+
+
+@pytest.fixture
+def plugin():
+    found = Plugin()
+    plugins.hooks().register(found)
+    yield
+    plugins.hooks().unregister(found)
 
 
 def refused(**settings):
@@ -27,7 +42,14 @@ def test_every_option_takes_its_own_default(flag):
 
 
 def test_without_settings_all_is_at_its_default():
-    assert options_of({}) == Options()
+    assert options_of({}) == Options(added=defaults_of(plugins.added_flags()))
+
+
+def test_the_flags_of_plugins_are_settings_too(plugin):
+    assert options_of({"shelf_life": 9, "exit_on_error": False}).added["shelf_life"] == 9
+    assert options_of({}).added["shelf_life"] == 7
+    with pytest.raises(CoreError, match="no option 'shelf_live'; did you mean 'shelf_life'"):
+        options_of({"shelf_live": 9})
 
 
 def test_a_repository_is_a_text_a_path_or_several():

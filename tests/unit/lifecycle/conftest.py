@@ -6,7 +6,6 @@ raise, "fail twice" only the first two times, "close …" makes unload() raise.
 
 import asyncio
 import threading
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -115,10 +114,7 @@ class Ticker:
 
 
 class Managed(ModelManager):
-    """A manager that also stands for the server that models see."""
-
-    cache = None
-    limiter = None
+    """A manager that also stands for the models that other models call."""
 
     def content(self, name, version=-1):
         return self.resolve(name, version).content
@@ -129,7 +125,7 @@ class Managed(ModelManager):
     def takes_device(self, name, version=-1):
         return self.resolve(name, version).chain.takes_device
 
-    def model_ready(self, name, version=-1):
+    def is_ready(self, name, version=-1):
         return self.resolve(name, version).chain.ready
 
     def infer(self, request):
@@ -189,12 +185,11 @@ async def manage(folder, backend, ticker):
         made = Managed(
             Options.defaults(model_control_mode=mode, **options),
             asyncio.get_running_loop(),
-            SimpleNamespace(),
             find_backend={"test": backend}.__getitem__,
             sleep=ticker.sleep,
             clock=lambda: ticker.now,
         )
-        made._host.server = made
+        made.provide(made)
         managers.append(made)
         return made
 

@@ -12,8 +12,6 @@ from core import plugins
 from core.errors import Kind, internal
 from core.lifecycle import shutdown
 from core.repository.agents import known
-from core.repository.agents.encrypt import encrypt_model
-from core.repository.agents.encryption import new_key
 from core.repository.folder import FolderRepository
 from core.repository.source import ModelDirectory
 
@@ -354,24 +352,6 @@ async def test_a_poll_tries_again_when_files_change_and_not_before(
     assert await manager.factor() == 3
 
 
-async def test_an_encrypted_model_serves_and_leaves_nothing(
-    folder, other, started, config, monkeypatch, refusal
-):
-    monkeypatch.setenv("CORE_MODEL_KEY", new_key())
-    encrypt_model(folder.model("m", config=config, text="2"), other.path / "m")
-    manager = await started(model_repository=[str(other.path)])
-
-    await manager.load("m", {})
-
-    directory = manager.resolve("m").directory
-    assert await manager.factor() == 2
-    await manager.unload("m")
-    await manager.settled()
-    assert not directory.exists()
-    monkeypatch.setenv("CORE_MODEL_KEY", new_key())
-    assert "encrypted with another key" in (await refusal(manager.load("m", {}))).message
-
-
 # which agent a name means ----------------------------------------------------------------------------
 
 
@@ -416,7 +396,11 @@ async def test_an_agent_may_be_a_folder(place, folder, started, config, refusal)
         ("agent.py", "1 / 0", "cannot be imported, or has no `agent`: ZeroDivisionError"),
         ("agent.py", "", "cannot be imported, or has no `agent`: AttributeError"),
         ("agent.py", "agent = 5", "is a int, not a core.RepositoryAgent"),
-        ("other.py", "", "unable to find repository agent 'mine': there are checksum, decrypt"),
+        (
+            "other.py",
+            "",
+            "unable to find repository agent 'mine': it is not built in, no plugin brings it",
+        ),
     ],
 )
 async def test_what_is_no_agent_is_refused_by_words(

@@ -136,12 +136,11 @@ class World:
         self.manager = Managed(
             options,
             loop,
-            None,
             find_backend={"test": self.backend}.__getitem__,
             sleep=self.ticker.sleep,
             clock=lambda: self.ticker.now,
         )
-        self.manager._host.server = self.manager
+        self.manager.provide(self.manager)
         (self.models / "e").mkdir()
         (self.models / "e" / "config.pbtxt").write_text(ensemble("a", "b"))
         (self.models / "e" / "1").mkdir()

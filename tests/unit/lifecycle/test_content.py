@@ -4,6 +4,19 @@ import os
 
 import pytest
 
+from core.plugins import HostedBackend
+
+from .conftest import DiaryBackend
+
+
+class FolderBackend(DiaryBackend, HostedBackend):
+    """One whose models a file of a folder may run."""
+
+
+@pytest.fixture
+async def backend():
+    return FolderBackend()
+
 
 @pytest.fixture
 async def content(folder, started, config):
@@ -36,27 +49,29 @@ async def test_another_file_makes_another_version(content, folder):
 async def test_another_file_in_the_folder_that_runs_it_makes_another_version(
     content, backend, tmp_path, change
 ):
-    backend.folder = tmp_path / "backend"
-    (backend.folder / "inner").mkdir(parents=True)
-    (backend.folder / "model.py").write_text("x = 1")
-    (backend.folder / "inner/deep.py").write_text("x = 1")
+    home = tmp_path / "backend"
+    backend.file = home / "model.py"
+    (home / "inner").mkdir(parents=True)
+    (home / "model.py").write_text("x = 1")
+    (home / "inner/deep.py").write_text("x = 1")
     before = await content()
     assert await content() == before
 
     if change == "time":
-        os.utime(backend.folder / "model.py", (1, 1))
+        os.utime(home / "model.py", (1, 1))
     else:
         file = {"text": "model.py", "new": "other.py", "deep": "inner/deep.py"}[change]
-        (backend.folder / file).write_text("x = 234")
+        (home / file).write_text("x = 234")
 
     assert await content() != before
 
 
 async def test_bytecode_beside_it_makes_no_other_version(content, backend, tmp_path):
-    backend.folder = tmp_path / "backend"
-    (backend.folder / "__pycache__").mkdir(parents=True)
+    home = tmp_path / "backend"
+    backend.file = home / "model.py"
+    (home / "__pycache__").mkdir(parents=True)
     before = await content()
 
-    (backend.folder / "__pycache__/model.cpython-311.pyc").write_bytes(b"x")
+    (home / "__pycache__/model.cpython-311.pyc").write_bytes(b"x")
 
     assert await content() == before

@@ -7,6 +7,7 @@ import pytest
 import core
 from core.config import ModelConfig
 from core.lifecycle.parameters import slip, warn_of_settings, warn_of_slips
+from core.plugins import HostedBackend
 
 KNOWN = ("threads", "arena.shrinkage", "SHARE", "session.*")
 
@@ -88,12 +89,12 @@ def test_a_backend_that_says_nothing_is_told_nothing(caplog):
 
 
 def test_a_model_in_a_process_of_its_own_has_the_parameters_of_both_backends(caplog):
-    apart = backend_of(known_parameters=("timeout",))
-    apart.apart = backend_of(known_parameters=("threads",))
+    hosted = HostedBackend(instance=Instance, known_parameters=("timeout",))
+    hosted.name, hosted.isolated = "b", backend_of(known_parameters=("threads",))
 
-    warn_of_slips(model_with("timeout", "threads", "colour"), apart)
-    apart.apart.known_parameters = None
-    warn_of_slips(model_with("timeout", "threads", "colour"), apart)
+    warn_of_slips(model_with("timeout", "threads", "colour"), hosted)
+    hosted.isolated.known_parameters = None
+    warn_of_slips(model_with("timeout", "threads", "colour"), hosted)
 
     assert caplog.messages == ["model 'm': backend 'b' has no parameter 'colour'; it has no effect"]
 

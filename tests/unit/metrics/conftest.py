@@ -6,8 +6,9 @@ import pytest
 import core
 from core.control import Answers, merging
 from core.control.health import families_of_workers
+from core.control.metrics.page import all_parts
 from core.telemetry.families import Sample, histogram_samples
-from core.telemetry.metrics.catalog import CATALOG, family
+from core.telemetry.metrics.catalog import Entry, family
 from core.telemetry.metrics.lag import BUCKETS_S
 from frontends.metrics.text import render
 
@@ -33,14 +34,20 @@ def told():
 
 
 @pytest.fixture(scope="session")
-def families(told):
+def catalog() -> dict[str, Entry]:
+    """Name → entry of every family of core and of the installed plugins."""
+    return {entry.name: entry for entries in all_parts().values() for entry in entries}
+
+
+@pytest.fixture(scope="session")
+def families(told, catalog):
     """The same of two workers, with GPUs and a loop that is looked at."""
     lag = histogram_samples({"worker": "1"}, BUCKETS_S, [3, 0, 1, 0, 0, 0, 0], 0.02)
     told = [*told, family("core_event_loop_lag_seconds", lag)]
     seen = {each.name for each in told}
     absent = [
-        family(name, [Sample({label: "GPU-1" for label in entry.labels}, 1)])
-        for name, entry in CATALOG.items()
+        entry.family([Sample({label: "GPU-1" for label in entry.labels}, 1)])
+        for name, entry in catalog.items()
         if name not in seen and name.startswith(("nv_gpu", "nv_energy"))
     ]
     values = merging.families_as_values([*told, *absent])

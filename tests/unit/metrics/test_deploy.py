@@ -11,8 +11,6 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from core.telemetry.metrics.catalog import CATALOG
-
 ROOT = Path(__file__).parents[3]
 RULES = ROOT / "deploy" / "prometheus"
 BOARDS = sorted((ROOT / "deploy" / "grafana").glob("*.json"))
@@ -69,11 +67,11 @@ def selectors(expression):
 
 
 @pytest.fixture(scope="module")
-def labels_of(exposition):
+def labels_of(exposition, catalog):
     """Name of a sample → labels that it may have."""
     found = {name: set(labels) for name, labels in OTHERS.items()}
     for family in text_string_to_metric_families(exposition):
-        entry = CATALOG[family.name]
+        entry = catalog[family.name]
         for sample in family.samples:
             # The parser gives samples of counters a `_total`, which they do not have.
             name = family.name if family.type == "counter" else sample.name
@@ -120,9 +118,9 @@ def test_a_query_for_what_is_not_there_is_found(labels_of):
     assert [each.name for each in selector.matchers.matchers] == ["model"]
 
 
-def test_a_counter_is_asked_for_how_fast_it_grows():
+def test_a_counter_is_asked_for_how_fast_it_grows(catalog):
     for name, query in QUERIES:
-        for counter in (each.name for each in CATALOG.values() if each.kind == "counter"):
+        for counter in (each.name for each in catalog.values() if each.kind == "counter"):
             for place in re.finditer(rf"\b{counter}\b", query):
                 before = query[: place.start()]
                 assert before.endswith(("rate(", "increase(")), f"{name}: {counter}"

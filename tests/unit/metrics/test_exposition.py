@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from core.control.metrics.page import page
 from core.errors import CoreError
-from core.telemetry.metrics.catalog import CATALOG, page
 from core.telemetry.registry import registry
 
 ROOT = Path(__file__).parents[3]
@@ -19,15 +19,15 @@ def parsed(exposition):
     return {family.name: family for family in text_string_to_metric_families(exposition)}
 
 
-def test_all_of_the_catalog_is_told_and_nothing_else(families):
+def test_all_of_the_catalog_is_told_and_nothing_else(families, catalog):
     told = {each.name for each in families if each.samples}
 
-    assert told == set(CATALOG)
+    assert told == set(catalog)
 
 
-def test_every_family_has_its_kind_and_help(parsed):
+def test_every_family_has_its_kind_and_help(parsed, catalog):
     assert {name: (each.type, each.documentation) for name, each in parsed.items()} == {
-        entry.name: (entry.kind, entry.help) for entry in CATALOG.values()
+        entry.name: (entry.kind, entry.help) for entry in catalog.values()
     }
 
 
@@ -37,9 +37,9 @@ def test_what_triton_tells_has_its_names_kinds_and_words(exposition):
     assert set(wanted) - set(exposition.splitlines()) == set()
 
 
-def test_every_sample_has_the_labels_of_the_catalog(families):
+def test_every_sample_has_the_labels_of_the_catalog(families, catalog):
     for family in families:
-        entry = CATALOG[family.name]
+        entry = catalog[family.name]
         for sample in family.samples:
             labels = set(sample.labels) - {"le", "quantile", "_team"}
             own = family.name.startswith(("core_process", "core_event_loop"))
@@ -87,11 +87,11 @@ def test_what_tells_samples_of_one_metric_apart_comes_last(exposition):
     assert 'ion_histogram_us_bucket{model="stream",version="1",le="1000"} 0' in exposition
 
 
-def test_the_page_of_metrics_has_the_catalog():
+def test_the_page_of_metrics_has_the_catalog(catalog):
     text = (ROOT / "docs" / "metrics.md").read_text()
 
     assert page(text) == text, "run `make docs`"
-    assert all(f"| `{name}` |" in text for name in CATALOG)
+    assert all(f"| `{name}` |" in text for name in catalog)
 
 
 @pytest.mark.parametrize("name", ["nv_own", "core_workers", "core_process_threads"])

@@ -1,14 +1,23 @@
-"""What is looked at while the server runs: the loop and the process."""
+"""Metric sources: the event loop, the process, and those of plugins."""
 
 import asyncio
 import os
+from contextlib import contextmanager
 
 import pytest
 
+import core
+from core import plugins
+from core.control.metrics.page import page
 from core.control.metrics.watch import Watch
+from core.errors import CoreError
 from core.options import Options
+from core.telemetry.families import Sample
+from core.telemetry.metrics.catalog import Entry
 from core.telemetry.metrics.lag import BUCKETS_S, EVERY_S, LoopLag
 from core.telemetry.metrics.process import Process
+from core.telemetry.metrics.source import MetricSource
+from core.telemetry.registry import registry
 
 
 class Loop:
@@ -32,7 +41,7 @@ class Loop:
 
 
 def buckets(lag):
-    (family,) = lag.families({})
+    (family,) = lag.families()
     return {each.labels["le"]: each.value for each in family.samples if each.suffix == "_bucket"}
 
 
@@ -47,7 +56,7 @@ class TestLoopLag:
         assert buckets(lag) == {
             "0.001": 2, "0.005": 2, "0.025": 2, "0.1": 3, "0.5": 3, "2.5": 3, "+Inf": 4,
         }  # fmt: skip
-        (family,) = lag.families({})
+        (family,) = lag.families()
         assert family.samples[-2].value == pytest.approx(3.0505)
 
     def test_it_looks_twice_a_second(self):
@@ -66,21 +75,21 @@ class TestLoopLag:
         lag.stop()
 
         assert loop.timer.cancelled()
-        assert lag.families({}) == []
+        assert lag.families() == []
 
     def test_its_buckets_rise(self):
         assert list(BUCKETS_S) == sorted(BUCKETS_S)
 
 
 class TestProcess:
-    def values(self, process, labels=()):
-        found = process.families(0.0, dict(labels))
+    def values(self, *arguments):
+        found = Process(0.0, {}, *arguments).families()
         return {
             family.name.removeprefix("core_process_"): family.samples[0].value for family in found
         }
 
     def test_this_process_is_told(self):
-        found = self.values(Process())
+        found = self.values()
 
         assert found["cpu_seconds"] > 0
         assert found["resident_memory_bytes"] > 1 << 20
@@ -94,23 +103,23 @@ class TestProcess:
         numbers = " ".join(map(str, range(4, 40)))
         (tmp_path / "stat").write_text(f"7 (a) S 9 (b) R {numbers}")
 
-        found = self.values(Process(tmp_path))
+        found = self.values(tmp_path)
 
         assert found["threads"] == 20
         assert found["resident_memory_bytes"] == 3 * os.sysconf("SC_PAGE_SIZE")
 
     def test_where_nobody_tells_less_is_told(self, tmp_path):
-        assert set(self.values(Process(tmp_path / "absent"))) == {
+        assert set(self.values(tmp_path / "absent")) == {
             "cpu_seconds", "most_descriptors", "start_time_seconds",
         }  # fmt: skip
 
     def test_it_is_looked_at_once_in_an_interval(self, tmp_path):
         now = [0.0]
-        process = Process(clock=lambda: now[0])
-        first = process.families(2.0, {})[0].samples[0].value
+        process = Process(2.0, clock=lambda: now[0])
+        first = process.families()[0].samples[0].value
         sum(range(10**6))
 
-        assert process.families(2.0, {})[0].samples[0].value == first
+        assert process.families()[0].samples[0].value == first
 
     def test_a_worker_has_its_number(self):
         watch = Watch(Options.defaults(), worker=3)
@@ -125,12 +134,116 @@ class TestProcess:
         assert all(each == {"worker": "3"} for each in labels.values())
 
 
-def test_machine_and_gpus_can_be_turned_off(monkeypatch):
-    watch = Watch(Options.defaults(allow_cpu_metrics=False, allow_gpu_metrics=False))
-    started = []
-    monkeypatch.setattr(watch.gpus, "start", lambda: started.append(1))
+def test_the_machine_can_be_turned_off():
+    watch = Watch(Options.defaults(allow_cpu_metrics=False))
 
-    watch.start(Loop())
+    assert not [each.name for each in watch.families() if each.name.startswith("nv_cpu")]
 
-    assert started == []
-    assert not [each.name for each in watch.families() if each.name.startswith("nv_")]
+
+class Disk(MetricSource):
+    """The plugin and source of a test."""
+
+    catalog = {"Disks": [Entry("disk_free_bytes", "gauge", "Free bytes", ("path",))]}
+
+    def __init__(self):
+        self.started = 0
+        self.values = [Sample({"path": "/"}, 7)]
+
+    @core.hookimpl
+    def core_open_metric_source(self, options):
+        return self if options.allow_metrics else None
+
+    def start(self, loop):
+        self.started += 1
+
+    def stop(self):
+        self.started -= 1
+
+    def families(self):
+        return [self.catalog["Disks"][0].family(self.values)]
+
+    def gpu_uuid(self, number):
+        return {1: "GPU-b"}.get(number)
+
+
+@contextmanager
+def registered(plugin):
+    plugins.hooks().register(plugin, "disk")
+    try:
+        yield plugin
+    finally:
+        plugins.hooks().unregister(plugin)
+
+
+@pytest.fixture
+def disk():
+    with registered(Disk()) as plugin:
+        yield plugin
+
+
+def names(watch):
+    return [each.name for each in watch.families()]
+
+
+class TestPlugins:
+    def test_a_source_of_a_plugin_is_asked_in_each_scrape(self, disk):
+        watch = Watch(Options.defaults())
+
+        (family,) = [each for each in watch.families() if each.name == "disk_free_bytes"]
+
+        assert (family.kind, family.help, family.samples) == ("gauge", "Free bytes", disk.values)
+
+    def test_it_gets_the_options_of_the_server(self, disk):
+        assert "disk_free_bytes" not in names(Watch(Options.defaults(allow_metrics=False)))
+
+    def test_it_measures_while_metrics_are_served(self, disk):
+        watch = Watch(Options.defaults())
+
+        assert disk.started == 0
+        watch.start(Loop())
+        assert disk.started == 1
+        watch.stop()
+        assert disk.started == 0
+
+    def test_a_source_that_fails_is_left_out_with_an_error(self, disk, caplog):
+        watch = Watch(Options.defaults())
+        disk.values = None
+        disk.stop = lambda: 1 / 0
+
+        assert "core_process_threads" in names(watch)
+        watch.stop()
+
+        assert "metrics of plugin 'disk' are left out: TypeError" in caplog.text
+        assert "metrics of plugin 'disk' cannot be stopped" in caplog.text
+
+    def test_a_family_that_is_not_in_its_catalog_is_left_out(self, disk, caplog):
+        watch = Watch(Options.defaults())
+        disk.families = lambda: [Entry("disk_used_bytes", "gauge", "Used").family()]
+
+        assert not [name for name in names(watch) if name.startswith("disk")]
+        assert "metric family 'disk_used_bytes' of plugin 'disk' is left out" in caplog.text
+
+    def test_a_family_of_core_cannot_be_taken(self, disk, monkeypatch):
+        monkeypatch.setattr(Disk, "catalog", {"Mine": [Entry("core_workers", "gauge", "Mine")]})
+
+        with pytest.raises(CoreError, match="'core_workers' of plugin 'disk' exists already"):
+            Watch(Options.defaults())
+
+    def test_a_model_cannot_take_a_family_of_a_plugin(self, disk):
+        Watch(Options.defaults())
+
+        with pytest.raises(CoreError, match="'disk_free_bytes' cannot be the name"):
+            registry.family("disk_free_bytes", "Mine", "gauge")
+
+    def test_what_is_no_source_is_refused(self):
+        disk = Disk()
+        disk.core_open_metric_source = core.hookimpl(lambda: 7)
+
+        with registered(disk), pytest.raises(CoreError, match="'disk' made a int, not a core"):
+            Watch(Options.defaults())
+
+    def test_it_is_in_the_tables_of_the_page(self, disk):
+        found = page("### Requests\n")
+
+        row = "| `disk_free_bytes` | gauge | `path` | always | Free bytes |"
+        assert "### Disks\n\n| metric | kind |" in found and row in found

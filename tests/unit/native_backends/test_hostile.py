@@ -114,7 +114,7 @@ def test_times_that_cannot_be_are_not_counted(serve):
 
     served.ask(X)
 
-    (entry,) = served._on_loop(lambda: served._server.statistics("example"))
+    (entry,) = served._on_loop(lambda: served._server.control.health.statistics_here("example"))
     parts = entry["inference_stats"]
     total = int(parts["success"]["ns"])
     for part in ("compute_input", "compute_infer", "compute_output"):
@@ -125,7 +125,7 @@ def test_a_response_has_the_parameters_that_the_backend_gave(serve):
     served = serve("parameters")
 
     async def act():
-        return await served._server.infer(request_of(X, (), "example"))
+        return await served._server.models.infer(request_of(X, (), "example"))
 
     response = served._call(act())
 

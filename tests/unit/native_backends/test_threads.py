@@ -54,7 +54,7 @@ def test_a_running_backend_sees_that_nobody_waits_any_more(serve, library):
     served = serve("waits")
 
     async def act():
-        reply = served._server.infer(request_of(X, (), "example"))
+        reply = served._server.models.infer(request_of(X, (), "example"))
         while not library.player_count(2):
             await asyncio.sleep(0.001)
         reply.cancel()
@@ -73,7 +73,7 @@ def test_answers_come_after_execute_has_returned(serve, library):
     def let_go(server):
         async def act():
             # Its execution has been counted: execute has returned, and no answer was sent.
-            while not int(server.statistics("example")[0]["execution_count"]):
+            while not int(server.control.health.statistics_here("example")[0]["execution_count"]):
                 await asyncio.sleep(0.001)
             sent = library.player_count(3)
             await asyncio.get_running_loop().run_in_executor(None, library.player_go, 1)

@@ -4,7 +4,6 @@ import pytest
 
 from core.errors import CoreError, Kind
 from core.options import Options, UsageError, check_server, idle_flags, parse
-from core.options.checks import not_shared
 
 
 def refused(*arguments):
@@ -71,6 +70,12 @@ def test_a_flag_without_effect_is_named_when_it_was_changed():
     assert idle_flags(Options.defaults()) == []
 
 
+def test_triton_flags_of_a_plugin_that_is_not_installed_are_accepted():
+    found = parse(["--model-repository=/m", "--allow-gpu-metrics=false"])
+
+    assert [flag.name for flag in idle_flags(found)] == ["allow-gpu-metrics"]
+
+
 @pytest.mark.parametrize(
     ("old", "field", "value"),
     [
@@ -96,22 +101,3 @@ def test_an_old_flag_means_what_it_meant_and_says_so(old, field, value):
 def test_an_old_flag_is_checked_as_before():
     with pytest.raises(UsageError, match="invalid value for bool option: x"):
         parse(["--strict-model-config=x"], warn=lambda text: None)
-
-
-def test_workers_have_the_memory_of_gpus_each_for_itself():
-    options = Options.defaults(workers=3)
-
-    (text,) = not_shared(options, [0, 1])
-
-    assert text.startswith("GPU 0, 1: with --workers=3 each worker has all models in the memory")
-    assert not_shared(options) == []
-
-
-def test_workers_are_told_that_each_fetches_for_itself():
-    options = Options.defaults(workers=2, model_repository=["/models", "s3://bucket"])
-    (text,) = not_shared(options)
-
-    assert "'s3://bucket'" in text
-    assert "--cloud-cache-directory" in text
-    options.cloud_cache_directory = "/var/cache/models"
-    assert not_shared(options) == []

@@ -31,7 +31,8 @@ def install(tmp_path, monkeypatch):
     for name in set(sys.modules) - before:
         del sys.modules[name]
     for name, plugin in plugins.hooks().list_name_plugin():
-        if getattr(plugin, "__name__", "").startswith("plug_") or name.startswith("backend plug"):
+        module = getattr(plugin, "__name__", type(plugin).__module__)
+        if module.startswith("plug_") or name.startswith("backend plug"):
             plugins.hooks().unregister(plugin)
     for name in [name for name in backends._imported if name.startswith("plug")]:
         del backends._imported[name]

@@ -84,7 +84,7 @@ def test_a_command_that_cannot_be_imported_fails_alone(install, capsys):
     assert "ZeroDivisionError" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["config", "encrypt", "explain", "token"])
+@pytest.mark.parametrize("name", ["config", "explain", "token"])
 def test_the_commands_of_this_distribution_come_by_entry_point(name):
     command = plugins.available_commands()[name].load()
 

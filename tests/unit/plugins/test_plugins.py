@@ -11,7 +11,7 @@ import pytest
 from core import __main__ as listing
 from core import plugins
 from core.errors import CoreError, Kind
-from core.plugins import backends, missing
+from core.plugins import missing
 
 BACKEND = "import core\n\nbackend = core.Backend(instance=core.ModelInstance)\n"
 
@@ -80,7 +80,7 @@ def test_an_unknown_backend_says_what_is_installed_and_what_to_do(install):
         ("pyton", "; did you mean 'python'? It is in the distribution backend-python"),
         (
             "tensorflow",
-            "; this project does not support it; convert the model to ONNX for backend 'onnxruntime'",
+            "; this project does not support it; convert the model to ONNX",
         ),
         ("tensorrt_llm", "; this project does not support it"),
         ("whatever", ""),
@@ -94,15 +94,48 @@ def test_a_backend_of_triton_that_is_a_folder_is_not_a_package():
     assert "--backend-directory names the folder" in missing.hint("vllm", [])
 
 
-def test_the_distributions_that_are_named_are_those_of_this_project():
-    projects = {}
-    for file in (Path(__file__).parents[3] / "backends").glob("[!_]*/pyproject.toml"):
+def test_the_extras_of_core_name_every_backend_and_all_formats_of_this_project():
+    root = Path(__file__).parents[3]
+    projects, formats = {}, []
+    for file in [
+        *root.glob("backends/[!_]*/pyproject.toml"),
+        *root.glob("plugins/*/pyproject.toml"),
+    ]:
         text = file.read_text()
         name = re.search(r'^name = "(.*)"', text, re.MULTILINE)[1]
         entries = text.partition('[project.entry-points."core.backends"]')[2].partition("\n[")[0]
         projects.update(dict.fromkeys(re.findall(r"^(\w+) = ", entries, re.MULTILINE), name))
+        if '"core.process_host"' in text:
+            projects[missing.PROCESS_HOST] = name
+        if '"core.formats"' in text:
+            formats.append(name)
 
-    assert projects == missing.DISTRIBUTIONS
+    assert projects == missing.distributions()
+    assert sorted(formats) == sorted(missing._backend_extras()[missing.FORMATS])
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (["1.txt", "model.onnx"], "; `pip install core[onnx]` installs a backend for it"),
+        (["tensorrt_plan"], "; `pip install core[tensorrt]` installs a backend for it"),
+        (
+            ["x.bin"],
+            "; not installed are backend-onnx, backend-tensorrt: `pip install core[formats]` installs all",
+        ),
+    ],
+)
+def test_what_may_be_installed_for_files_that_no_backend_knows(monkeypatch, names, text):
+    absent = {"backend-onnx", "backend-tensorrt"}
+    monkeypatch.setattr(missing, "_is_installed", lambda name: name not in absent)
+
+    assert missing.advice(names) == text
+
+
+def test_nothing_is_advised_where_every_format_is_installed(monkeypatch):
+    monkeypatch.setattr(missing, "_is_installed", lambda name: True)
+
+    assert missing.advice(["model.onnx"]) == ""
 
 
 def test_a_backend_that_cannot_be_imported_names_its_distribution_and_the_reason(install):
@@ -216,7 +249,7 @@ def test_the_listing_shows_plugins(install, capsys):
     listing.main()
 
     assert re.search(
-        r"plugins:\n +plug +hooks-plug 1\.0 +ok$", capsys.readouterr().out, re.MULTILINE
+        r"plugins:\n(?: .*\n)* +plug +hooks-plug 1\.0 +ok$", capsys.readouterr().out, re.MULTILINE
     )
 
 
@@ -254,29 +287,6 @@ def test_the_folders_of_distributions_are_walked_once_for_all_groups(install, mo
     plugins.load_hooks()
 
     assert len(walks) == 1
-
-
-def test_a_folder_is_run_by_the_backend_that_its_file_is_for(tmp_path, monkeypatch):
-    (tmp_path / "tells").mkdir()
-    (tmp_path / "tells/model.py").touch()
-    monkeypatch.setitem(backends._RUNTIMES, "model.py", "plug_nowhere")
-
-    with pytest.raises(CoreError) as error:
-        plugins.backend("tells", str(tmp_path))
-
-    assert error.value.message.startswith("no backend named 'plug_nowhere'")
-
-
-def test_a_backend_that_runs_no_folders_says_so(install, tmp_path, monkeypatch):
-    install("backend-plug", "[core.backends]\nplug = plug_a:backend\n", {"plug_a": BACKEND})
-    (tmp_path / "tells").mkdir()
-    (tmp_path / "tells/model.py").touch()
-    monkeypatch.setitem(backends._RUNTIMES, "model.py", "plug")
-
-    with pytest.raises(
-        NotImplementedError, match=r"backend 'plug' runs no folder such as '.*/tells'"
-    ):
-        plugins.backend("tells", str(tmp_path))
 
 
 def test_whether_a_backend_is_there_is_known_without_importing_it(install, tmp_path, monkeypatch):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from core.repository import Catalog, open_repositories
+from core.repository import Catalog, FolderRepository
 
 
 @pytest.fixture
 def catalog(folder):
-    return Catalog(open_repositories([str(folder.path)]))
+    return Catalog([FolderRepository(str(folder.path))])

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from core.errors import CoreError, Kind
-from core.repository import Catalog, Override, open_repositories
-from core.repository.folder import FolderRepository
+from core.options import Options
+from core.repository import Catalog, FolderRepository, Override, open_repositories
 from core.repository.names import checked_name
 
 ENSEMBLE = 'platform: "ensemble" ensemble_scheduling { %s }'
@@ -57,36 +57,48 @@ def test_a_model_without_versions_is_found_all_the_same(folder, catalog):
 
 
 def test_the_same_repository_given_twice_counts_once(folder):
-    repositories = open_repositories([str(folder.path), str(folder.path)])
+    repositories = open_repositories(
+        Options.defaults(model_repository=[str(folder.path), str(folder.path)])
+    )
 
     assert [each.location for each in repositories] == [str(folder.path)]
 
 
 def test_repositories_are_looked_at_in_order(folder, other):
-    repositories = open_repositories([str(other.path), str(folder.path)])
+    repositories = open_repositories(
+        Options.defaults(model_repository=[str(other.path), str(folder.path)])
+    )
 
     assert [each.location for each in repositories] == sorted([str(other.path), str(folder.path)])
 
 
 def test_a_repository_that_is_missing_is_refused_by_name(tmp_path):
-    catalog = Catalog(open_repositories([str(tmp_path / "nowhere")]))
+    catalog = Catalog([FolderRepository(str(tmp_path / "nowhere"))])
 
     error = refusal(catalog.check)
 
     assert str(tmp_path / "nowhere") in error.message
 
 
-def test_a_url_that_nothing_can_read_is_refused_by_name():
-    (repository,) = open_repositories(["shelf://bucket/models"])
+def test_a_url_that_no_plugin_opens_is_refused_by_name_without_its_password(monkeypatch):
+    monkeypatch.setattr("core.plugins.ask", lambda hook, **arguments: None)
 
-    assert "shelf://bucket/models" in refusal(repository.check).message
+    error = refusal(
+        open_repositories, Options.defaults(model_repository=["shelf://me:secret@bucket/models"])
+    )
+
+    assert error.kind is Kind.UNSUPPORTED
+    assert error.message == (
+        "model repository 'shelf://bucket/models': no plugin opens URLs of shelf://; "
+        "try: pip install 'core[plugins]'"
+    )
 
 
 def test_a_name_in_two_repositories_is_no_model(folder, other):
     folder.model("twice")
     other.model("twice")
     other.model("once")
-    catalog = Catalog(open_repositories([str(folder.path), str(other.path)]))
+    catalog = Catalog([FolderRepository(str(folder.path)), FolderRepository(str(other.path))])
 
     assert catalog.names() == {"once": 1, "twice": 2}
     assert refusal(catalog.survey, "twice").message == "model appears in two or more repositories"
@@ -119,7 +131,7 @@ def test_backend_and_file_name_are_filled_in_from_the_first_version(folder, cata
 
 def test_a_model_without_config_is_refused_when_configs_are_not_completed(folder):
     folder.model("m", config=None)
-    catalog = Catalog(open_repositories([str(folder.path)]), needs_config=True)
+    catalog = Catalog([FolderRepository(str(folder.path))], needs_config=True)
 
     message = refusal(catalog.survey, "m").message
 
@@ -130,7 +142,10 @@ def test_a_model_without_config_is_refused_when_configs_are_not_completed(folder
 def test_a_named_config_goes_before_config_pbtxt(folder):
     folder.model("m", files={"configs/large.pbtxt": 'backend: "large"'})
     folder.model("n")
-    catalog = Catalog(open_repositories([str(folder.path)]), config_name="large")
+    catalog = Catalog(
+        [FolderRepository(str(folder.path))],
+        config_name="large",
+    )
 
     assert catalog.survey("m").config.backend == "large"
     assert catalog.survey("n").config.backend == "test"

@@ -53,7 +53,7 @@ import sys, socket
 for name in ("fcntl", "resource", "pwd", "grp", "termios"):
     sys.modules[name] = None
 del socket.CMSG_SPACE, socket.SCM_RIGHTS
-import core.repository.cloud, core.memory
+import core.memory
 from core.repository.private import PrivateDirectory
 from frontends.shared.connection_limit import most_connections
 folder = PrivateDirectory()

@@ -9,6 +9,7 @@ from core.caches import LocalCache
 from core.config import ModelConfig
 from core.config.messages import ModelInstanceGroup
 from core.control.metrics.collect import MetricCollector
+from core.control.metrics.versions import VersionLabels
 from core.control.metrics.watch import Watch
 from core.options import Options
 from core.telemetry.metrics.detailed import statistics_of
@@ -44,7 +45,7 @@ def version(name="m", number=1, state="READY", tags=(), statistics=None, namespa
 def collected(*versions, results=None, uuids=(), **options):
     options = Options.defaults(**options)
     watch = Watch(options)
-    watch.gpus._uuids = uuids
+    watch.labels = VersionLabels(dict(enumerate(uuids)).get)
     manager = SimpleNamespace(
         versions=lambda: versions,
         results=lambda: [(None, name, counts) for name, counts in (results or {}).items()],

@@ -29,13 +29,13 @@ def proc(tmp_path):
     return found
 
 
-def values(machine, interval_s=2.0):
-    return {family.name: family.samples[0].value for family in machine.families(interval_s)}
+def values(machine):
+    return {family.name: family.samples[0].value for family in machine.families()}
 
 
 def test_utilisation_is_the_busy_share_since_the_last_look(proc):
     clock = Clock()
-    machine = Machine(proc.path, clock)
+    machine = Machine(2.0, proc.path, clock)
 
     proc.ticks(130, 110)
     assert values(machine)["nv_cpu_utilization"] == 0.75
@@ -46,7 +46,7 @@ def test_utilisation_is_the_busy_share_since_the_last_look(proc):
 
 def test_it_looks_once_in_an_interval(proc):
     clock = Clock()
-    machine = Machine(proc.path, clock)
+    machine = Machine(2.0, proc.path, clock)
     proc.ticks(110, 100)
     assert values(machine)["nv_cpu_utilization"] == 1.0
 
@@ -56,11 +56,11 @@ def test_it_looks_once_in_an_interval(proc):
 
 
 def test_memory_in_use_is_what_is_not_available(proc):
-    found = values(Machine(proc.path, Clock()))
+    found = values(Machine(2.0, proc.path, Clock()))
 
     assert found["nv_cpu_memory_total_bytes"] == 1000 * 1024
     assert found["nv_cpu_memory_used_bytes"] == 600 * 1024
 
 
 def test_without_proc_there_are_no_gauges(tmp_path):
-    assert values(Machine(tmp_path / "absent", Clock())) == {}
+    assert values(Machine(2.0, tmp_path / "absent", Clock())) == {}

@@ -1,6 +1,7 @@
 """Trace settings: where they come from, what may change, how they are shown."""
 
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -72,21 +73,19 @@ def test_an_unknown_setting_of_the_command_line_is_said_to_have_no_effect(caplog
     assert "--trace-config=speed has no effect" in caplog.text
 
 
-def test_mode_opentelemetry_shows_its_own_settings_and_needs_no_file(caplog):
-    settings = of(
-        "--trace-config=mode=opentelemetry",
-        "--trace-config=level=TIMESTAMPS",
-        "--trace-config=triton,file=/tmp/t",
-        "--trace-config=opentelemetry,url=http://collector",
-        "--trace-config=opentelemetry,speed=9",
-    )
-    shown = settings.as_dict()
+def test_the_settings_of_an_exporter_take_the_place_of_those_of_files():
+    settings = of("--trace-config=mode=Spans", "--trace-config=level=TIMESTAMPS")
+
+    settings = replace(settings, shown={"url": "there"})
 
     assert settings.may_trace
-    assert "--trace-config=opentelemetry,speed has no effect" in caplog.text
-    assert (shown["trace_mode"], shown["url"]) == ("opentelemetry", "http://collector")
-    assert shown["bsp_max_queue_size"] == "2048"
-    assert not {"log_frequency", "trace_file"} & set(shown)
+    assert settings.as_dict() == {
+        "trace_level": ["TIMESTAMPS"],
+        "trace_rate": "1000",
+        "trace_count": "-1",
+        "trace_mode": "spans",
+        "url": "there",
+    }
 
 
 def test_a_rate_of_zero_is_for_the_command_line():

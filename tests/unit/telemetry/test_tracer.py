@@ -4,15 +4,21 @@ import asyncio
 import json
 import logging
 import sys
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+import core
+from core import plugins
+from core.control.settings import open_exporter
 from core.errors import CoreError, Kind, invalid
 from core.options import Options
 from core.request import InferenceRequest
 from core.response import Reply
-from core.telemetry.tracing import Trace, Tracer
+from core.telemetry.tracing import Trace, TraceExporter, Tracer
 from core.telemetry.tracing.context import SpanContext
+from core.tensor import Tensor
 
 ON = [("level", "TIMESTAMPS"), ("rate", "1")]
 PARENT = f"00-{0xAB:032x}-{0xCD:016x}-00"
@@ -20,37 +26,71 @@ PARENT = f"00-{0xAB:032x}-{0xCD:016x}-00"
 
 @pytest.fixture
 def tracer(tmp_path):
-    def make(*settings, file=True, exporter=None):
-        config = {"": list(settings)}
+    def make(*settings, file=True, **modes):
+        config = {"": list(settings), **modes}
         if file:
             config["triton"] = [("file", str(tmp_path / "trace"))]
-        return Tracer(Options.defaults(trace_config=config), exporter=exporter)
+        return new(config)
 
     return make
 
 
-class Exported:
-    """An exporter that keeps its spans."""
+def new(config):
+    """A tracer as a server makes it."""
+    return Tracer(Options.defaults(trace_config=config), exporter=open_exporter(config))
 
-    def __init__(self):
-        self.spans = []
+
+class Exporter(TraceExporter):
+    """Keeps its traces."""
+
+    shown = {"url": "http://there"}
+
+    def __init__(self, takes_context=True, takes_tensors=False):
+        self.takes_context = takes_context
+        self.takes_tensors = takes_tensors
+        self.traces = []
         self.closed = None
 
-    def add(self, spans):
-        self.spans += spans
+    def export(self, trace):
+        self.traces.append(trace)
 
     async def close(self, timeout_s):
         self.closed = timeout_s
 
 
 @pytest.fixture
-def otel(tracer):
-    """A tracer in mode opentelemetry, and what it exports."""
+def offer():
+    """Register a plugin that has an exporter for a mode; returns a list of the settings that it gets."""
+    registered = []
 
-    def make(*settings):
-        exported = Exported()
-        made = tracer(("mode", "opentelemetry"), *settings, file=False, exporter=exported)
-        return made, exported
+    def register(mode, exporter):
+        given = []
+
+        def open_it(mode, settings):
+            if mode != of_plugin:
+                return None
+            given.append(settings)
+            return exporter
+
+        of_plugin = mode
+        plugin = SimpleNamespace(core_open_trace_exporter=core.hookimpl(open_it))
+        plugins.hooks().register(plugin, f"test of {mode}")
+        registered.append(plugin)
+        return given
+
+    yield register
+    for plugin in registered:
+        plugins.hooks().unregister(plugin)
+
+
+@pytest.fixture
+def exporting(tracer, offer):
+    """Make a tracer in the mode `kept` of a plugin; returns it and its exporter."""
+
+    def make(*settings, **kind):
+        exporter = Exporter(**kind)
+        offer("kept", exporter)
+        return tracer(("mode", "kept"), *settings, file=False), exporter
 
     return make
 
@@ -196,21 +236,22 @@ async def test_a_request_that_brings_a_trace_is_its_child_and_not_counted(tracer
     assert second.trace.parent_id == first.trace.id
 
 
-@pytest.mark.parametrize(
-    "settings,text",
-    [
-        (ON, "no trace is written"),
-        (
-            [("mode", "opentelemetry"), ("level", "TENSORS")],
-            "Tensor level tracing is not supported by the mode: opentelemetry",
-        ),
-    ],
-)
-def test_settings_without_traces_are_said_in_the_log(tracer, caplog, settings, text):
+def test_a_level_without_a_trace_file_is_a_warning(tracer, caplog):
     with caplog.at_level(logging.WARNING, "core"):
-        tracer(*settings, file=False, exporter=Exported())
+        tracer(*ON, file=False)
 
-    assert caplog.text.count(text) == 1
+    assert caplog.text.count("no trace is written") == 1
+
+
+@pytest.mark.parametrize("takes_tensors,warnings", [(False, 1), (True, 0)])
+def test_tensors_that_an_exporter_does_not_take_are_a_warning(
+    exporting, caplog, takes_tensors, warnings
+):
+    with caplog.at_level(logging.WARNING, "core"):
+        exporting(("level", "TENSORS"), takes_tensors=takes_tensors)
+
+    text = "Tensor level tracing is not supported by the mode: kept"
+    assert caplog.text.count(text) == warnings
 
 
 def test_a_change_without_a_trace_file_is_refused(tracer):
@@ -232,30 +273,95 @@ def test_a_rate_of_zero_is_refused_unless_nothing_is_traced(tracer):
     assert found.change({"trace_rate": "0", "trace_level": ["OFF"]})["trace_rate"] == "0"
 
 
-# mode opentelemetry --------------------------------------------------------
+# exporters ------------------------------------------------------------------
 
 
-async def test_a_traced_request_becomes_spans(otel):
-    found, exported = otel(*ON)
+async def test_a_traced_request_goes_to_the_exporter(exporting):
+    found, exporter = exporting(*ON)
 
     assert await traced(found)
 
-    assert [span.name for span in exported.spans] == ["m", "InferRequest"]
+    (trace,) = exporter.traces
+    assert (trace.model_name, trace.model_version) == ("m", 1)
+    assert [name for _, name in trace.stamps()][:1] == ["REQUEST_START"]
 
 
-async def test_a_context_makes_a_request_traced_whatever_rate_and_count_say(otel):
-    found, exported = otel(("level", "TIMESTAMPS"), ("rate", "0"), ("count", "0"))
+def test_its_settings_are_shown_instead_of_those_of_files(exporting):
+    found, _ = exporting(*ON)
+
+    assert found.settings() == {
+        "trace_level": ["TIMESTAMPS"],
+        "trace_rate": "1",
+        "trace_count": "-1",
+        "trace_mode": "kept",
+        "url": "http://there",
+    }
+
+
+def test_the_plugin_gets_the_settings_of_its_mode_in_their_order(tracer, offer):
+    given = offer("kept", Exporter())
+
+    tracer(("mode", "kept"), kept=[("a", "1"), ("a", "2")])
+
+    assert given == [(("a", "1"), ("a", "2"))]
+
+
+async def test_a_plugin_takes_precedence_over_trace_files(tracer, offer, tmp_path):
+    exporter = Exporter()
+    offer("triton", exporter)
+
+    assert await traced(tracer(*ON))
+
+    assert len(exporter.traces) == 1
+    assert not (tmp_path / "trace").exists()
+
+
+@pytest.mark.parametrize("config", [{"": [("mode", "bad")]}, {"bad": [("file", "x")]}])
+def test_a_mode_that_nothing_has_is_refused(config):
+    with pytest.raises(CoreError) as caught:
+        new(config)
+
+    assert caught.value.kind is Kind.INVALID
+    assert "invalid value for trace mode option: bad." in caught.value.message
+
+
+def test_a_mode_without_its_plugin_is_refused_with_what_to_install(tracer, monkeypatch):
+    monkeypatch.setattr(
+        sys.modules["core.plugins.extras"], "extras", lambda: {"spans": ["core-spans"]}
+    )
+
+    tracer(spans=[("url", "x")])  # a setting of a mode that is not used
+    with pytest.raises(CoreError) as caught:
+        tracer(("mode", "spans"))
+
+    assert caught.value.kind is Kind.INVALID
+    assert caught.value.message == (
+        "--trace-config=mode=spans: no installed plugin has this mode; try: pip install 'core[spans]'"
+    )
+
+
+def test_what_is_no_exporter_is_refused(tracer, offer):
+    offer("kept", object())
+
+    with pytest.raises(CoreError) as caught:
+        tracer(("mode", "kept"))
+
+    assert caught.value.kind is Kind.INTERNAL
+    assert "the plugin of trace mode 'kept' made a object" in caught.value.message
+
+
+async def test_a_context_makes_a_request_traced_whatever_rate_and_count_say(exporting):
+    found, exporter = exporting(("level", "TIMESTAMPS"), ("rate", "0"), ("count", "0"))
 
     assert found.on and found.takes_context
     assert not await traced(found)
     assert await traced(found, context=found.context(PARENT, ["a=b", "c=d"]))
 
-    root = exported.spans[-1]
-    assert root.parent == SpanContext(0xAB, 0xCD, "a=b,c=d")
+    assert exporter.traces[0].remote == SpanContext(0xAB, 0xCD, "a=b,c=d")
 
 
-async def test_requests_with_a_context_are_counted_with_the_others(otel):
-    found, _ = otel(("level", "TIMESTAMPS"), ("rate", "2"), ("count", "1"))
+async def test_requests_with_a_context_are_counted_with_the_others(exporting):
+    found, _ = exporting(("level", "TIMESTAMPS"), ("rate", "2"), ("count", "1"))
 
     assert await traced(found, context=found.context(PARENT, []))
     assert await traced(found)
@@ -263,24 +369,32 @@ async def test_requests_with_a_context_are_counted_with_the_others(otel):
     assert found.settings()["trace_count"] == "0"
 
 
-async def test_a_context_changes_nothing_where_nothing_is_traced(otel):
-    found, exported = otel(("level", "TIMESTAMPS"), ("rate", "0"))
+async def test_a_context_changes_nothing_where_nothing_is_traced(exporting):
+    found, exporter = exporting(("level", "TIMESTAMPS"), ("rate", "0"))
     found.change({"trace_level": ["OFF"]}, "m")
 
     assert not await traced(found, context=found.context(PARENT, []))
-    assert exported.spans == []
+    assert exporter.traces == []
 
 
-def test_what_is_no_context_is_none(otel, tracer):
-    found, _ = otel(*ON)
+def test_what_is_no_context_is_none(exporting, tracer):
+    found, _ = exporting(*ON)
 
     assert found.context("00-1-2-01", []) is None
     assert found.context(None, ["a=b"]) is None
-    assert tracer(*ON).context(PARENT, []) is None  # mode triton has none
+    assert tracer(*ON).context(PARENT, []) is None  # trace files have none
 
 
-async def test_the_context_for_models_is_that_of_their_span(otel):
-    found, exported = otel(*ON)
+async def test_an_exporter_without_contexts_gets_traces_without_them(exporting):
+    found, exporter = exporting(*ON, takes_context=False)
+
+    assert found.context(PARENT, []) is None
+    assert await traced(found)
+    assert exporter.traces[0].root is None
+
+
+async def test_the_context_for_models_is_that_of_their_span(exporting):
+    found, exporter = exporting(*ON)
     carriers = []
 
     def execute(request):
@@ -291,15 +405,15 @@ async def test_the_context_for_models_is_that_of_their_span(otel):
     await asyncio.sleep(0)
 
     (carrier,) = carriers
-    assert json.loads(carrier) == {"traceparent": exported.spans[0].context.traceparent}
+    assert json.loads(carrier) == {"traceparent": exporter.traces[0].context.traceparent}
 
 
-def test_in_mode_triton_there_is_no_context_for_models(tracer):
+def test_trace_files_have_no_context_for_models():
     assert Trace(1, "m", 1, "", ("TIMESTAMPS",)).carrier() is None
 
 
-async def test_an_error_is_in_the_spans(otel):
-    found, exported = otel(*ON)
+async def test_an_error_is_in_the_trace(exporting):
+    found, exporter = exporting(*ON)
 
     def refuse(request):
         raise invalid("no such input")
@@ -308,34 +422,49 @@ async def test_an_error_is_in_the_spans(otel):
         found.infer(InferenceRequest("m", {}), "m", 1, refuse)
     await asyncio.sleep(0)
 
-    assert {span.name: span.error for span in exported.spans} == {
-        "m": "no such input",
-        "InferRequest": "no such input",
-    }
+    assert exporter.traces[0].error == "no such input"
 
 
-async def test_spans_keep_no_tensors(otel):
-    found, exported = otel(("level", "TENSORS"), ("rate", "1"))
+@pytest.mark.parametrize("takes_tensors,tensors", [(False, 0), (True, 1)])
+async def test_an_exporter_gets_tensors_if_it_takes_them(exporting, takes_tensors, tensors):
+    found, exporter = exporting(("level", "TENSORS"), ("rate", "1"), takes_tensors=takes_tensors)
+    request = InferenceRequest("m", {"x": Tensor.of("x", np.ones(1, np.float32))})
 
-    assert await traced(found)
+    found.infer(request, "m", 1, answered)
+    await asyncio.sleep(0)
 
-    assert [(span.name, span.events) for span in exported.spans] == [("InferRequest", [])]
+    entries = exporter.traces[0].entries()
+    assert sum("tensor" in entry for entry in entries) == tensors
+
+
+async def test_an_exporter_that_fails_costs_no_request_and_one_line(exporting, caplog):
+    found, exporter = exporting(*ON)
+    exporter.export = lambda trace: 1 / 0
+
+    with caplog.at_level(logging.ERROR, "core"):
+        assert await traced(found) and await traced(found)
+        await found.close()
+
+    assert caplog.text.count("Exporter failed: ZeroDivisionError: division by zero; 1 traces") == 2
+    assert found.change({"trace_level": ["OFF"]}) and not found.on
 
 
 @pytest.mark.parametrize("given_s,found_s", [(-3, 1), (2, 2), (30, 5)])
-async def test_the_last_spans_get_a_bounded_time(otel, given_s, found_s):
-    found, exported = otel(*ON)
+async def test_the_last_traces_get_a_bounded_time(exporting, given_s, found_s):
+    found, exporter = exporting(*ON)
 
     await found.close(given_s)
 
-    assert exported.closed == found_s
+    assert exporter.closed == found_s
 
 
-def test_without_its_packages_the_mode_is_refused(tracer, monkeypatch):
-    monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)
+async def test_an_exporter_that_does_not_end_is_left_behind(exporting, monkeypatch, caplog):
+    monkeypatch.setattr("core.telemetry.tracing.tracer._FLUSH_S", (0.0, 0.0))
+    monkeypatch.setattr("core.telemetry.tracing.tracer._GRACE_S", 0.0)
+    found, exporter = exporting(*ON)
+    exporter.close = lambda timeout_s: asyncio.Event().wait()
 
-    with pytest.raises(CoreError) as caught:
-        tracer(("mode", "opentelemetry"), file=False)
+    with caplog.at_level(logging.ERROR, "core"):
+        await found.close()
 
-    assert caught.value.kind is Kind.INVALID
-    assert "try: pip install core[opentelemetry]" in caught.value.message
+    assert "Exporter lost its last traces: TimeoutError" in caplog.text

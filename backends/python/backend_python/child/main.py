@@ -17,7 +17,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from backend_python import arena, protocol, runner
+from backend_python import adapters, arena, protocol, runner
 from backend_python.api import host as api_host
 from backend_python.api.request import InferenceRequest
 from backend_python.child import messages
@@ -92,6 +92,7 @@ class Child:
         self._host.model_directory = what["directory"]
         self._host.backend_settings = what["settings"]
         self.module = what["module"]
+        adapters.add(what["adapters"])
         if what["checks_outputs"]:
             self._host.encoder.declared = frozenset(what["outputs"])
         lending = self._lending(what["gpus"]) if what.get("gpus") else None
@@ -120,6 +121,7 @@ class Child:
     def _complete(self, what: dict[str, Any]) -> dict[str, Any]:
         self._host.model_directory = what["directory"]
         self._host.backend_settings = what["settings"]
+        adapters.add(what["adapters"])
         config = runner.complete(
             what["file"], what["module"], what["directory"], what["model"], what["config"]
         )

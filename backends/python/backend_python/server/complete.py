@@ -7,14 +7,15 @@ import json
 from pathlib import Path
 
 from backend_python import protocol
-from backend_python.adapters.formats import SETTINGS
+from backend_python.adapters import adapter_of
 from backend_python.environments.environment import environments
 from backend_python.runner import CLASS
 from backend_python.server import process
 from backend_python.server.errors import unhealthy
+from backend_python.server.found import add_adapters
 from backend_python.server.model import (
     check_file,
-    file_of,
+    model_file_of,
     module_of,
     open_environment,
     settings_apart,
@@ -36,13 +37,13 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     path   of the version directory
     CoreError with the model's own text and traceback if its function raises.
     """
-    file = file_of(config, path, backend)
+    file = model_file_of(config, path, backend)
     check_file(file, backend)
     if file.suffix == ".py":
         if cannot_complete(file.read_bytes()):
             return
-    elif config.input and config.output and file.name != SETTINGS:
-        return  # a file that is no code adds nothing to that
+    elif config.input and config.output and not _describes_more(file):
+        return
     environment = open_environment(config, path, backend)
     try:
         origin = template if environment is None else environment.template
@@ -50,6 +51,13 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
     finally:
         if environment is not None:
             environments.release(environment)
+
+
+def _describes_more(file: Path) -> bool:
+    """Whether a file that is no code adds something to inputs and outputs."""
+    add_adapters()
+    adapter = adapter_of(str(file))
+    return adapter is not None and adapter.describes_more(str(file))
 
 
 def _complete(
@@ -64,6 +72,7 @@ def _complete(
         "model": config.name,
         "config": json.dumps(configuration.to_json(config)),
         "settings": settings_apart(backend),
+        "adapters": add_adapters(),
     }
     try:
         answer = child.ask(protocol.COMPLETE, question, protocol.COMPLETED, None)

@@ -28,6 +28,7 @@ from backend_python.runner import (
 )
 from backend_python.server.active import Done
 from backend_python.server.errors import failed
+from backend_python.server.found import add_adapters
 from backend_python.server.handover import Handover
 from backend_python.server.local import LocalHost
 from backend_python.server.process import write_log
@@ -189,6 +190,7 @@ class InProcess:
         # Every model of this process needs a name of its own in sys.modules.
         name = self._module_name = f"python_model_{model.name}_{model.module_name}_{id(self):x}"
         api_host.hosts_of_modules[name] = self._host
+        add_adapters()
         if self._thread is not None:
             instance.host_policy.bind()
         with api_host.running(self._host):

@@ -21,6 +21,7 @@ from backend_python.server.active import Done
 from backend_python.server.backoff import PATIENCE_S, Backoff
 from backend_python.server.connection import Connection
 from backend_python.server.errors import unhealthy
+from backend_python.server.found import add_adapters
 from backend_python.server.health import Health
 from backend_python.server.lending import Lending, gpus
 from backend_python.server.model import settings_apart
@@ -111,6 +112,7 @@ class Keeper:
             "calls_models": model.models is not None,
             "arguments": instance.arguments(),
             "settings": settings_apart(model.backend),
+            "adapters": add_adapters(),
         }
         child.lending = lending = _lending(child)
         if lending is not None:

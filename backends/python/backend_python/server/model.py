@@ -20,6 +20,7 @@ from backend_python.server.template import SharedTemplate, template
 from core.backend import Backend
 from core.config import ModelConfig
 from core.errors import invalid
+from core.plugins import file_of, isolated_by
 
 logger = logging.getLogger("core")
 
@@ -45,7 +46,7 @@ class PythonModel(core.Model):
     @property
     def python_file(self) -> Path:
         """model.py, or what is in its place."""
-        return file_of(self.config, self.path, self.backend)
+        return model_file_of(self.config, self.path, self.backend)
 
     @property
     def decoupled(self) -> bool:
@@ -117,7 +118,7 @@ class PythonModel(core.Model):
     @property
     def _checks_outputs(self) -> bool:
         """Whether outputs are compared with the configuration. Other backends check theirs themselves."""
-        if self.backend.apart is not None:
+        if isolated_by(self.backend) is not None:
             return False
         text = self.parameter(CHECK_OUTPUTS)
         if not text:
@@ -167,13 +168,13 @@ class PythonModel(core.Model):
             environments.release(environment)
 
 
-def file_of(config: ModelConfig, version: Path, backend: Backend) -> Path:
+def model_file_of(config: ModelConfig, version: Path, backend: Backend) -> Path:
     """The model's file: of the version, or with the class in a folder of --backend-directory, or what
     runs another backend."""
-    if backend.apart is not None:
+    if isolated_by(backend) is not None:
         return APART
-    if backend.folder is not None:
-        return backend.folder / (config.runtime or backend.runtime)
+    if (of_folder := file_of(backend)) is not None:
+        return of_folder.parent / (config.runtime or of_folder.name)
     return model_file(config, version)
 
 
@@ -185,15 +186,18 @@ def module_of(file: Path, version: Path) -> str:
 
 def open_environment(config: ModelConfig, version: Path, backend: Backend) -> Environment | None:
     """The environment of a model, to be released; None for the server's packages. CoreError(INVALID)."""
-    if backend.apart is not None:  # what else is beside its files is that backend's business
+    if isolated_by(backend) is not None:  # what else is beside its files is that backend's business
         return None
     timeout_s = Settings(backend.config).timeout_s
-    return environments.open(config, version, backend.config, timeout_s, backend.folder)
+    of_folder = file_of(backend)
+    folder = of_folder.parent if of_folder is not None else None
+    return environments.open(config, version, backend.config, timeout_s, folder)
 
 
 def settings_apart(backend: Backend) -> dict[str, str]:
     """What --backend-config says for the backend that runs in the child; nothing for Python models."""
-    return dict(backend.apart.config) if backend.apart is not None else {}
+    isolated = isolated_by(backend)
+    return dict(isolated.config) if isolated is not None else {}
 
 
 def check_file(file: Path, backend: Backend) -> None:
@@ -205,7 +209,7 @@ def check_file(file: Path, backend: Backend) -> None:
     needs = (
         f"A Python model needs {file.name} in its version folder, or default_model_filename in "
         "config.pbtxt"
-        if backend.folder is None
+        if file_of(backend) is None
         else f"It is the folder of backend '{backend.name}'; runtime in config.pbtxt names the file in it"
     )
     raise invalid(f"Python model file not found in '{file}'{hint}. {needs}")

@@ -130,7 +130,7 @@ def request(**fields):
 def in_time(models, seconds):
     """Ask with a deadline, as frontends do."""
     asked = request(deadline_ns=time.monotonic_ns() + int(seconds * 1e9))
-    return ask_in_time(models.server.infer, asked)
+    return ask_in_time(models.server.models.infer, asked)
 
 
 @pytest.mark.parametrize("mode, call", EVERY)

@@ -4,7 +4,6 @@ import pytest
 
 from core.config import ModelConfig
 from core.repository.agents import AgentModel
-from core.repository.agents.encryption import new_key
 
 
 @pytest.fixture
@@ -24,10 +23,3 @@ def seen(model):
     yield seen
     for each in made:
         each.remove()
-
-
-@pytest.fixture
-def key(monkeypatch):
-    key = new_key()
-    monkeypatch.setenv("CORE_MODEL_KEY", key)
-    return key

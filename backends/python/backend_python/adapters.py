@@ -1,0 +1,72 @@
+"""Adapters: packages that make a TritonPythonModel of what is none.
+
+A distribution brings one by an entry point of the group backend_python.adapters, whose value is a module with
+the functions of `Adapter`. The server finds it (server/found.py) and sends its folder to the process that
+runs the model: the environment of a model has only its own packages.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
+from types import ModuleType
+from typing import Any, Protocol, cast
+
+
+class Adapter(Protocol):
+    """A module. Its import needs Python 3.9, the standard library, backend_python.api and its own package."""
+
+    def find(self, version: str, parameters: Mapping[str, str]) -> str | None:
+        """The file that it serves of a version without model.py. In the server.
+
+        version      the version's directory
+        parameters   of config.pbtxt
+        Raises ValueError with what is wrong with a parameter.
+        """
+
+    def serves(self, file: str) -> bool:
+        """Whether `model_of_file` reads a file of this name."""
+
+    def describes_more(self, file: str) -> bool:
+        """Whether the model may complete a configuration that has inputs and outputs. In the server."""
+
+    def model_of_file(self, file: str) -> Any:
+        """What gives the model when it is called, for a file that is no Python."""
+
+    def model_of_module(self, module: ModuleType, file: str) -> Any:
+        """The same for a module without TritonPythonModel; None if it is not served."""
+
+
+_places: dict[str, str] = {}  # module → the folder that holds its package
+
+
+class _Finder:
+    """Finds the packages of adapters where the server has them, and nothing else that lies there."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+        top = name.partition(".")[0]
+        folders = (place for module, place in _places.items() if module.partition(".")[0] == top)
+        if (folder := next(folders, None)) is None:
+            return None
+        finder = FileFinder(path[0] if path else folder, (SourceFileLoader, SOURCE_SUFFIXES))
+        return finder.find_spec(name)
+
+
+def add(places: Mapping[str, str]) -> None:
+    """Let these adapters be found: name of the module → the folder that holds its package."""
+    _places.update(places)
+    if _places and _Finder not in sys.meta_path:
+        sys.meta_path.insert(0, cast(Any, _Finder))
+
+
+def imported() -> list[Adapter]:
+    """The adapters that were added; imports them."""
+    return [cast(Adapter, importlib.import_module(name)) for name in sorted(_places)]
+
+
+def adapter_of(file: str) -> Adapter | None:
+    """The adapter that reads a file, None for a file that none reads."""
+    return next((each for each in imported() if each.serves(file)), None)

@@ -1,0 +1,33 @@
+"""Extras of core: which of them installs what is missing.
+
+core names no other distribution in its code. Its own metadata does: an extra has the name of a backend, of a
+cache, of a repository agent or of the scheme of a URL, and requires the distribution that brings it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import metadata
+
+_REQUIREMENT = re.compile(r"""([\w-]+).*\bextra == ["']([\w-]+)["']""")
+
+
+@cache
+def extras() -> Mapping[str, list[str]]:
+    """Return the distributions that each extra of core requires; empty if core is not installed."""
+    try:
+        requirements = metadata.requires("core") or []
+    except metadata.PackageNotFoundError:
+        return {}
+    found: dict[str, list[str]] = {}
+    for requirement in requirements:
+        if match := _REQUIREMENT.match(requirement):
+            found.setdefault(match[2], []).append(match[1])
+    return found
+
+
+def install_hint(name: str) -> str:
+    """Return the end of an error text: which extra of core brings `name`; "" if none does."""
+    return f"; try: pip install 'core[{name}]'" if name in extras() else ""

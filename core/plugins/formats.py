@@ -1,0 +1,69 @@
+"""Formats that distributions declare: entry points of the group core.formats.
+
+    [project.entry-points."core.formats"]
+    "model.mine" = "mine"
+
+The name is a file in a version directory, the value the backend. After the backend may come what Triton calls
+the format, and in brackets further words: `mine:mine_plan [file, folder]`.
+    file, folder   what the model may be; a file, if neither is said
+    a number       the place in Triton's search of a version directory; what has none comes after those
+    other words    platform words that mean the same
+Nothing is imported.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from functools import lru_cache
+
+from core.config.formats import Format, Formats
+from core.plugins.installed import FORMATS, Plugin, installed
+from core.plugins.missing import advice
+
+logger = logging.getLogger("core")
+
+_KINDS = ("file", "folder")
+_VALUE = re.compile(r"([\w-]+)\s*(?::\s*([\w.-]+))?\s*(?:\[([\w\s,.-]*)\])?")
+
+
+def formats() -> Formats:
+    """The formats that are installed. Any thread."""
+    return _formats(tuple(installed(FORMATS).items()))
+
+
+@lru_cache(maxsize=4)
+def _formats(declared: tuple[tuple[str, Plugin], ...]) -> Formats:
+    found: dict[tuple[str, str], Format] = {}
+    for file, plugin in declared:
+        for entry in plugin.entries:
+            if (made := _format(file, entry.value)) is None:
+                logger.error(
+                    "format '%s' of %s is left out: found '%s', expected the name of a backend, such as "
+                    "'mine' or 'mine:mine_plan [folder]'",
+                    file,
+                    plugin.distribution,
+                    entry.value,
+                )
+            else:
+                found.setdefault((file, made.backend), made)
+    return Formats(found.values(), advice)
+
+
+def _format(file: str, value: str) -> Format | None:
+    """What an entry says; None if it cannot be understood."""
+    if (match := _VALUE.fullmatch(value.strip())) is None:
+        return None
+    backend, platform, listed = match.groups(default="")
+    said = [word for word in re.split(r"[\s,]+", listed) if word]
+    places = [int(word) for word in said if word.isascii() and word.isdigit()]
+    return Format(
+        file,
+        backend,
+        platform,
+        words=tuple(word for word in said if not word.isdigit() and word not in _KINDS),
+        may_be_file="file" in said or "folder" not in said,
+        may_be_folder="folder" in said,
+        order=places[0] if places else math.inf,
+    )

@@ -1,0 +1,145 @@
+"""ModelSource of one folder, or of one load request: its configuration, parsed and filled in.
+
+Repository, Listing, Override ─► [read_…] ─► ModelSource.  Worker threads.
+"""
+
+from __future__ import annotations
+
+from core import config as configuration
+from core import plugins
+from core.config import ModelConfig
+from core.errors import CoreError, internal, invalid
+from core.repository.folder import FolderRepository
+from core.repository.joined import JoinedFolder
+from core.repository.override import Override
+from core.repository.source import (
+    Listing,
+    ModelDirectory,
+    ModelSource,
+    Repository,
+    first_version_entries,
+    is_flat,
+    shared_stamp,
+    version_stamps,
+)
+
+
+def list_model(repository: Repository, name: str) -> Listing | None:
+    """Return what is in a model's folder, None without one. Raises CoreError(INTERNAL)."""
+    try:
+        return repository.listing(name)
+    except (OSError, ValueError) as error:
+        raise internal(f"failed to read '{name}' in '{repository.location}': {error}") from error
+
+
+def read_folder(
+    repository: Repository, name: str, listing: Listing, config_name: str, needs_config: bool
+) -> ModelSource:
+    """Return the model of a folder; `config_name` and `needs_config` are those of Catalog.
+
+    Raises CoreError(INTERNAL) for a configuration that is missing or wrong.
+    """
+    path = f"configs/{config_name}.pbtxt"
+    if not config_name or path not in listing:
+        path = "config.pbtxt"
+    directory = _directory(repository, name)
+    origin = f"{directory.address}/{path}"
+    config = ModelConfig()
+    if path in listing:
+        config = _read_config(repository, name, path, origin)
+    elif needs_config:
+        raise internal(f"failed to open text file for read {origin}: No such file or directory")
+    folder = ""
+    if isinstance(repository, JoinedFolder) and repository.place.name == name:
+        config.name, folder = name, repository.place.folder
+    return _source(name, listing, directory, config, listing.get(path, ""), False, folder)
+
+
+def read_config_override(
+    repository: Repository, name: str, listing: Listing, override: Override
+) -> ModelSource:
+    """Return the model of a folder with the configuration of a load request.
+
+    Raises CoreError(INVALID) for a configuration that is wrong.
+    """
+    config = _parse_override(name, override)
+    return _source(name, listing, _directory(repository, name), config, "", True)
+
+
+def read_files_override(name: str, override: Override) -> ModelSource:
+    """Return the model whose files are in a load request, written to a directory that the caller owns.
+
+    Raises CoreError(INVALID) for a configuration that is wrong, and for files that cannot be written.
+    """
+    config = _parse_override(name, override)
+    try:
+        directory = override.write()
+    except (OSError, ValueError) as error:
+        raise invalid(f"failed to write the files for model '{name}': {error}") from error
+    try:
+        listing = FolderRepository(str(directory.path.parent)).listing(directory.path.name)
+        return _source(name, listing or {}, directory, config, "", True)
+    except BaseException:
+        directory.remove()
+        raise
+
+
+def _directory(repository: Repository, name: str) -> ModelDirectory:
+    try:
+        return repository.directory(name)
+    except OSError as error:  # no room for it on this machine
+        raise internal(str(error)) from error
+
+
+def _read_config(repository: Repository, name: str, path: str, origin: str) -> ModelConfig:
+    try:
+        return configuration.parse_text(repository.read_text(name, path), origin)
+    except CoreError as error:
+        raise internal(error.message) from error
+    except (OSError, ValueError) as error:
+        raise internal(f"failed to read {origin}: {error}") from error
+
+
+def _parse_override(name: str, override: Override) -> ModelConfig:
+    try:
+        return configuration.parse_json(override.config, f"parameter 'config' for model '{name}'")
+    except CoreError as error:
+        raise invalid(f"Invalid config override: {error.message}") from error
+
+
+def _source(
+    name: str,
+    listing: Listing,
+    directory: ModelDirectory,
+    config: ModelConfig,
+    config_stamp: str,
+    overridden: bool,
+    folder: str = "",
+) -> ModelSource:
+    """folder   what its backend may be told by, if that is not the model's name"""
+    if config.name and config.name != name:
+        raise (invalid if overridden else internal)(
+            f"unexpected directory name '{name}' for model '{config.name}', "
+            "directory name must equal model name"
+        )
+    for step in config.ensemble_scheduling.step:
+        step.model_namespace = ""
+    try:
+        if config.model_repository_agents.agents:
+            config.name = name
+        else:
+            entries = first_version_entries(listing)
+            configuration.fill(config, folder or name, plugins.formats(), entries)
+    except CoreError as error:
+        raise error if overridden else internal(error.message) from error
+    return ModelSource(
+        name=name,
+        directory=directory,
+        config=config,
+        versions=version_stamps(listing),
+        shared=shared_stamp(listing),
+        config_stamp=config_stamp,
+        overridden=overridden,
+        flat=is_flat(listing),
+        folder=folder,
+    )

@@ -1,0 +1,70 @@
+"""Arrays that a library gives → the shape and datatype that the configuration promises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from backend_python.api.datatypes import triton_string_to_numpy
+from backend_python.api.errors import TritonModelException
+
+Array = Any  # numpy.ndarray
+
+
+def fit(values: Any, name: str, data_type: str, rank: int) -> Array:
+    """`values` as the output `name`.
+
+    data_type   such as "TYPE_INT64"
+    rank        number of dimensions that clients expect, the batch dimension included. Dimensions of
+                size 1 are added at the end, or taken away there and then at the front
+    TritonModelException if it cannot be, or would lose what is in it.
+    """
+    array = as_array(values)
+    while array.ndim > rank and array.shape[-1] == 1:
+        array = array.reshape(array.shape[:-1])
+    while array.ndim > rank and array.shape[0] == 1:
+        array = array.reshape(array.shape[1:])
+    while array.ndim < rank:
+        array = array[..., np.newaxis]
+    if array.ndim != rank:
+        raise TritonModelException(
+            f"output '{name}': the model gives shape {list(array.shape)}, the configuration promises "
+            f"{rank} dimensions"
+        )
+    return _cast(array, name, data_type)
+
+
+def as_array(values: Any) -> Array:
+    """Any result as an array; sparse matrices and data frames too."""
+    if hasattr(values, "toarray"):
+        values = values.toarray()
+    return np.asarray(values)
+
+
+def data_type_of(array: Array) -> str:
+    """The datatype of config.pbtxt for an array; TYPE_STRING for what are no numbers."""
+    if array.dtype.kind in "OUS":
+        return "TYPE_STRING"
+    if array.dtype.kind == "b":
+        return "TYPE_BOOL"
+    prefix = {"i": "INT", "u": "UINT", "f": "FP"}.get(array.dtype.kind)
+    return f"TYPE_{prefix}{8 * array.dtype.itemsize}" if prefix else "TYPE_STRING"
+
+
+def _cast(array: Array, name: str, data_type: str) -> Array:
+    if data_type == "TYPE_STRING":
+        flat = [_text(value) for value in array.ravel().tolist()]
+        return np.array(flat, np.object_).reshape(array.shape)
+    wanted = np.dtype(triton_string_to_numpy(data_type))
+    if array.dtype == np.object_ and array.size and not isinstance(array.flat[0], (str, bytes)):
+        array = np.array(array.tolist())  # numbers that came as objects
+    if not np.can_cast(array.dtype, wanted, "same_kind") and array.size:
+        raise TritonModelException(
+            f"output '{name}': the model gives {array.dtype}, which does not fit into the {data_type} "
+            f"of the configuration; {data_type_of(array)} would"
+        )
+    return array.astype(wanted, copy=False)
+
+
+def _text(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()

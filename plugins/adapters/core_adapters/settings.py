@@ -1,0 +1,138 @@
+"""MLServer's model-settings.json: which runtime, which file, which inputs and outputs."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import partial
+from typing import Any
+
+from backend_python.api.errors import TritonModelException
+
+from core_adapters import trust
+from core_adapters.described import Described
+from core_adapters.tabular import Predictor, Properties, TabularModel
+
+PICKLES = ("model.joblib", "model.pickle", "model.pkl", "model.skops")
+XGBOOST = ("model.bst", "model.json", "model.ubj")
+LIGHTGBM = ("model.bst", "model.txt")
+
+# Of these runtimes the library alone is needed, and nothing of MLServer.
+RUNTIMES = {
+    "mlserver_sklearn.SKLearnModel": ("scikit", PICKLES),
+    "mlserver_xgboost.XGBoostModel": ("xgboost", XGBOOST),
+    "mlserver_lightgbm.LightGBMModel": ("lightgbm", LIGHTGBM),
+}
+
+
+class Settings:
+    """What a model-settings.json says; read once. TritonModelException if it cannot be understood."""
+
+    def __init__(self, file: str):
+        self.file = file
+        try:
+            with open(file, encoding="utf-8") as stream:
+                self.content = json.load(stream)
+        except ValueError as error:
+            raise TritonModelException(f"'{file}' is no JSON: {error}") from None
+        if not isinstance(self.content, dict):
+            raise TritonModelException(f"'{file}' must hold a JSON object")
+        self.implementation = str(self.content.get("implementation") or "")
+        if not self.implementation:
+            raise TritonModelException(
+                f"'{file}' names no implementation, such as \"mlserver_sklearn.SKLearnModel\""
+            )
+
+    def model(self) -> Any:
+        """What the runner calls."""
+        package, _, name = self.implementation.rpartition(".")
+        runtime = RUNTIMES.get(f"{package.partition('.')[0]}.{name}")
+        if runtime is None:
+            from core_adapters.runtime import RuntimeModel
+
+            return RuntimeModel(self)
+        return TabularModel(partial(self._open, kind=runtime[0], names=runtime[1]))
+
+    def described(self, kind: str, config: Properties) -> list[Described]:
+        """Its `inputs` or `outputs`; the first dimension counts rows. TritonModelException."""
+        try:
+            return self._described(kind, config)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise TritonModelException(
+                f"'{self.file}': {kind} is {self.content[kind]!r}, expected a list of objects with name, "
+                "datatype (such as FP32 or BYTES) and shape"
+            ) from None
+
+    def _described(self, kind: str, config: Properties) -> list[Described]:
+        return [
+            Described(
+                str(each["name"]),
+                "TYPE_STRING" if each["datatype"] == "BYTES" else f"TYPE_{each['datatype']}",
+                [int(size) for size in each["shape"][1:]] or [1] * (config["max_batch_size"] > 0),
+            )
+            for each in self.content.get(kind) or []
+        ]
+
+    def uri(self, names: tuple[str, ...]) -> str:
+        """The model's file: parameters.uri, or one of `names` in the folder. TritonModelException."""
+        folder = os.path.dirname(self.file)
+        given = str(self._parameters.get("uri") or "")
+        path = os.path.normpath(os.path.join(folder, given)) if given else folder
+        if not os.path.isdir(path):
+            if os.path.exists(path):
+                return path
+            raise TritonModelException(
+                f"'{self.file}': the uri '{given}' is not there: no '{path}'"
+            )
+        for name in names:
+            if os.path.isfile(os.path.join(path, name)):
+                return os.path.join(path, name)
+        raise TritonModelException(
+            f"'{self.file}': '{path}' has none of {', '.join(names)}, and parameters.uri names no file"
+        )
+
+    def _open(self, config: Properties, kind: str, names: tuple[str, ...]) -> Predictor:
+        from core_adapters import boosters, scikit
+
+        file = self.uri(names)
+        if kind == "scikit":
+            found: Any = scikit.open_file(self._with_trust(config), file)
+        elif kind == "xgboost":
+            found = boosters.open_xgboost(config, file)
+        else:
+            found = boosters.open_lightgbm(config, file)
+        return _Described(self, found)
+
+    @property
+    def _parameters(self) -> dict[str, Any]:
+        return self.content.get("parameters") or {}
+
+    def _with_trust(self, config: Properties) -> Properties:
+        """A repository of MLServer has no config.pbtxt, so its own file may say it too."""
+        trusted = (self._parameters.get("extra") or {}).get("trusted")
+        if trusted is None or trust.parameter(config, trust.PARAMETER):
+            return config
+        told = ",".join(trusted) if isinstance(trusted, list) else str(trusted).lower()
+        parameters = {**config.get("parameters", {}), trust.PARAMETER: {"string_value": told}}
+        return {**config, "parameters": parameters}
+
+
+class _Described(Predictor):
+    """A predictor whose inputs and outputs the settings name, where they do."""
+
+    def __init__(self, settings: Settings, predictor: Predictor):
+        self._settings = settings
+        self._predictor = predictor
+        self.check = predictor.check  # type: ignore[method-assign]
+        self.compute = predictor.compute  # type: ignore[method-assign]
+
+    def inputs(self, config: Properties) -> list[Described]:
+        if told := self._settings.described("inputs", config):
+            return told
+        found = self._predictor.inputs(config)
+        if len(found) != 1 or found[0].data_type == "TYPE_STRING":
+            return found
+        return [Described("predict", "TYPE_FP32", found[0].dims)]  # what its clients mostly send
+
+    def outputs(self, config: Properties) -> list[Described]:
+        return self._settings.described("outputs", config) or self._predictor.outputs(config)

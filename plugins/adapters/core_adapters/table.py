@@ -1,0 +1,95 @@
+"""Tensors of requests → the array or data frame that a library wants."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from backend_python.api.errors import TritonModelException
+
+from core_adapters.fitting import Array
+from core_adapters.needed import needed
+
+Inputs = dict[str, Any]  # name → array, rows first
+
+
+def inputs_of(request: Any) -> Inputs:
+    """Arrays of a request as they came; texts are `str`."""
+    return {tensor.name(): readable(tensor.as_numpy()) for tensor in request.inputs()}
+
+
+def as_rows(inputs: Inputs) -> Inputs:
+    """Rows first: numbers of a single input with one dimension are one row of features."""
+    if len(inputs) != 1:
+        return inputs
+    ((name, array),) = inputs.items()
+    return {name: array.reshape(1, -1) if array.ndim < 2 and array.dtype != object else array}
+
+
+def readable(array: Array) -> Array:
+    """BYTES as `str`; what is no UTF-8 stays `bytes`."""
+    if array.dtype != np.object_:
+        return array
+    try:
+        texts = [each.decode() if isinstance(each, bytes) else each for each in array.ravel()]
+    except UnicodeDecodeError:
+        return array
+    return np.array(texts, np.object_).reshape(array.shape)
+
+
+def join(parts: list[Inputs]) -> Inputs:
+    """The rows of several requests below each other."""
+    if len(parts) == 1:
+        return parts[0]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def row_count(inputs: Inputs) -> int:
+    """TritonModelException if the inputs have different numbers of rows."""
+    counts = {name: array.shape[0] if array.ndim else 1 for name, array in inputs.items()}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"'{name}' has {count}" for name, count in counts.items())
+        raise TritonModelException(f"the inputs have different numbers of rows: {told}")
+    return next(iter(counts.values()), 0)
+
+
+def columns(inputs: Inputs) -> Inputs:
+    """Each input as one column of a table. TritonModelException if one is wider."""
+    found = {}
+    for name, array in inputs.items():
+        if array.size != (array.shape[0] if array.ndim else 1):
+            raise TritonModelException(
+                f"input '{name}' has shape {list(array.shape)}; of several inputs each is one column, "
+                "[rows] or [rows, 1]"
+            )
+        found[name] = array.reshape(-1)
+    return found
+
+
+def table(inputs: Inputs, names: list[str]) -> Any:
+    """What an estimator is given: [rows, features], or a data frame where features have names.
+
+    names   of the features that the model was trained with, in order; empty if they have none
+    """
+    if len(inputs) == 1:
+        array = next(iter(inputs.values()))
+        if not names or array.ndim != 2 or array.shape[1] != len(names) or not has_pandas():
+            return array
+        return _pandas().DataFrame(array, columns=names)
+    found = columns(inputs)
+    if names and set(names) <= set(found):
+        found = {name: found[name] for name in names}
+    if not names and all(column.dtype.kind in "biuf" for column in found.values()):
+        return np.column_stack(list(found.values()))
+    return _pandas().DataFrame(found)
+
+
+@lru_cache(None)
+def has_pandas() -> bool:
+    return find_spec("pandas") is not None
+
+
+def _pandas() -> Any:
+    return needed("pandas", "pandas", "a table with named columns")

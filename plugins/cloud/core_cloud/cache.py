@@ -1,0 +1,296 @@
+"""Cache: files that were fetched, and the folders that versions load from.
+
+    RemoteFile ─► object (one file for each content) ─► hard links in the folder of a model
+
+    <folder>/objects/<first two>/<path>-<content>        fetched, whole and checked
+    <folder>/objects/<first two>/<path>-<content>.part   being fetched, by whoever holds its lock
+    <run>/<number>/<model>/…                             what a model loads from
+
+An object has the size that the store says, and a time of change that is made of its name: one that somebody
+has written into is seen by that, and fetched again. Without a folder of the user's everything is in one
+temporary folder. Worker threads; several processes may share a folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import logging
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from core.repository import PrivateDirectory
+from core_cloud.failure import Abandoned
+from core_cloud.files import RemoteFile
+
+try:
+    import fcntl
+except ImportError:  # Windows: nobody is kept out
+    fcntl = None  # type: ignore[assignment]
+
+logger = logging.getLogger("core")
+
+THREADS = 8  # transfers at a time, of all models of a repository
+_YEAR_2000_S = 946_684_800
+
+Fetch = Callable[[RemoteFile, Path], None]
+
+
+class Cache:
+    """Of one repository; made on the loop thread, everything else on worker threads.
+
+    folder   that the user wants objects to be kept in; "" for a temporary one
+    ended    set by `close`: stores give up what they are fetching
+    """
+
+    def __init__(self, folder: str = ""):
+        self.ended = threading.Event()
+        self._folder = Path(folder).absolute() if folder else None
+        # Of this process; the next one finds it if we are killed.
+        self._run: PrivateDirectory | None = None
+        self._objects = Path()
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()  # of the attributes above, and between links and removals
+        self._threads: ThreadPoolExecutor | None = None
+
+    def place_for(self, model: str, parent: str | None = None) -> Path:
+        """Where a folder for a model can be made; nothing is there yet.
+
+        parent   of the temporary folder, if this call is the first; None for the system's
+        """
+        with self._lock:
+            return self._opened(parent) / str(next(self._numbers)) / model
+
+    def bring(
+        self, fetch: Fetch, address: str, files: Mapping[str, RemoteFile], folder: Path
+    ) -> list[RemoteFile]:
+        """Put files below a folder; what is not among the objects is fetched, several at a time.
+
+        address  of the model: with it its paths are told from those of others
+        files    by path below the folder
+        Returns those that had to be fetched. Raises what `fetch` raises; then some of the files may be there,
+        each of them whole.
+        """
+        with self._lock:
+            threads = self._pool()
+            bringing = [
+                threads.submit(self.bring_one, fetch, f"{address}/{path}", file, folder / path)
+                for path, file in files.items()
+            ]
+        try:
+            fetched = [each.result() for each in bringing]
+        except BaseException as error:
+            # Nobody may write there any more when the caller removes it. One that `cancel` stops never runs,
+            # and `wait` would wait for it for ever after `close`.
+            for each in bringing:
+                if not each.cancel():
+                    each.exception()
+            if isinstance(error, CancelledError):
+                raise Abandoned("the server ends") from error
+            raise
+        return [file for file, new in zip(files.values(), fetched, strict=True) if new]
+
+    def bring_one(self, fetch: Fetch, address: str, file: RemoteFile, target: Path) -> bool:
+        """Put one file where it is wanted; `address` is its own.
+
+        Returns whether it had to be fetched. Raises what `fetch` raises.
+        """
+        self._check_open()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        place = self._object(address, file)
+        fetched = False
+        while not self._link(place, file, target):
+            with _alone(place.parent, f"{place.name}.part") as part:
+                if not _is_whole(place, file):  # another process may have been faster
+                    fetch(file, part)
+                    _set_time(part, _time_of(place))
+                    self._check_open()
+                    os.replace(part, place)
+                    self._drop_older(place)
+                    fetched = True
+        return fetched
+
+    def read(self, fetch: Fetch, address: str, file: RemoteFile) -> bytes:
+        """The content of a small file; `address` is its own. Raises what `fetch` raises."""
+        target = self.place_for("text")
+        try:
+            self.bring_one(fetch, address, file, target)
+            return target.read_bytes()
+        finally:
+            shutil.rmtree(target.parent, ignore_errors=True)
+
+    def remove(self, address: str, files: Mapping[str, RemoteFile], folder: Path) -> None:
+        """Remove the folder of a model; in a temporary cache also the objects that nobody else has."""
+        shutil.rmtree(folder.parent, ignore_errors=True)
+        if self._folder is not None or self._run is None:
+            return
+        for path, file in files.items():
+            place = self._object(f"{address}/{path}", file)
+            with self._lock:
+                _remove_unused(place)
+
+    def close(self) -> None:
+        """Remove what is temporary, and give up what is being fetched. Nothing can be brought any more."""
+        self.ended.set()
+        with self._lock:
+            run, self._run = self._run, None
+            threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(wait=False, cancel_futures=True)
+        if run is not None:
+            run.remove()
+
+    # inside ---------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self.ended.is_set():
+            raise Abandoned("the server ends")
+
+    def _opened(self, parent: str | None) -> Path:
+        """The folder of this process. Raises OSError, with a text that names the flag."""
+        self._check_open()
+        if self._run is None:
+            above = self._folder or Path(parent or tempfile.gettempdir())
+            try:
+                if self._folder is not None:
+                    above.mkdir(parents=True, exist_ok=True)
+                self._run = PrivateDirectory(above)
+            except OSError as error:
+                flag = "--cloud-cache-directory" if self._folder else "the temporary folder"
+                raise OSError(
+                    f"cannot keep files of cloud storage in '{above}' ({flag}): {error}"
+                ) from error
+            self._objects = (self._folder or self._run.path) / "objects"
+        return self._run.path
+
+    def _pool(self) -> ThreadPoolExecutor:
+        self._check_open()
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="core-cloud")
+        return self._threads
+
+    def _object(self, address: str, file: RemoteFile) -> Path:
+        path = _digest(address)
+        return self._objects / path[:2] / f"{path}-{_digest(file.content)}"
+
+    def _link(self, place: Path, file: RemoteFile, target: Path) -> bool:
+        """Make the object appear at `target`; whether there is such an object."""
+        with self._lock:
+            if not _is_whole(place, file):
+                return False
+            target.unlink(missing_ok=True)
+            try:
+                os.link(place, target)
+            except OSError as error:
+                if not place.exists():
+                    return False
+                logger.debug("'%s' is copied, it cannot be linked: %s", target, error)
+            else:
+                return True
+        shutil.copyfile(place, target)  # outside of the lock: it may take long
+        return True
+
+    def _drop_older(self, place: Path) -> None:
+        """Remove what the same file was before, where nothing uses it."""
+        path = place.name.partition("-")[0]
+        for each in place.parent.glob(f"{path}-*"):
+            if each.suffix == ".part":
+                _remove_left(each)
+            elif each != place:
+                with self._lock:
+                    _remove_unused(each)
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=16).hexdigest()
+
+
+def _time_of(place: Path) -> int:
+    """The time of change that an object has, in ns: another one for another content."""
+    return (_YEAR_2000_S + int(_digest(place.name)[:7], 16)) * 1_000_000_000
+
+
+def _set_time(part: Path, time_ns: int) -> None:
+    """Raises OSError on a file system that keeps no times: its objects would be fetched for ever."""
+    os.utime(part, ns=(time_ns, time_ns))
+    if part.stat().st_mtime_ns != time_ns:
+        raise OSError(
+            f"the file system of '{part.parent}' does not keep the time of change of a file, by which what "
+            "was fetched is known; give another folder"
+        )
+
+
+def _is_whole(place: Path, file: RemoteFile) -> bool:
+    try:
+        status = place.stat()
+    except OSError:
+        return False
+    return status.st_size == file.size and status.st_mtime_ns == _time_of(place)
+
+
+def _remove_unused(place: Path) -> None:
+    try:
+        if place.stat().st_nlink == 1:
+            place.unlink()
+    except OSError:  # another process was faster
+        pass
+
+
+def _remove_left(part: Path) -> None:
+    """Remove what a process that was killed has fetched of a content that nobody wants any more."""
+    if fcntl is None:
+        return
+    try:
+        lock = os.open(part, os.O_RDWR)
+    except OSError:  # gone meanwhile
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_same(lock, part):
+            part.unlink(missing_ok=True)
+    except OSError:  # somebody fetches it, or there are no locks
+        pass
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def _alone(folder: Path, name: str) -> Iterator[Path]:
+    """The path of a file that nobody else writes meanwhile; removed at the end if it is still there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    lock = _held(path)
+    try:
+        yield path
+    finally:
+        if _is_same(lock, path):
+            path.unlink(missing_ok=True)
+        os.close(lock)
+
+
+def _held(path: Path) -> int:
+    """A file at `path`, opened and locked."""
+    while True:
+        lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        if fcntl is None:
+            return lock
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError:  # a file system without locks: two who fetch the same do it twice
+            return lock
+        if _is_same(lock, path):
+            return lock
+        os.close(lock)  # who had it has put it in place, or removed it
+
+
+def _is_same(opened: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(opened), path.stat())
+    except OSError:
+        return False

@@ -1,0 +1,206 @@
+"""RemoteFile: what a listing says of an object, and which names of objects may become paths.
+
+listing of fsspec ─► [tree_of] ─► relative path → RemoteFile, and folders.  Pure functions.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from core.repository import version_number
+
+_LONGEST = 255  # bytes of a name, on most file systems
+_TIMES = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
+# Said of the content alone, and so the same when somebody uploads it again.
+_OF_CONTENT = ("ETag", "md5Hash", "crc32c")
+# New with every upload.
+_OF_UPLOAD = ("generation", "etag", "version_id")
+_TAGS = (*_OF_CONTENT, *_OF_UPLOAD)
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """One object.
+
+    key       what the file system calls it
+    size      bytes
+    stamp     changes with every upload
+    content   the same for the same content as far as the store says so; never for another
+    md5       of the content in hexadecimal; "" if the store does not say
+    crc32c    the same in base64
+    sure      whether `md5` is one: of S3, it only is for objects that are not encrypted with a key of
+              one's own, and for no other there is a way to tell
+    marks     by which another look sees that it is another object now
+    """
+
+    key: str
+    size: int
+    stamp: str
+    content: str
+    md5: str = ""
+    crc32c: str = ""
+    sure: bool = True
+    marks: tuple[tuple[str, str], ...] = ()
+
+    def changed(self, entry: Mapping[str, Any]) -> bool:
+        """Whether what the store says of the object now is of another one."""
+        now = dict(_marks(entry))
+        return any(now.get(name, text) != text for name, text in self.marks)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Everything below a folder.
+
+    files     by path below the folder, with "/"
+    folders   paths below it, each ending with "/"; all that hold something, and those that are marked
+    odd       names that cannot be paths, and were left out
+    """
+
+    files: Mapping[str, RemoteFile]
+    folders: frozenset[str]
+    odd: tuple[str, ...] = ()
+
+    def by_name(self) -> dict[str, Tree]:
+        """The parts in each folder directly here, by its name: one walk over all."""
+        files: dict[str, dict[str, RemoteFile]] = {}
+        folders: dict[str, set[str]] = {}
+        for folder in self.folders:
+            name, _, rest = folder.partition("/")
+            folders.setdefault(name, set()).update([rest] if rest else [])
+        for path, file in self.files.items():
+            name, slash, rest = path.partition("/")
+            if slash:
+                files.setdefault(name, {})[rest] = file
+        return {
+            name: Tree(files.get(name, {}), frozenset(found)) for name, found in folders.items()
+        }
+
+    def listing(self) -> dict[str, str]:
+        """As core.repository.Listing has it; Python's caches are left out."""
+        found = {folder: "" for folder in self.folders}
+        found |= {path: file.stamp for path, file in self.files.items()}
+        return {
+            path: stamp for path, stamp in found.items() if "__pycache__" not in path.split("/")
+        }
+
+
+def tree_of(entries: Mapping[str, Mapping[str, Any]], root: str) -> Tree:
+    """What a recursive listing holds.
+
+    entries   name of an object → what fsspec says of it
+    root      what was listed, without slashes at the ends
+    Raises ValueError for a store that says nothing by which a change could be seen.
+    """
+    files: dict[str, RemoteFile] = {}
+    folders: set[str] = set()
+    odd: list[str] = []
+    head = root.strip("/") + "/" if root.strip("/") else ""
+    for key, entry in entries.items():
+        name = key.lstrip("/")
+        if not name.startswith(head):
+            continue
+        path = name.removeprefix(head)
+        is_folder = path.endswith("/") or entry.get("type") == "directory"
+        path = path.removesuffix("/")
+        if not path:
+            continue
+        if not is_path(path):
+            odd.append(name)
+            continue
+        if is_folder or _marks_a_version(path, entry):
+            folders.add(path + "/")
+        else:
+            files[path] = file_of(key, entry)
+    _add_parents(folders, [*files, *folders])
+    for path in [each for each in files if f"{each}/" in folders]:
+        if files.pop(path).size:  # an empty one only marks the folder
+            odd.append(head + path)
+    return Tree(files, frozenset(folders), tuple(odd))
+
+
+def is_path(path: str) -> bool:
+    """Whether a relative path stays below the folder that it is put to, and may be a name there."""
+    return all(_is_name(part) for part in path.split("/"))
+
+
+def _is_name(part: str) -> bool:
+    return (
+        part not in ("", ".", "..")
+        and not any(character in "\0\\" or "\ud800" <= character <= "\udfff" for character in part)
+        and not any(ord(character) < 32 or ord(character) == 127 for character in part)
+        and len(part.encode(errors="replace")) <= _LONGEST
+    )
+
+
+def _marks_a_version(path: str, entry: Mapping[str, Any]) -> bool:
+    """Whether an empty object stands for an empty folder of a version, as an ensemble has one.
+
+    Azure's listing drops the slash at the end of its name.
+    """
+    return not entry.get("size") and version_number(path.rpartition("/")[2]) is not None
+
+
+def _add_parents(folders: set[str], paths: Iterable[str]) -> None:
+    for path in paths:
+        parent = path.rstrip("/").rpartition("/")[0]
+        while parent and f"{parent}/" not in folders:
+            folders.add(f"{parent}/")
+            parent = parent.rpartition("/")[0]
+
+
+def file_of(key: str, entry: Mapping[str, Any]) -> RemoteFile:
+    """What fsspec says of one object. Raises ValueError when that is no size, or nothing that changes."""
+    size = entry.get("size")
+    if not isinstance(size, int):
+        raise ValueError(f"the store does not say how large '{key}' is")
+    time = _first(entry, _TIMES, _time)
+    upload = _first(entry, _OF_UPLOAD, str)
+    content = _first(entry, _OF_CONTENT, str)
+    md5, sure = _md5(entry)
+    if not (time or upload or content):
+        raise ValueError(f"the store says nothing of '{key}' by which a change could be seen")
+    return RemoteFile(
+        key=key,
+        size=size,
+        stamp=f"{content}{upload}{time} {size}",
+        content=f"{md5 or content or upload or time} {size}",
+        md5=md5,
+        crc32c=str(entry.get("crc32c") or ""),
+        sure=sure,
+        marks=_marks(entry),
+    )
+
+
+def _marks(entry: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Tags, and no times: a listing and an answer about one object have those in other forms."""
+    return tuple((name, str(entry[name]).strip('"')) for name in _TAGS if entry.get(name))
+
+
+def _first(entry: Mapping[str, Any], names: Iterable[str], as_text: Callable[[Any], str]) -> str:
+    found = (entry.get(name) for name in names)
+    return next((as_text(value) for value in found if value), "")
+
+
+def _time(value: Any) -> str:
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _md5(entry: Mapping[str, Any]) -> tuple[str, bool]:
+    """The MD5 of an object as its store says it, and whether it surely is one."""
+    if google := entry.get("md5Hash"):
+        return base64.b64decode(google).hex(), True
+    settings = entry.get("content_settings")
+    if azure := getattr(settings, "content_md5", None) or _member(settings, "content_md5"):
+        return bytes(azure).hex(), True
+    tag = str(entry.get("ETag") or "").strip('"').lower()
+    if len(tag) == 32 and all(digit in "0123456789abcdef" for digit in tag):
+        return tag, False
+    return "", False
+
+
+def _member(settings: Any, name: str) -> Any:
+    return settings.get(name) if isinstance(settings, Mapping) else None

@@ -1,0 +1,222 @@
+"""What the file systems of fsspec are opened with: place and credentials ─► [open_files] ─► file system.
+
+Worker threads. Imports fsspec and the package of the store, which may take seconds; nothing here asks the
+store anything, but Google is asked for a token. None of them remembers listings or, where it can be told,
+tries again: Store does that.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+from typing import Any
+
+from core.errors import CoreError, invalid, unsupported
+from core_cloud.address import Place
+from core_cloud.credentials import Credentials
+
+CONNECT_S = 5  # to reach a server
+READ_S = 30  # without a byte of an answer
+
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"} | dict.fromkeys(
+    ("as", "az", "abfs", "abfss", "adl"), "azure"
+)
+_GOOGLE_SCOPE = "https://www.googleapis.com/auth/devstorage.read_only"
+_FRESH = {"use_listings_cache": False, "skip_instance_cache": True}
+
+
+def open_files(place: Place, credentials: Credentials, *, fresh: bool = False) -> tuple[Any, str]:
+    """The file system (an fsspec.AbstractFileSystem) and the root in it, for a place.
+
+    fresh   not one that was opened before, for a store that has refused what that one showed
+    Raises CoreError(UNSUPPORTED) where a package is missing or no package knows the URL, and
+    CoreError(INVALID) for credentials that cannot be used.
+    """
+    _import(place, "fsspec")
+    if place.scheme == "s3":
+        return _s3(place, credentials, fresh=fresh), place.root
+    if place.scheme == "gs":
+        return _gcs(place, credentials), place.root
+    if place.scheme == "as":
+        return _azure(place, credentials), place.root
+    return _any(place)
+
+
+def anonymous(place: Place, credentials: Credentials) -> Any | None:
+    """A file system that shows no credentials, for S3, where none were found; None elsewhere.
+
+    The other stores are opened without credentials at once if there are none.
+    """
+    return _s3(place, credentials, anon=True) if place.scheme == "s3" else None
+
+
+def _s3(place: Place, credentials: Credentials, *, anon: bool = False, fresh: bool = False) -> Any:
+    s3fs = _import(place, "s3fs")
+    region = credentials.get("region")
+    files = s3fs.S3FileSystem(
+        **({} if anon else _s3_keys(credentials)),
+        anon=anon,
+        endpoint_url=place.endpoint or None,
+        client_kwargs={"region_name": region} if region else {},
+        config_kwargs={
+            "connect_timeout": CONNECT_S,
+            "read_timeout": READ_S,
+            "retries": {"total_max_attempts": 1},
+            # As Triton does; a server that is not Amazon's rarely has a name for each bucket.
+            "s3": {"addressing_style": "path"},
+        },
+        use_listings_cache=False,
+        # Reading the description of the protocol takes a second: repositories with the same keys share it.
+        skip_instance_cache=fresh,
+    )
+    files.retries = 1
+    return files
+
+
+def _s3_keys(credentials: Credentials) -> dict[str, Any]:
+    """Keys go before a profile; without both botocore looks where it always does."""
+    key, secret = credentials.get("key_id"), credentials.get("secret_key")
+    if key and secret:
+        return {"key": key, "secret": secret, "token": credentials.get("session_token")}
+    profile = credentials.get("profile")
+    return {"profile": profile} if profile else {}
+
+
+def _gcs(place: Place, credentials: Credentials) -> Any:
+    _import(place, "gcsfs")
+    _quiet("gcsfs")
+    # Not gcsfs.GCSFileSystem, which asks over gRPC what kind of bucket it is, before anything else.
+    core = importlib.import_module("gcsfs.core")
+    aiohttp = importlib.import_module("aiohttp")
+    # None: gcsfs looks where Google's libraries do, and shows nothing if there is nothing.
+    token: Any = None
+    if path := credentials.get("path"):
+        token = _google_credentials(place, path)
+    elif os.environ.get("STORAGE_EMULATOR_HOST"):
+        token = "anon"
+    files = core.GCSFileSystem(
+        token=token,
+        access="read_only",
+        requests_timeout=aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_S, sock_read=READ_S
+        ),
+        **_FRESH,
+    )
+    files.credentials.maybe_refresh()  # or gcsfs tries half a minute with credentials that are refused
+    return files
+
+
+def _google_credentials(place: Place, path: str) -> Any:
+    """Of a service account or a user, as Triton reads them; other kinds as Google's libraries find them."""
+    try:
+        with open(path, "rb") as file:
+            kind = json.load(file).get("type")
+        if kind == "service_account":
+            account = importlib.import_module("google.oauth2.service_account")
+            return account.Credentials.from_service_account_file(path, scopes=[_GOOGLE_SCOPE])
+        if kind == "authorized_user":
+            user = importlib.import_module("google.oauth2.credentials")
+            return user.Credentials.from_authorized_user_file(path)
+        if path == os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"):
+            return "google_default"
+        raise ValueError(f"its type is {kind!r}, and not service_account or authorized_user")
+    except (OSError, ValueError, AttributeError) as error:
+        raise invalid(
+            f"model repository '{place.shown}': the credentials in '{path}' "
+            f"(GOOGLE_APPLICATION_CREDENTIALS) cannot be used: {error}"
+        ) from error
+
+
+def _azure(place: Place, credentials: Credentials) -> Any:
+    adlfs = _import(place, "adlfs")
+    blob = importlib.import_module("azure.storage.blob.aio")
+    account = credentials.get("account_str") or place.account
+    key = credentials.get("account_key")
+    token = _azure_token(place, credentials)
+    text = os.environ.get("AZURE_STORAGE_CONNECTION_STRING") if not (key or token) else None
+    how = {"retry_total": 0, "connection_timeout": CONNECT_S, "read_timeout": READ_S}
+    _quiet("azure")
+
+    class Files(adlfs.AzureBlobFileSystem):  # type: ignore[misc,name-defined]
+        """adlfs with a client that does not try again, and that may be anywhere."""
+
+        def do_connect(self) -> None:
+            if text and not place.endpoint:
+                self.service_client = blob.BlobServiceClient.from_connection_string(text, **how)
+                return
+            url = f"https://{account}.blob.core.windows.net"
+            if place.endpoint:
+                url = f"{place.endpoint}/{place.account}"
+            shared = {"account_name": account, "account_key": key} if key else None
+            shown = token or shared or self.sas_token or self.credential
+            self.service_client = blob.BlobServiceClient(url, shown, **how)
+
+    # anon: it shall not look for credentials itself, but for those that are in Azure's variables.
+    files = Files(
+        account_name=account,
+        account_key=key,
+        credential=token,
+        connection_string=text,
+        anon=True,
+        max_concurrency=4,
+        **_FRESH,
+    )
+    files.anon = not (token or key or text or files.sas_token or files.credential)
+    return files
+
+
+def _azure_token(place: Place, credentials: Credentials) -> Any | None:
+    """What gets tokens from Azure's directory, None where a key or nothing is shown."""
+    kind = credentials.get("auth_type") or "key"
+    if kind not in ("key", "managed_identity", "default"):
+        raise invalid(
+            f"model repository '{place.shown}': '{kind}' is no way to authenticate; AZURE_STORAGE_AUTH_TYPE "
+            "(in a file of credentials auth_type) is key, managed_identity or default"
+        )
+    if kind == "key":
+        return None
+    identity = importlib.import_module("azure.identity.aio")
+    client = credentials.get("client_id")
+    if kind == "managed_identity" and client:
+        return identity.ManagedIdentityCredential(client_id=client)
+    if kind == "managed_identity":
+        return identity.ManagedIdentityCredential()
+    return identity.DefaultAzureCredential()
+
+
+def _any(place: Place) -> tuple[Any, str]:
+    core = importlib.import_module("fsspec.core")
+    try:
+        files, root = core.url_to_fs(place.url)
+    except ImportError as error:
+        raise _missing(place, error) from error
+    except ValueError as error:
+        raise unsupported(
+            f"no repository can be opened at '{place.shown}': known are folders, s3://, gs:// and as://, "
+            f"what a plugin with the hook core_open_repository knows, and what fsspec knows ({error})"
+        ) from error
+    return files, root.rstrip("/")
+
+
+def _import(place: Place, name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise _missing(place, error) from error
+
+
+def _missing(place: Place, error: ImportError) -> CoreError:
+    extra = _EXTRAS.get(place.scheme)
+    hint = f"pip install core-cloud[{extra}]" if extra else "pip install fsspec, and what it names"
+    return unsupported(
+        f"model repository '{place.shown}' needs a package that is not here ({error}); try: {hint}"
+    )
+
+
+def _quiet(name: str) -> None:
+    """Errors come as exceptions; without a handler logging would also write them to stderr."""
+    logger = logging.getLogger(name)
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())

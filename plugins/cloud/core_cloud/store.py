@@ -1,0 +1,261 @@
+"""Store: one place, asked and fetched from. Worker threads, several at a time.
+
+CloudRepository, Cache ─► [Store] ─► fsspec ─► the network.  What may pass by itself is tried again, a few
+times with growing pauses; everything has a limit of time; every error is a StoreError or a CoreError.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import importlib
+import logging
+import random
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from core.errors import CoreError
+from core_cloud.address import Place
+from core_cloud.credentials import Credentials, credentials_of
+from core_cloud.failure import Abandoned, Failure, Incomplete, described, failure_of
+from core_cloud.files import RemoteFile, Tree, tree_of
+from core_cloud.options import anonymous, open_files
+
+logger = logging.getLogger("core")
+
+T = TypeVar("T")
+
+ATTEMPTS = 4
+LIST_S = 60.0  # for one listing with all its pages; gcsfs tries again by itself within that
+_PAUSE_S = 0.25  # before the second attempt; doubled for each one after
+_CHUNK = 1 << 20
+
+
+class Store:
+    """A place in cloud storage.
+
+    ended   when it is set, what is being fetched is given up
+    pause   waits that many seconds; returns at once when the server ends
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        ended: threading.Event | None = None,
+        pause: Callable[[float], object] | None = None,
+    ):
+        self.place = place
+        self._ended = ended or threading.Event()
+        self._pause = pause or self._ended.wait
+        self._lock = threading.Lock()  # of the next four
+        self._refused = False  # whether the store has denied the last request
+        self._files: Any = None
+        self._root = ""
+        self._credentials: Credentials = {}
+        self._told: set[str] = set()  # names that the log has told of
+
+    # what there is ----------------------------------------------------------------
+
+    def names(self, *, may_be_empty: bool = True) -> set[str]:
+        """Names of the folders directly in the place. Raises StoreError when there is no such place.
+
+        may_be_empty   whether a path without anything is a place: what was deleted to the end was one
+        """
+        found = self._try("list its folders", self._list_folders)
+        if not (found.folders or found.files or may_be_empty):
+            self._try("find it", self._must_exist)
+        return {folder.partition("/")[0] for folder in found.folders}
+
+    def tree(self, below: str = "") -> Tree:
+        """Everything below the place, or below a folder directly in it; empty if there is nothing."""
+        what = f"list the objects of '{below}'" if below else "list its objects"
+        return self._try(what, lambda files, root: self._list(files, root, below))
+
+    def _known(self, tree: Tree) -> Tree:
+        """The tree, after the log has told once of each name that is left out."""
+        for name in set(tree.odd) - self._told:
+            self._told.add(name)
+            logger.warning(
+                "%s: '%s' is left out: no file of a model can have that name",
+                self.place.shown,
+                name,
+            )
+        return tree
+
+    def _list_folders(self, files: Any, root: str) -> Tree:
+        files.invalidate_cache()
+        try:
+            found = self._ask(files, "ls", root, detail=True)
+        except FileNotFoundError:
+            self._bucket_must_exist(files)
+            found = []
+        return self._known(tree_of({each["name"]: each for each in found}, root))
+
+    def _list(self, files: Any, root: str, below: str) -> Tree:
+        files.invalidate_cache()
+        path = f"{root}/{below}" if below else root
+        try:
+            found = self._ask(files, "find", path, detail=True, withdirs=True)
+        except FileNotFoundError:
+            found = {}
+        if not found:
+            self._bucket_must_exist(files)
+        if not isinstance(found, Mapping):  # of a file, some give a list
+            found = {}
+        return self._known(tree_of(found, path))
+
+    def _bucket_must_exist(self, files: Any) -> None:
+        """Raise FileNotFoundError without the bucket; a path in it may be empty, and then is not there."""
+        self._ask(files, "info", self.place.bucket or self._root)
+
+    def _must_exist(self, files: Any, root: str) -> None:
+        """Raise FileNotFoundError without the bucket, or with nothing at the path in it."""
+        self._bucket_must_exist(files)
+        if root != self.place.bucket and not self._ask(files, "exists", root):
+            raise FileNotFoundError(f"there is nothing at '{root}'")
+
+    # files --------------------------------------------------------------------------
+
+    def fetch(self, file: RemoteFile, target: Path) -> None:
+        """Write an object to `target`, whole and checked, or raise; then what is there counts for nothing."""
+
+        def once(files: Any, root: str) -> None:
+            files.get_file(file.key, str(target), **self._watched(files))
+            self._check(files, file, target)
+
+        self._try(f"fetch '{file.key}'", once)
+
+    def _watched(self, files: Any) -> dict[str, Any]:
+        """What lets a transfer end when the server does."""
+        callbacks = importlib.import_module("fsspec.callbacks")
+        ended = self._ended
+
+        class Watch(callbacks.Callback):  # type: ignore[misc,name-defined]
+            def relative_update(self, inc: int = 1) -> None:
+                if ended.is_set():
+                    raise Abandoned("the server ends")
+
+        return {"callback": Watch()}
+
+    def _check(self, files: Any, file: RemoteFile, target: Path) -> None:
+        size = target.stat().st_size
+        if size != file.size:
+            raise Incomplete(
+                f"{size} bytes came, and the listing says {file.size}: the object has changed meanwhile, or "
+                "the transfer was cut"
+            )
+        if file.md5:
+            if _md5(target) == file.md5:
+                return
+            if file.sure or self._is_md5(files, file):
+                raise Incomplete(f"its MD5 is not {file.md5}, as the listing says")
+        elif file.crc32c and (found := _crc32c(target)) is not None:
+            if found != file.crc32c:
+                raise Incomplete(f"its CRC32C is {found}, and the listing says {file.crc32c}")
+            return
+        # Nothing tells what came, as for what was uploaded to S3 in parts: it is what was listed if that
+        # is still there.
+        if file.changed(self._ask(files, "info", file.key)):
+            raise Incomplete("the object has changed since it was listed")
+
+    def _is_md5(self, files: Any, file: RemoteFile) -> bool:
+        """Whether the ETag of an object of S3 is its MD5, asked when it is not that of what came.
+
+        It is not for what is encrypted with a key of one's own, nor in directory buckets; servers of others
+        do as they like with what they encrypt. There TLS and the checksums that s3fs looks at must do.
+        """
+        if not hasattr(files, "call_s3"):
+            return False
+        bucket, _, key = file.key.partition("/")
+        head = files.call_s3("head_object", Bucket=bucket, Key=key)
+        encryption = str(head.get("ServerSideEncryption") or head.get("SSECustomerAlgorithm") or "")
+        plain = encryption in ("", "AES256") if not self.place.endpoint else not encryption
+        return plain and "SSECustomerAlgorithm" not in head and not bucket.endswith("--x-s3")
+
+    # attempts -------------------------------------------------------------------------
+
+    def _try(self, what: str, action: Callable[[Any, str], T]) -> T:
+        """Do it until it succeeds, or fails for good."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return action(*self._open())
+            except Exception as error:
+                failure = failure_of(error)
+                if failure is Failure.NO_CREDENTIALS and self._go_without():
+                    continue
+                if _is_ours(error):
+                    raise
+                self._refused = failure is Failure.DENIED
+                lasting = failure is not Failure.TRANSIENT or attempt == ATTEMPTS
+                if lasting or self._ended.is_set():
+                    raise described(
+                        self.place, what, error, attempt, self._is_anonymous()
+                    ) from error
+                logger.debug("%s: attempt %d to %s: %r", self.place.shown, attempt, what, error)
+            self._pause(_PAUSE_S * 2 ** (attempt - 1) * random.uniform(0.75, 1.25))
+        raise AssertionError("the last attempt returns or raises")
+
+    def _open(self) -> tuple[Any, str]:
+        """The file system, a new one when the credentials are others than before, or were refused."""
+        credentials = credentials_of(self.place)
+        with self._lock:
+            if self._files is None or credentials != self._credentials or self._refused:
+                self._files, self._root = open_files(self.place, credentials, fresh=self._refused)
+                self._credentials, self._refused = credentials, False
+            return self._files, self._root
+
+    def _go_without(self) -> bool:
+        """Show no credentials from now on, where none were found; whether that is another attempt."""
+        with self._lock:
+            if getattr(self._files, "anon", True):
+                return False
+            files = anonymous(self.place, self._credentials)
+            if files is not None:
+                self._files = files
+            return files is not None
+
+    def _is_anonymous(self) -> bool:
+        """Whether the store is shown no credentials."""
+        if self._files is None:
+            return False
+        google = getattr(self._files, "credentials", None)
+        return bool(getattr(self._files, "anon", google is not None and google.credentials is None))
+
+    def _ask(self, files: Any, method: str, *args: Any, **how: Any) -> Any:
+        """Call a method of a file system within LIST_S, where it lets itself be stopped."""
+        if not getattr(files, "async_impl", False):
+            return getattr(files, method)(*args, **how)
+        coroutine = getattr(files, f"_{method}")(*args, **how)
+        future = asyncio.run_coroutine_threadsafe(coroutine, files.loop)
+        try:
+            return future.result(LIST_S)
+        finally:
+            future.cancel()  # does nothing to one that is done
+
+
+def _is_ours(error: BaseException) -> bool:
+    return isinstance(error, CoreError | Abandoned)
+
+
+def _md5(path: Path) -> str:
+    digest: str = _digest(path, hashlib.md5(usedforsecurity=False)).hexdigest()
+    return digest
+
+
+def _crc32c(path: Path) -> str | None:
+    """In base64, None where nothing here can compute it fast."""
+    try:
+        google_crc32c = importlib.import_module("google_crc32c")
+    except ImportError:
+        return None
+    return base64.b64encode(_digest(path, google_crc32c.Checksum()).digest()).decode()
+
+
+def _digest(path: Path, digest: Any) -> Any:
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest

@@ -1,0 +1,165 @@
+"""Servers over repositories in emulated clouds. Each test has a path of its own in one bucket."""
+
+import asyncio
+import itertools
+import os
+import shutil
+import tempfile
+
+import numpy as np
+import pytest
+from process.conftest import _launcher, launch
+
+import core
+from core import plugins
+from core.options import Options
+from core.request import InferenceRequest
+from core.server import InferenceServer
+from core.tensor import Tensor
+
+from .emulators import S3, Azure, Google
+
+__all__ = ["_launcher", "launch"]
+
+CONFIG = """
+backend: "scaler"
+input [ { name: "x" data_type: TYPE_FP32 dims: [ -1 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ -1 ] } ]
+"""
+_VARIABLES = ("AWS_", "AZURE_", "GOOGLE_", "STORAGE_", "TRITON_")
+_paths = itertools.count(1)
+
+
+def pytest_asyncio_loop_factories(config, item):
+    return {"real-time": asyncio.SelectorEventLoop}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _hooks():
+    plugins.load_hooks()
+
+
+@pytest.fixture(scope="session", params=[S3, Google, Azure], ids=["s3", "gs", "as"])
+def emulator(request):
+    """Each of the clouds in turn."""
+    if request.param is Azure and shutil.which(Azure.program) is None:
+        pytest.skip(f"{Azure.program} is not installed (npm install azurite)")
+    made = request.param()
+    yield made
+    made.close()
+
+
+class Shelf:
+    """The model repository of a test.
+
+    emulator   of the cloud that it is in
+    """
+
+    def __init__(self, emulator):
+        self.emulator = emulator
+        self.path = f"repository-{next(_paths)}"
+        self.url = emulator.url(self.path)
+
+    def put(self, path, content):
+        self.emulator.put(f"{self.path}/{path}", content.encode())
+
+    def put_in_parts(self, path, content):
+        self.emulator.put_in_parts(f"{self.path}/{path}", content.encode())
+
+    def delete(self, path):
+        self.emulator.delete(f"{self.path}/{path}")
+
+    def model(self, name, factor, version=1, config=CONFIG):
+        if config:
+            self.put(f"{name}/config.pbtxt", config)
+        self.put(f"{name}/{version}/factor.txt", factor)
+
+    def fetched(self):
+        """What was fetched since the last call."""
+        found = [each.removeprefix(f"{self.path}/") for each in self.emulator.fetched()]
+        self.emulator.recorder.requests.clear()
+        return sorted(found)
+
+
+@pytest.fixture
+def shelf(emulator, monkeypatch, tmp_path):
+    for name in list(os.environ):
+        if name.startswith(_VARIABLES):
+            monkeypatch.delenv(name)
+    for name, value in emulator.environment.items():
+        monkeypatch.setenv(name, value)
+    # Nothing outside of this machine may be asked for credentials.
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    emulator.recorder.requests.clear()
+    emulator.recorder.spoil = lambda request: None
+    yield Shelf(emulator)
+    emulator.recorder.spoil = lambda request: None
+    assert list(temporary.iterdir()) == []
+
+
+class Scaler(core.Model):
+    """y = factor · x; the factor is the text of factor.txt, of all versions beside them or of this one."""
+
+    def load(self):
+        self.backend.files.append(
+            sorted(
+                str(each.relative_to(self.directory))
+                for each in self.directory.rglob("*")
+                if each.is_file()
+            )
+        )
+        self.factor = np.float32((self.path / "factor.txt").read_text())
+
+
+class Scale(core.ModelInstance):
+    def execute(self, batch):
+        return {"y": batch["x"] * self.model.factor}
+
+
+@pytest.fixture
+def backend():
+    """files   what was in the model's folder, at each load"""
+    scaler = core.Backend(model=Scaler, instance=Scale)
+    scaler.name = "scaler"
+    scaler.files = []
+    return scaler
+
+
+@pytest.fixture
+async def serve(shelf, backend, monkeypatch):
+    """Start a server over the shelf; it stops at the end. A look that finds something looks again at once."""
+    monkeypatch.setattr("core.lifecycle.manager.REST_S", 0.0)
+    servers = []
+
+    async def start(**options):
+        options.setdefault("model_repository", [shelf.url])
+        options.setdefault("exit_on_error", False)
+        options.setdefault("repository_poll_secs", 3600)
+        server = InferenceServer(
+            Options.defaults(**options),
+            find_backend=lambda name: backend if name == "scaler" else plugins.backend(name),
+        )
+        servers.append(server)
+        await server.start()
+        return server
+
+    yield start
+    for server in servers:
+        assert await server.stop(30) == 0
+
+
+@pytest.fixture
+def factor():
+    """What a model multiplies by, asked of the model."""
+
+    async def ask(server, name="m"):
+        x = Tensor.of("x", np.array([1.0], np.float32))
+        answer = await server.models.infer(InferenceRequest(name, {"x": x}))
+        return answer.output("y").array[0]
+
+    return ask

@@ -1,0 +1,40 @@
+"""`python -m core encrypt`: encrypt a model's files, for the repository agent decrypt."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+summary = "encrypt a model's files, for the repository agent decrypt"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, nargs="?", metavar="MODEL_DIR", help="of one model")
+    parser.add_argument("copy", type=Path, nargs="?", metavar="COPY_DIR", help="new folder")
+    key = parser.add_mutually_exclusive_group()
+    key.add_argument("--key-file", type=Path, metavar="FILE", help="that holds the key")
+    key.add_argument("--key-env", metavar="NAME", help="of the variable; else CORE_MODEL_KEY")
+    key.add_argument("--new-key", type=Path, metavar="FILE", help="write a new key, and no more")
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Write the copy or the key; return 2 if arguments are missing."""
+    from core_encryption.encrypt import encrypt_model, write_key  # needs cryptography
+
+    if namespace.new_key is None and (namespace.folder is None or namespace.copy is None):
+        print("error: give MODEL_DIR and COPY_DIR, or --new-key FILE", file=sys.stderr)
+        return 2
+    try:
+        if namespace.new_key is not None:
+            print(write_key(namespace.new_key))
+        else:
+            print(
+                encrypt_model(
+                    namespace.folder, namespace.copy, namespace.key_env, namespace.key_file
+                )
+            )
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,99 @@
+"""The agent "decrypt": files of `python -m core encrypt` are decrypted for as long as the model is loaded.
+
+    parameters { key: "key_env" value: "MODEL_KEY" }          or
+    parameters { key: "key_file" value: "/run/secrets/model.key" }
+    parameters { key: "require_all" value: "true" }           no file may lie there unencrypted
+
+Without key_env and key_file the key is in CORE_MODEL_KEY. What is decrypted lies in a folder that only this
+user may enter, in memory where there is room for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import core
+from core.errors import CoreError, invalid
+from core.repository import files_of, is_configuration, version_number
+from core_encryption.format import KEY_ENVIRONMENT, SUFFIX, decrypt, keys_of
+
+if TYPE_CHECKING:
+    from core.repository.agents import AgentModel
+
+logger = logging.getLogger("core")
+
+_PARAMETERS = ("key_env", "key_file", "require_all")
+
+
+class DecryptAgent(core.RepositoryAgent):
+    def load(self, model: AgentModel) -> None:
+        """Raises CoreError for a key that is missing or another, and for files that were changed."""
+        keys = keys_of(*_place_of_keys(model.parameters))
+        files = files_of(model.location)
+        _refuse_files(files, model.is_true("require_all"))
+        size = sum((model.location / file).stat().st_size for file in files)
+        folder = model.acquire(memory_bytes=size)
+        try:
+            _bring_all(model.location, folder, files, keys)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            # There was room, but not for all models that are decrypted at this moment.
+            model.release()
+            folder = model.acquire()
+            logger.warning(
+                "files of model '%s' are decrypted to '%s', which may be a disk: memory has become full",
+                model.name,
+                folder,
+            )
+            _bring_all(model.location, folder, files, keys)
+        model.update(folder)
+
+
+def _place_of_keys(parameters: dict[str, str]) -> tuple[str | None, str | None]:
+    """Which variable or file has the keys."""
+    for key in parameters:
+        if key not in _PARAMETERS:
+            hint = "a key never stands in a configuration; " if "key" in key else ""
+            raise invalid(f"unknown parameter '{key}': {hint}there are {', '.join(_PARAMETERS)}")
+    variable, file = parameters.get("key_env"), parameters.get("key_file")
+    if variable is not None and file is not None:
+        raise invalid("there are both 'key_env' and 'key_file': one of them says where the key is")
+    return (None, file) if file is not None else (variable or KEY_ENVIRONMENT, None)
+
+
+def _refuse_files(files: list[str], require_all: bool) -> None:
+    for file in files:
+        if file.endswith(SUFFIX) and file.removesuffix(SUFFIX) in files:
+            raise invalid(f"there are both {file} and {file.removesuffix(SUFFIX)}")
+        if require_all and not file.endswith(SUFFIX) and not is_configuration(file):
+            raise invalid(f"file {file} is not encrypted, and 'require_all' is true")
+
+
+def _bring_all(source: Path, target: Path, files: list[str], keys: list[bytes]) -> None:
+    for folder in source.iterdir():  # that of a version may be empty, as an ensemble has one
+        if folder.is_dir() and version_number(folder.name) is not None:
+            (target / folder.name).mkdir(mode=0o700, exist_ok=True)
+    for file in files:
+        _bring(source / file, target / file, keys, file)
+
+
+def _bring(source: Path, target: Path, keys: list[bytes], name: str) -> None:
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not name.endswith(SUFFIX):
+        shutil.copyfile(source, target)
+        return
+    with (
+        source.open("rb") as opened,
+        target.with_name(target.name.removesuffix(SUFFIX)).open("xb") as made,
+    ):
+        try:
+            decrypt(opened, made, keys)
+        except CoreError as error:
+            raise CoreError(
+                error.kind, f"file {name} cannot be decrypted: {error.message}"
+            ) from error

@@ -1,0 +1,94 @@
+"""Encrypt a model's folder: `python -m core encrypt`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from core import config as configuration
+from core.errors import invalid
+from core.repository import files_of, is_configuration
+from core_encryption.format import KEY_ENVIRONMENT, SUFFIX, encrypt, keys_of, new_key
+
+
+def write_key(file: Path) -> str:
+    """Write a new key to a new file that only this user may read; what was done, for who asked.
+
+    Raises CoreError(INVALID) if the file is there already.
+    """
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise invalid(f"key file '{file}' cannot be made: {error.strerror}") from error
+    with open(descriptor, "w", encoding="ascii") as opened:
+        opened.write(new_key() + "\n")
+    return f"a new key is in {file}; who has it can read what is encrypted with it"
+
+
+def encrypt_model(
+    source: Path, target: Path, variable: str | None = None, key_file: Path | None = None
+) -> str:
+    """Write a copy of a model whose files are encrypted; what was done, for who asked.
+
+    source, target      folder of the model; new folder
+    variable, key_file  where the key is; without both in CORE_MODEL_KEY. The first of several is used
+
+    Configurations stay readable, and are made to name the agent "decrypt". Raises CoreError(INVALID) for a
+    key that is not there, a source that is no folder, and a target that exists.
+    """
+    file = str(key_file.absolute()) if key_file is not None else None
+    key = keys_of(variable or KEY_ENVIRONMENT, file)[0]
+    if not source.is_dir():
+        raise invalid(f"there is no folder '{source}'; give that of one model")
+    if target.absolute().is_relative_to(source.absolute()):
+        raise invalid(f"'{target}' lies in '{source}': the copy must be elsewhere")
+    try:
+        target.mkdir(parents=True)
+    except FileExistsError as error:
+        raise invalid(f"'{target}' is there already; give a new folder") from error
+    try:
+        count = _copy(source, target, key)
+        _name_agent(target, variable, file)
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+    return f"encrypted {count} of the files of {source} in {target}"
+
+
+def _copy(source: Path, target: Path, key: bytes) -> int:
+    count = 0
+    for name in files_of(source):
+        made = target / (name if is_configuration(name) else name + SUFFIX)
+        made.parent.mkdir(parents=True, exist_ok=True)
+        if is_configuration(name):
+            shutil.copyfile(source / name, made)
+        else:
+            with (source / name).open("rb") as opened, made.open("xb") as written:
+                encrypt(opened, written, key)
+            count += 1
+    for folder in source.iterdir():  # an ensemble has empty folders of versions
+        if folder.is_dir() and folder.name.isdigit():
+            (target / folder.name).mkdir(exist_ok=True)
+    return count
+
+
+def _name_agent(target: Path, variable: str | None, key_file: str | None) -> None:
+    """Add the agent to each configuration that does not name it."""
+    place = ("key_file", key_file) if key_file is not None else ("key_env", variable)
+    said = f' parameters {{ key: "{place[0]}" value: "{place[1]}" }}' if place[1] else ""
+    block = f'model_repository_agents {{ agents [ {{ name: "decrypt"{said} }} ] }}\n'
+    main = target / "config.pbtxt"
+    main.touch()
+    for each in [main, *sorted(target.glob("configs/*.pbtxt"))]:
+        text = each.read_text("utf-8")
+        agents = configuration.parse_text(text, str(each)).model_repository_agents.agents
+        if agents and not any(agent.name == "decrypt" for agent in agents):
+            raise invalid(
+                f"the configuration names the agent '{agents[0].name}' and not \"decrypt\": add it by hand, "
+                f"before those that read what is encrypted and after those that read it as it lies there"
+            )
+        if not agents:
+            each.write_text(
+                text + ("" if text.endswith("\n") or not text else "\n") + block, "utf-8"
+            )

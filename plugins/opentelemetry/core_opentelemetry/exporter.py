@@ -1,0 +1,180 @@
+"""SpanExporter: a queue of spans, and the thread that sends them to a collector in batches.
+
+Tracer ─► [SpanExporter] ─► Collector ─► a collector.  The event loop only puts spans into the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from core.telemetry.tracing import Trace, TraceExporter
+from core_opentelemetry.settings import ExportSettings
+from core_opentelemetry.spans import Span, spans_of
+
+logger = logging.getLogger("core")
+
+
+class Destination(Protocol):
+    """Receives spans. One thread calls it, one call at a time; `stop` may come from any thread."""
+
+    where: str  # for the log
+
+    def send(self, spans: Sequence[Span]) -> str | None:
+        """Send spans and wait for the answer. Return why it failed, or None. May take seconds."""
+
+    def stop(self) -> None:
+        """End a `send` that waits to try again."""
+
+
+class SpanExporter(TraceExporter):
+    """The spans of one process. Event loop only, except for `_serve` and the methods it calls.
+
+    At most `queue_size` spans wait; further ones are dropped. The log says once that spans are dropped or
+    that the collector fails, and says when it is over.
+
+    settings     how many spans wait, and how long
+    destination  receives at most `batch_size` spans per call
+    """
+
+    takes_context = True
+
+    def __init__(self, settings: ExportSettings, destination: Destination):
+        self.shown = settings.shown
+        self._settings = settings
+        self._destination = destination
+        self._queue: deque[Span] = deque()
+        self._woken = threading.Event()  # a batch is full, or the exporter closes
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._dropped = 0  # since the queue was full
+        self._sending = 0  # spans of the batch that is being sent
+        self._lost = 0  # spans since the collector failed; the exporter's thread writes it
+
+    def export(self, trace: Trace) -> None:
+        """Add the spans of a trace to the queue."""
+        # The offset of now: the wall clock may have been set since the server started.
+        self.add(spans_of(trace, time.time_ns() - time.monotonic_ns()))
+
+    def add(self, spans: list[Span]) -> None:
+        """Add the spans of one request to the queue, if it has room for all of them."""
+        if self._closed:
+            return
+        queue, most = self._queue, self._settings.queue_size
+        if len(queue) + len(spans) > most and queue:
+            if not self._dropped:
+                logger.warning(
+                    "BatchSpanProcessor queue is full - dropping span. %d spans wait for %s; "
+                    "bsp_max_queue_size of --trace-config=opentelemetry says how many may",
+                    len(queue),
+                    self._destination.where,
+                )
+            self._dropped += len(spans)
+            return
+        # A failing collector empties the queue too: the problem is over when it accepts spans again.
+        if self._dropped and not queue and not self._lost:
+            logger.info("the queue of spans has room again; %d were dropped", self._dropped)
+            self._dropped = 0
+        queue.extend(spans[:most])
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._serve, name="core-span-exporter", daemon=True
+            )
+            self._thread.start()
+        if len(queue) >= self._settings.batch_size:
+            self._woken.set()
+
+    async def close(self, timeout_s: float) -> None:
+        """Send the waiting spans for at most `timeout_s`; later ones are lost. A second call does nothing."""
+        self._closed = True
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        self._woken.set()
+        # Not a thread of the loop's executor: the interpreter would wait for it without a bound.
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        threading.Thread(
+            target=_wait,
+            args=(thread, ended.get_loop(), ended),
+            name="core-span-flush",
+            daemon=True,
+        ).start()
+        try:
+            await asyncio.wait_for(ended, timeout_s)
+        except asyncio.TimeoutError:
+            logger.warning(
+                "%d spans are lost: %s did not take them within %g s of the server's end",
+                len(self._queue) + self._sending,
+                self._destination.where,
+                timeout_s,
+            )
+            self._queue.clear()
+        self._destination.stop()
+
+    # the exporter's thread -------------------------------------------------
+
+    def _serve(self) -> None:
+        delay_s = self._settings.delay_ms / 1000
+        while not self._closed:
+            whole = self._woken.wait(delay_s)
+            self._woken.clear()
+            # A full batch wakes it: then the rest waits for the next one. Else it sends all spans.
+            least = self._settings.batch_size if whole and not self._closed else 1
+            self._send(least)
+        self._send(1)
+
+    def _send(self, least: int) -> None:
+        """Send batches while at least `least` spans wait."""
+        queue, most = self._queue, self._settings.batch_size
+        while len(queue) >= least:
+            batch = _taken(queue, most)
+            self._sending = len(batch)
+            try:
+                failure = self._destination.send(batch)
+            except Exception as error:
+                logger.debug("spans cannot be sent", exc_info=True)
+                failure = f"{type(error).__name__}: {error}"
+            self._sending = 0
+            self._log(failure, len(batch))
+
+    def _log(self, failure: str | None, count: int) -> None:
+        """Log when sending begins to fail, and when it works again."""
+        where = self._destination.where
+        if failure is not None:
+            if not self._lost:
+                logger.error(
+                    "spans cannot be sent to %s and are lost until that is mended: %s",
+                    where,
+                    failure,
+                )
+            self._lost += count
+        elif self._lost:
+            logger.info("spans are sent to %s again; %d were lost", where, self._lost)
+            self._lost = 0
+
+
+def _taken(queue: deque[Span], most: int) -> list[Span]:
+    """Remove and return the first spans, at most `most`; the event loop may clear the queue meanwhile."""
+    batch: list[Span] = []
+    try:
+        while len(batch) < most:
+            batch.append(queue.popleft())
+    except IndexError:
+        pass
+    return batch
+
+
+def _wait(
+    thread: threading.Thread, loop: asyncio.AbstractEventLoop, ended: asyncio.Future[None]
+) -> None:
+    thread.join()
+    tell: Callable[[], None] = lambda: None if ended.done() else ended.set_result(None)  # noqa: E731
+    try:
+        loop.call_soon_threadsafe(tell)
+    except RuntimeError:
+        pass  # the loop is closed: nobody waits any more

@@ -1,0 +1,152 @@
+"""Spans: a trace and its children in the form of OpenTelemetry.
+
+Trace ─► [spans_of] ─► Span, Span …  ─► SpanExporter.  Names, nesting and attributes are those of Triton:
+
+    InferRequest                     the request at its frontend
+    └─ <model>                       one for the request; below it, one for each model that it calls
+       ├─ compute                    its execution
+       └─ CACHE_HIT_LOOKUP …         any other activity with a timestamp …_START and one …_END
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from core.telemetry.tracing.context import SpanContext
+
+if TYPE_CHECKING:
+    from core.telemetry.tracing.trace import Trace
+
+ROOT = "InferRequest"
+_COMPUTE = "compute"
+_START, _END = "_START", "_END"
+# Those of the frontends, which belong to the request as the client sees it.
+_AT_THE_FRONTEND = ("HTTP_", "GRPC_", "INFER_RESPONSE_COMPLETE")
+# They have the form of a beginning or an end, but are points within a span.
+_POINTS = frozenset(("QUEUE_START", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START"))
+_NAMES = {"COMPUTE": _COMPUTE}
+
+# A model may answer a million times; collectors refuse messages of more than some megabytes.
+MOST_EVENTS = 1000
+
+Stamp = tuple[int, str]  # ns, name
+
+
+class Span(NamedTuple):
+    """One span; times are time.time_ns().
+
+    events       name and time, in order; of more than MOST_EVENTS the first and the last
+    attributes   by name
+    error        what the request failed with, "" for no failure
+    from_client  whether the parent is no span of this server
+    """
+
+    name: str
+    context: SpanContext
+    parent: SpanContext | None
+    start_ns: int
+    end_ns: int
+    events: list[tuple[str, int]]
+    attributes: dict[str, str | int]
+    error: str = ""
+    from_client: bool = False
+
+
+class Opened:
+    """A span whose end has not come."""
+
+    def __init__(self, name: str, context: SpanContext, parent: SpanContext | None, at_ns: int):
+        self.name = name
+        self.context = context
+        self.parent = parent
+        self.start_ns = at_ns
+        self.events: list[tuple[str, int]] = []
+        self.attributes: dict[str, str | int] = {}
+        self.error = ""
+        self.from_client = False
+
+    def closed(self, end_ns: int) -> Span:
+        """What it was, with its end."""
+        events = self.events
+        if len(events) > MOST_EVENTS:
+            events = [*events[: MOST_EVENTS - 1], events[-1]]
+        return Span(
+            self.name,
+            self.context,
+            self.parent,
+            self.start_ns,
+            end_ns,
+            events,
+            self.attributes,
+            self.error,
+            self.from_client,
+        )
+
+
+def spans_of(first: Trace, to_wall_ns: int) -> list[Span]:
+    """Those of a trace that has left and of its children, the first one's root at the end.
+
+    to_wall_ns   what makes time.time_ns() of the trace's times
+    """
+    assert first.root is not None
+    spans: list[Span] = []
+    for trace in (first, *first.children):
+        if trace.context is not None:
+            inner = [stamp for stamp in trace.stamps() if not _outer(stamp)]
+            spans += _of_model(trace, trace.context, inner, to_wall_ns)
+    outer = [stamp for stamp in first.stamps() if _outer(stamp)]
+    times = [ns + to_wall_ns for ns, _ in outer]
+    for span in spans:
+        times += (span.start_ns, span.end_ns)
+    times = times or [first.began_ns + to_wall_ns]
+    # A request is received before anybody knows that it is traced: its span begins with its first time.
+    root = Opened(ROOT, first.root, first.remote, min(times))
+    root.events += ((name, ns + to_wall_ns) for ns, name in outer)
+    root.error, root.from_client = first.error, first.remote is not None
+    spans.append(root.closed(max(times)))
+    return spans
+
+
+def _outer(stamp: Stamp) -> bool:
+    return stamp[1].startswith(_AT_THE_FRONTEND)
+
+
+def _of_model(
+    trace: Trace, context: SpanContext, stamps: list[Stamp], to_wall_ns: int
+) -> list[Span]:
+    """The span of a model and those within it; none if there are no times."""
+    spans: list[Span] = []
+    open_ones: list[Opened] = []
+    for ns, name in stamps:
+        at_ns = ns + to_wall_ns
+        if not open_ones:
+            if spans:  # behind the end
+                continue
+            open_ones.append(_model_span(trace, context, at_ns))
+        elif name.endswith(_START) and name not in _POINTS:
+            parent = open_ones[-1].context
+            stem = name.removesuffix(_START)
+            open_ones.append(Opened(_NAMES.get(stem, stem), parent.child(), parent, at_ns))
+        open_ones[-1].events.append((name, at_ns))
+        if name == "REQUEST_END":
+            while open_ones:
+                spans.append(open_ones.pop().closed(at_ns))
+        elif name.endswith(_END) and name not in _POINTS and len(open_ones) > 1:
+            spans.append(open_ones.pop().closed(at_ns))
+    while open_ones:
+        spans.append(open_ones.pop().closed(at_ns))
+    return spans
+
+
+def _model_span(trace: Trace, context: SpanContext, at_ns: int) -> Opened:
+    span = Opened(trace.model_name, context, trace.parent_context, at_ns)
+    span.attributes = {
+        "triton.model_name": trace.model_name,
+        "triton.model_version": trace.model_version,
+        "triton.trace_id": trace.id,
+        "triton.trace_parent_id": trace.parent_id,
+    }
+    if trace.request_id:
+        span.attributes["triton.request_id"] = trace.request_id
+    span.error = trace.error
+    return span

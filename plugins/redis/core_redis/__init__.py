@@ -1,0 +1,28 @@
+"""The cache `redis`: --cache-config=redis,host=…
+
+cache.py      responses in a Redis server
+settings.py   the settings of the option
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import core
+
+if TYPE_CHECKING:
+    from core.caches import Cache
+
+
+@core.hookimpl
+def core_open_cache(name: str, settings: dict[str, str]) -> Cache | None:
+    """Return the cache `redis`; nothing is connected before the first request.
+
+    Raises CoreError(INVALID) for a setting that is wrong.
+    """
+    if name != "redis":
+        return None
+    # Imported here: a server with another cache needs no client of Redis.
+    from core_redis.cache import redis_cache
+
+    return redis_cache(settings)

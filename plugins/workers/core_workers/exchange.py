@@ -1,0 +1,188 @@
+"""Exchange: what one worker asks, all workers answer. The supervisor's side of the channels.
+
+worker ─► ask ─► [Exchange] ─► do, to each ─► answers ─► the worker that asked.  Bodies are not read
+here. Changes follow each other, so that all workers see them in one order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from core_workers.channel import Message
+from core_workers.ledger import Entry, Ledger
+from core_workers.operation import Operation
+
+Send = Callable[[dict[str, Any], bytes], None]
+
+
+class Answer(NamedTuple):
+    """failed   whether the body is an error
+    idle     whether there was nothing to change
+    """
+
+    body: bytes
+    failed: bool = False
+    idle: bool = False
+
+
+@dataclass
+class _Question:
+    """One question and the workers whose answers are missing."""
+
+    missing: set[int]
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+    answers: dict[int, Answer] = field(default_factory=dict)
+
+    def without(self, worker: int) -> None:
+        self.missing.discard(worker)
+        if not self.missing:
+            self.done.set()
+
+
+class Exchange:
+    """Loop thread of the supervisor.
+
+    turn     held by the one who changes something in the workers
+    ledger   what has been changed since the start
+
+    patience_s   how long an answer may take that a worker only has to look up
+    """
+
+    def __init__(self, patience_s: float = 10.0) -> None:
+        self._patience_s = patience_s
+        self.turn = asyncio.Lock()
+        self.ledger = Ledger()
+        self._peers: dict[int, Send] = {}  # worker → its channel
+        self._joined: set[int] = set()  # those that are asked with all others
+        self._questions: dict[int, _Question] = {}
+        self._operations: dict[int, Operation] = {}
+        self._numbers = itertools.count(1)
+
+    # who is there ---------------------------------------------------------
+
+    def connect(self, worker: int, send: Send) -> None:
+        """There is a worker that can be asked by name."""
+        self._peers[worker] = send
+
+    def join(self, worker: int) -> None:
+        """From now on it is asked with all others."""
+        self._joined.add(worker)
+
+    def leave(self, worker: int) -> None:
+        """It has ended: nobody waits for it any more."""
+        self._peers.pop(worker, None)
+        self._joined.discard(worker)
+        for question in self._questions.values():
+            question.without(worker)
+        for operation in list(self._operations.values()):
+            operation.ended(worker, f"worker {worker} has ended")
+
+    # operations -----------------------------------------------------------
+
+    def begin(self, workers: Iterable[int]) -> Operation:
+        """An operation that these workers take part in, until `end`."""
+        operation = Operation(next(self._numbers), set(workers), self._tell)
+        self._operations[operation.number] = operation
+        return operation
+
+    def end(self, operation: Operation) -> None:
+        self._operations.pop(operation.number, None)
+
+    # messages of workers -----------------------------------------------------
+
+    def answered(self, worker: int, message: Message) -> None:
+        """A worker has done what it was asked."""
+        head = message.head
+        answer = Answer(message.body, head["failed"], head["idle"])
+        operation = self._operations.get(head["operation"])
+        if operation is not None:
+            operation.ended(worker, f"worker {worker} failed" if answer.failed else "")
+        question = self._questions.get(head["id"])
+        if question is not None:
+            question.answers[worker] = answer
+            question.without(worker)
+
+    def voted(self, worker: int, message: Message) -> None:
+        """A worker has loaded a model, or could not."""
+        head = message.head
+        operation = self._operations.get(head["operation"])
+        if operation is None:
+            operation = Operation(head["operation"], (), self._tell)  # nobody else is at it
+        operation.vote(worker, head["model"], head["objection"])
+
+    def _tell(self, worker: int, operation: int, model: str, objection: str) -> None:
+        head = {"operation": operation, "model": model, "objection": objection}
+        self.send(worker, {"kind": "verdict", **head})
+
+    # questions ---------------------------------------------------------------
+
+    async def ask(self, method: str, body: bytes) -> dict[int, Answer | None]:
+        """The answer of each worker; None of one that says nothing. One that has died is left out."""
+        return await self._ask(method, body, self._joined, 0, self._patience_s)
+
+    async def change(
+        self, method: str, body: bytes, thing: str = "", forgets: bool = False
+    ) -> dict[int, Answer | None]:
+        """Let all workers do the same, after the changes before; their answers.
+
+        thing     what is changed, for the ledger
+        forgets   whether the thing is then as it was at the start
+        If some could and some could not, those that could are told to undo it.
+        """
+        async with self.turn:
+            operation = self.begin(self._joined)
+            try:
+                answers = await self._ask(method, body, self._joined, operation.number, None)
+            finally:
+                self.end(operation)
+            failed = [worker for worker, each in answers.items() if each is None or each.failed]
+            if failed:
+                for worker in set(answers) - set(failed):
+                    self.send(worker, {"kind": "undo"})
+            elif forgets:
+                self.ledger.drop(thing)
+            elif thing and any(each is not None and not each.idle for each in answers.values()):
+                self.ledger.keep(thing, Entry(method, body))
+            return answers
+
+    async def catch_up(self, worker: int) -> None:
+        """Let one worker do what the others have done before it came. `turn` is held."""
+        for entry in list(self.ledger.entries()):
+            operation = self.begin({worker})
+            try:
+                await self._ask(entry.method, entry.body, {worker}, operation.number, None)
+            finally:
+                self.end(operation)
+
+    async def _ask(
+        self,
+        method: str,
+        body: bytes,
+        workers: Iterable[int],
+        operation: int,
+        patience_s: float | None,
+    ) -> dict[int, Answer | None]:
+        number = next(self._numbers)
+        asked = sorted(workers)
+        question = self._questions[number] = _Question(set(asked))
+        try:
+            for worker in asked:
+                head = {"kind": "do", "id": number, "operation": operation, "method": method}
+                self.send(worker, head, body)
+            if asked:
+                await asyncio.wait_for(question.done.wait(), patience_s)
+        except asyncio.TimeoutError:
+            pass
+        finally:
+            del self._questions[number]
+        silent: Mapping[int, Answer | None] = dict.fromkeys(question.missing)
+        return {**question.answers, **silent}
+
+    def send(self, worker: int, head: dict[str, Any], body: bytes = b"") -> None:
+        """Send a message to a worker; lost if it has ended."""
+        if (send := self._peers.get(worker)) is not None:
+            send(head, body)

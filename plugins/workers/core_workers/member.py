@@ -1,0 +1,259 @@
+"""Member: a worker's side of its channel.
+
+Management ─► ask, change ─► [Member] ─► the supervisor ─► the Members of all workers, this one too ─►
+handlers.  Loop thread only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from core.control.exchange import Answers, Changed, Handler
+from core.errors import CoreError, internal, unavailable
+from core_workers.channel import Channel, Message, open_channel
+from core_workers.tables import TablesOfWorker
+from core_workers.values import pack, pack_error, unpack, unpack_error
+
+logger = logging.getLogger("core")
+
+_MOST_OBJECTION = 4000  # characters
+
+# The operation that the current task belongs to: what a model loads by itself belongs to none.
+_operation: ContextVar[int] = ContextVar("operation", default=0)
+
+
+class Member:
+    """One worker among others.
+
+    number, count   which worker it is, from 1 on, and how many there are
+    end             set when the supervisor wants the worker to end, or has ended itself
+    orphaned        whether the supervisor has ended
+    admitted        set when a worker that replaces another may open its ports
+    tables          memory that all workers share; None where there is none
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        number: int,
+        count: int,
+        start: int,
+        tables: TablesOfWorker | None = None,
+    ):
+        self._channel = channel
+        self.tables = tables
+        self.number = number
+        self.count = count
+        self.end = asyncio.Event()
+        self.orphaned = False
+        self.admitted = asyncio.Event()
+        self._start = start
+        self._handlers: Mapping[str, Handler] = {}
+        self._ids = itertools.count(1)
+        self._asked: dict[int, asyncio.Future[Message]] = {}
+        self._votes: dict[tuple[int, str], asyncio.Future[str]] = {}
+        self._undo: Callable[[], None] | None = None
+        self._changing = 0  # operations that are going on here
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listener = asyncio.get_running_loop().create_task(self._listen())
+
+    @classmethod
+    async def of(
+        cls,
+        end: socket.socket,
+        number: int,
+        count: int,
+        start: int,
+        tables: TablesOfWorker | None = None,
+    ) -> Member:
+        """The member behind one end of a socketpair.
+
+        start   the operation in which the models are loaded at the start
+        """
+        return cls(await open_channel(end), number, count, start, tables)
+
+    def table(self, name: str) -> Any:
+        """Return the table of that name that all workers share, None if there are no tables."""
+        return None if self.tables is None else self.tables.open(name)
+
+    @property
+    def changing(self) -> bool:
+        """Whether models are being changed here, at the start or because a client asked."""
+        return self._changing > 0
+
+    def serve(self, handlers: Mapping[str, Handler]) -> None:
+        """What the worker does when it is asked; questions that came before are answered then."""
+        self._handlers = handlers
+
+    async def close(self) -> None:
+        """The worker ends."""
+        self._listener.cancel()
+        await asyncio.wait([self._listener])
+        self._channel.close()
+
+    # the start ------------------------------------------------------------
+
+    async def starting(self, load: Awaitable[None]) -> None:
+        """Load the models of the start, together with the workers that start at the same time."""
+        token = _operation.set(self._start)
+        self._changing += 1
+        try:
+            await load
+        finally:
+            self._changing -= 1
+            _operation.reset(token)
+
+    def started(self) -> None:
+        """The models of the start are loaded."""
+        self._channel.send({"kind": "started"})
+
+    def failed(self, error: CoreError) -> None:
+        """The worker cannot serve."""
+        text = f"{error.kind.title} - {error.message}"
+        self._channel.send({"kind": "failed", "reason": text[:_MOST_OBJECTION]})
+
+    def opened(self) -> None:
+        """The ports are open."""
+        self._channel.send({"kind": "opened"})
+
+    # questions to all --------------------------------------------------------
+
+    async def ask(self, operation: str, arguments: tuple[Any, ...]) -> Answers:
+        """Call an operation in every worker, this one too."""
+        return await self._ask({"kind": "ask", "method": operation}, arguments)
+
+    async def change(
+        self, operation: str, arguments: tuple[Any, ...], thing: str, forgets: bool
+    ) -> Answers:
+        """Call an operation that changes something in every worker; one change after the other."""
+        head = {"kind": "change", "method": operation, "thing": thing, "forgets": forgets}
+        return await self._ask(head, arguments)
+
+    async def _ask(self, head: dict[str, Any], arguments: tuple[Any, ...]) -> Answers:
+        if self.orphaned:
+            raise unavailable("Server exiting")
+        number = next(self._ids)
+        try:
+            self._channel.send({**head, "id": number}, pack(arguments))
+        except ValueError as error:
+            raise unavailable(str(error)) from None
+        future = self._asked[number] = asyncio.get_running_loop().create_future()
+        try:
+            return _answers(self.number, await future)
+        finally:
+            del self._asked[number]
+
+    # agreement ----------------------------------------------------------------
+
+    async def alone(self, change: Awaitable[None]) -> None:
+        """Change something in this worker alone, whatever all do meanwhile: nobody else is asked."""
+        token = _operation.set(0)
+        try:
+            await change
+        finally:
+            _operation.reset(token)
+
+    async def agree(self, model: str, objection: str) -> str:
+        """What the workers have against serving what they have just loaded, "" for nothing.
+
+        objection   why this worker cannot, "" if it can
+        """
+        operation = _operation.get()
+        if not operation:
+            return objection
+        if self.orphaned:
+            return "Server exiting"
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._votes[operation, model] = future
+        head = {"operation": operation, "model": model, "objection": objection[:_MOST_OBJECTION]}
+        self._channel.send({"kind": "vote", **head})
+        try:
+            return await future
+        finally:
+            self._votes.pop((operation, model), None)
+
+    # what comes -----------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        while (message := await self._channel.receive()) is not None:
+            self._receive(message)
+        self.orphaned = True
+        self.end.set()
+        for asked in self._asked.values():
+            if not asked.done():
+                asked.set_exception(unavailable("Server exiting"))
+        for vote in self._votes.values():
+            if not vote.done():
+                vote.set_result("Server exiting")
+
+    def _receive(self, message: Message) -> None:
+        head = message.head
+        kind = head["kind"]
+        if kind == "do":
+            task = asyncio.get_running_loop().create_task(self._do(message))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        elif kind == "answers":
+            _settle(self._asked.get(head["id"]), message)
+        elif kind == "verdict":
+            _settle(self._votes.get((head["operation"], head["model"])), head["objection"])
+        elif kind == "undo":
+            if self._undo is not None:
+                self._undo()
+        elif kind == "open":
+            self.admitted.set()
+        elif kind == "stop":
+            self.end.set()
+
+    async def _do(self, message: Message) -> None:
+        """Answer a question, or do what a change asks for."""
+        head = message.head
+        operation = head["operation"]
+        answer = {"id": head["id"], "operation": operation, "failed": False, "idle": False}
+        if operation:
+            _operation.set(operation)
+            self._undo = None
+            self._changing += 1
+        try:
+            value = await self._handlers[head["method"]](*unpack(message.body))
+            if isinstance(value, Changed):
+                self._undo = value.undo
+                answer["idle"] = value.idle
+                value = value.value
+            body = pack(value)
+        except CoreError as error:
+            answer["failed"], body = True, pack_error(error)
+        except Exception as error:
+            logger.exception("a question about the server failed: %s", head["method"])
+            answer["failed"] = True
+            body = pack_error(internal(f"{head['method']}: {type(error).__name__}: {error}"))
+        finally:
+            self._changing -= bool(operation)
+        self._channel.send({"kind": "answer", **answer}, body)
+
+
+def _settle(future: asyncio.Future[Any] | None, value: Any) -> None:
+    if future is not None and not future.done():
+        future.set_result(value)
+
+
+def _answers(own: int, message: Message) -> Answers:
+    head = message.head
+    values: dict[int, Any] = {}
+    errors: dict[int, CoreError] = {}
+    start = 0
+    for worker, size, failed in head["answers"]:
+        body = message.body[start : start + size]
+        start += size
+        if failed:
+            errors[worker] = unpack_error(body)
+        else:
+            values[worker] = unpack(body)
+    restarts = {number: count for number, count in head["restarts"]}
+    return Answers(own, values, errors, tuple(head["silent"]), head["complete"], restarts)

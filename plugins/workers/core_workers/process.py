@@ -1,0 +1,174 @@
+"""WorkerProcess: one worker as the supervisor sees it, from its start to its exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from core_workers.channel import Channel, Message, open_channel
+
+# The path of the supervisor and not what an interpreter makes of -c: there the current folder, which may
+# hold another `core`, would come first.
+_PROGRAM = (
+    "import sys; sys.path[:] = {path!r}; from core_workers.worker import work; "
+    "sys.exit(work({settings!r}))"
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a worker is told on its command line, before the arguments of the server.
+
+    channel       file descriptor of its end of the channel
+    number        which worker it is, from 1 on
+    operation     in which it loads the models of the start
+    replacement   whether it takes the place of one that has died, and waits until it is admitted
+    ports         option → port, of all workers
+    listening     address of a Unix domain socket → its file descriptor, of all workers
+    tables        name of a table that all workers share → its file descriptor
+    """
+
+    channel: int
+    number: int
+    operation: int
+    replacement: bool
+    ports: Mapping[str, int]
+    listening: Mapping[str, int]
+    tables: Mapping[str, int]
+
+    def text(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, text: str) -> Settings:
+        return cls(**json.loads(text))
+
+
+class WorkerProcess:
+    """Loop thread of the supervisor. Made by `start_worker`.
+
+    number     which worker it is
+    replacing  whether it takes the place of one that has died and does not serve yet
+    started    result: "" when its models are loaded, else why it cannot serve
+    opened     set when the ports of a replacement are open
+    ended      set when it has ended and somebody has looked
+    status     exit status, negative for a signal; None while it runs
+    """
+
+    def __init__(
+        self, number: int, popen: subprocess.Popen[bytes], channel: Channel, replacing: bool
+    ):
+        self.number = number
+        self.replacing = replacing
+        self.pid = popen.pid
+        self.started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.opened = asyncio.Event()
+        self.ended = asyncio.Event()
+        self._popen = popen
+        self._channel = channel
+        self._listener: asyncio.Task[None] | None = None
+
+    @property
+    def status(self) -> int | None:
+        return self._popen.returncode
+
+    def send(self, head: dict[str, Any], body: bytes = b"") -> None:
+        """Send it a message; lost if it has ended."""
+        self._channel.send(head, body)
+
+    def listen(self, received: Callable[[int, Message], None]) -> None:
+        """Hand every message of the worker to `received`, but for those about its start."""
+        self._listener = asyncio.get_running_loop().create_task(self._listen(received))
+
+    async def _listen(self, received: Callable[[int, Message], None]) -> None:
+        while (message := await self._channel.receive()) is not None:
+            kind = message.head["kind"]
+            if kind == "started":
+                self._settle("")
+            elif kind == "failed":
+                self._settle(message.head["reason"])
+            elif kind == "opened":
+                self.opened.set()
+            else:
+                received(self.number, message)
+
+    def look(self) -> bool:
+        """Whether the process has ended; the first time it is cleaned up."""
+        if self._popen.poll() is None:
+            return False
+        if not self.ended.is_set():
+            self.ended.set()
+            self._settle(f"Internal - worker {self.number} {self.how_it_ended()}")
+            self._channel.close()
+        return True
+
+    def how_it_ended(self) -> str:
+        """How it ended: "was ended by SIGKILL" or "ended with status 3"."""
+        status = self.status or 0
+        if status >= 0:
+            return f"ended with status {status}"
+        try:
+            return f"was ended by {signal.Signals(-status).name}"
+        except ValueError:  # a real-time signal
+            return f"was ended by signal {-status}"
+
+    def read_again(self) -> None:
+        """Let it read certificates, tokens and keys again."""
+        if self._popen.poll() is None:
+            self._popen.send_signal(signal.SIGHUP)
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._popen.poll() is None:
+            self._popen.kill()
+
+    def _settle(self, reason: str) -> None:
+        if not self.started.done():
+            self.started.set_result(reason)
+
+
+async def start_worker(
+    number: int,
+    arguments: Sequence[str],
+    ports: Mapping[str, int],
+    listening: Mapping[str, int],
+    operation: int,
+    tables: Mapping[str, int],
+    *,
+    replacement: bool = False,
+) -> WorkerProcess:
+    """Start a worker with the arguments of the server's command line. Raises OSError."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        settings = Settings(
+            theirs.fileno(),
+            number,
+            operation,
+            replacement,
+            dict(ports),
+            dict(listening),
+            dict(tables),
+        )
+        program = _PROGRAM.format(path=sys.path, settings=settings.text())
+        # ^C reaches every process of a terminal: blocked until the worker ignores it (worker.py).
+        # SIGHUP may come before the worker knows what to do with it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGHUP])
+        try:
+            popen = subprocess.Popen(
+                [sys.executable, "-c", program, *arguments],
+                pass_fds=[theirs.fileno(), *tables.values(), *listening.values()],
+                stdin=subprocess.DEVNULL,
+            )
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return WorkerProcess(number, popen, await open_channel(ours), replacement)

@@ -1,0 +1,86 @@
+"""Tables: memory that all workers of one server share, by name.
+
+supervisor ─► create_file ─► descriptor ─► worker ─► its frontends.  No message is sent to use a table.
+
+An entry point of group `core.worker_tables` names the class of a table. The supervisor makes the memory of
+every table before it starts the workers, and clears the part of a worker that has ended.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from core import plugins
+
+TABLES = "core.worker_tables"
+
+
+class WorkerTable(Protocol):
+    """The class behind an entry point of group `core.worker_tables`."""
+
+    def __init__(self, file: int, workers: int, worker: int):
+        """Map the table.
+
+        file      descriptor that `create_file` has returned; it may be closed afterwards
+        workers   number of processes that share the table
+        worker    number of this process among them, from 0 on
+        """
+
+    @staticmethod
+    def create_file(workers: int) -> int:
+        """Make the memory of a table for `workers` processes; return its descriptor. Raises OSError."""
+
+    def clear(self, worker: int) -> None:
+        """Remove what a worker has counted that has ended."""
+
+
+def open_table(name: str, file: int, workers: int, worker: int) -> Any:
+    """Return the table of that name. Raises CoreError if its class cannot be imported."""
+    return plugins.installed(TABLES)[name].load()(file, workers, worker)
+
+
+class SharedTables:
+    """All tables of one server, as the supervisor holds them. Raises CoreError and OSError.
+
+    files   name → descriptor, for the workers
+    """
+
+    def __init__(self, workers: int):
+        self.files: dict[str, int] = {}
+        self._tables: list[WorkerTable] = []
+        for name, plugin in plugins.installed(TABLES).items():
+            self.files[name] = plugin.load().create_file(workers)
+            self._tables.append(open_table(name, self.files[name], workers, 0))
+
+    def clear(self, worker: int) -> None:
+        """Clear the part of a worker that has ended; `worker` counts from 0 on."""
+        for table in self._tables:
+            table.clear(worker)
+
+    def close(self) -> None:
+        """Close the descriptors. The workers keep their memory."""
+        for file in self.files.values():
+            os.close(file)
+        self.files.clear()
+
+
+class TablesOfWorker:
+    """The tables of the server, as one worker opens them. Loop thread only.
+
+    files     name → descriptor that the supervisor has passed on
+    workers   number of workers
+    worker    number of this one among them, from 0 on
+    """
+
+    def __init__(self, files: Mapping[str, int], workers: int, worker: int):
+        self._files = files
+        self._workers = workers
+        self._worker = worker
+        for file in files.values():
+            os.set_inheritable(file, False)  # child processes of models do not get it
+
+    def open(self, name: str) -> Any:
+        """Return the table of that name. Raises KeyError if no distribution brings it."""
+        return open_table(name, self._files[name], self._workers, self._worker)

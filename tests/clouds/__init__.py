@@ -1,1 +1,0 @@
-"""Clouds on loopback, for tests of several folders."""
