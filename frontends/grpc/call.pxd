@@ -7,9 +7,12 @@ cdef class Call:
     cdef object _source
     cdef public long long deadline_ns
     cdef public bint cancelled
-    cdef public object caller, active
+    cdef public object active
+    cdef public long long bytes_out
     cdef list _listeners
 
+    cpdef sent(self, message)
+    cpdef end(self, int code)
     cpdef on_cancel(self, listener)
     cpdef cancel(self)
 

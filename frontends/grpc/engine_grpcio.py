@@ -24,7 +24,7 @@ from core.options import Options
 from frontends.grpc import transport
 from frontends.grpc.call import Call, Metadata
 from frontends.grpc.method import Method, Unary
-from frontends.grpc.status import code_of, details, unforeseen
+from frontends.grpc.status import Code, code_of, details, unforeseen
 from frontends.shared.tls import Certificates
 from frontends.shared.watched_files import WatchedFiles
 
@@ -287,19 +287,39 @@ class _Run:
         function: Any = self._method.function
         async with (
             self._running(context) as call,
-            contextlib.aclosing(function(requests, call)) as responses,
+            contextlib.aclosing(function(self._noted(requests, call), call)) as responses,
         ):
             async for response in responses:
+                if call.active is not None:
+                    call.sent(response)
                 if self._plain:
                     context.disable_next_message_compression()
                 await context.write(response)
 
+    def _noted(self, requests: AsyncIterator[bytes], call: Call) -> AsyncIterator[bytes]:
+        """Return the requests of a stream, each of which `Method.received` sees."""
+        received = self._method.received
+        if received is None:
+            return requests
+
+        async def noted() -> AsyncIterator[bytes]:
+            async for request in requests:
+                received(call, request)
+                yield request
+
+        return noted()
+
     async def _answered(self, request: bytes, call: Call, context: Context) -> bytes:
+        if self._method.received is not None:
+            self._method.received(call, request)
         call.hold(len(request), "a message")
         if self._plain:
             context.disable_next_message_compression()
         function: Any = self._method.function
         answer: bytes = await function(request, call)
+        if call.active is not None:
+            call.sent(answer)
+            call.end(Code.OK)
         return answer
 
     @contextlib.asynccontextmanager
@@ -311,7 +331,9 @@ class _Run:
             if self._method.enter is not None:
                 call.active = self._method.enter(call)
             yield call
+            call.end(Code.OK)
         except CoreError as error:
+            call.end(code_of(error))
             await _abort(context, error)
         except asyncio.CancelledError:
             call.cancel()
@@ -322,10 +344,10 @@ class _Run:
         except grpc.aio.AbortError:
             raise
         except Exception as error:
+            call.end(Code.INTERNAL)
             await _abort(context, unforeseen(self._method.path, error))
         finally:
-            if call.active is not None:
-                call.active.end()
+            call.end(Code.CANCELLED)  # if it has not ended
             share.close()
 
 

@@ -19,6 +19,7 @@ Message = bytes | list[Buffer]  # whole, or in parts that are sent one after ano
 Done = Callable[[Message | CoreError], None]
 BeginFunction = Callable[[bytes, Call, Done], None]
 EnterFunction = Callable[[Call], ActiveCall]
+ReceivedFunction = Callable[[Call, bytes], None]
 UnaryFunction = Callable[[bytes, Call], Awaitable[bytes]]
 StreamFunction = Callable[[AsyncIterator[bytes], Call], AsyncGenerator[bytes, None]]
 
@@ -32,9 +33,10 @@ class Unary:
     changes    whether it may change the server, or a function of its request that says so; only a row of the
                table that says otherwise is for those who may only look
     compress   whether --grpc-infer-response-compression-level is for its responses
-    enter      what checks a call when its headers are here, before anything of its message is taken: the
-               engine calls it once, refuses the call if it raises CoreError, and lets the visit leave when
-               the call is over; None if every call may go on
+    enter      checks a call when its headers are here, before anything of its message is taken: the engine
+               calls it once, keeps the result in `call.active`, and refuses the call if it raises CoreError;
+               None if every call may go on
+    received   the engine calls it with each message, unpacked; None for none
     begin      the same as `function` without a task: `begin(request, call, done)` calls `done` once,
                on the loop, perhaps before it returns, and raises nothing; None if there is no such way
     """
@@ -46,6 +48,7 @@ class Unary:
     begin: BeginFunction | None = None
     changes: bool | Callable[[bytes], bool] = True
     enter: EnterFunction | None = None
+    received: ReceivedFunction | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Stream:
     compress: bool = False
     changes: bool = True
     enter: EnterFunction | None = None
+    received: ReceivedFunction | None = None
 
 
 Method = Unary | Stream

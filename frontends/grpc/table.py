@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from core.server import InferenceServer
-from frontends.grpc.access_log import recorded
-from frontends.grpc.guarded import guarded
 from frontends.grpc.intake import Intake
+from frontends.grpc.interceptors import intercepted, restrictions
 from frontends.grpc.method import Method, Stream, Unary
-from frontends.grpc.restricted import restricted
 from frontends.grpc.services.health import HealthService
 from frontends.grpc.services.inbound import Inbound
 from frontends.grpc.services.infer import InferService
@@ -20,13 +18,14 @@ from frontends.grpc.services.stream import StreamService
 from frontends.grpc.services.trace import TraceService
 from frontends.grpc.services.unsupported import refusing_stream
 from frontends.shared.context import context_of
+from frontends.shared.interceptors import Interceptors
 
 _V2 = "/inference.GRPCInferenceService/"
 _HEALTH = "/grpc.health.v1.Health/"
 
 
 def methods(server: InferenceServer, intake: Intake) -> dict[str, Method]:
-    """Path → method, with the restrictions of --grpc-restricted-protocol and the server's gate in place."""
+    """Return path → method, behind the interceptors of the server."""
     context = context_of(server)
     health = HealthService(server)
     metadata = MetadataService(server)
@@ -65,14 +64,6 @@ def methods(server: InferenceServer, intake: Intake) -> dict[str, Method]:
         Unary(_V2 + "LogSettings", "logging", log.log_settings, changes=log.changes),
     )
     # fmt: on
-    rules = server.options.grpc_restricted_protocol
-    found = {
-        row.path: restricted(row, *rules[row.category]) if row.category in rules else row
-        for row in rows
-    }
-    policy, lines = context.policy, context.access_log
-    if policy is not None:
-        found = {path: guarded(row, policy) for path, row in found.items()}
-    if lines is not None:  # around all else: refusals have lines too
-        found = {path: recorded(row, lines) for path, row in found.items()}
-    return found
+    interceptors = Interceptors(context)
+    required = restrictions(server.options.grpc_restricted_protocol)
+    return {row.path: intercepted(row, interceptors, required) for row in rows}

@@ -25,7 +25,7 @@ from core.server import InferenceServer
 from frontends.aiohttp_web import HttpVersion11, web
 from frontends.http.access_log import client_of, write_malformed
 from frontends.http.errors import refusal
-from frontends.http.guard import Guard
+from frontends.http.interceptors import HttpInterceptors
 from frontends.http.message import Call
 from frontends.http.native.framing import Framing
 from frontends.http.native.lane import Lane
@@ -34,7 +34,7 @@ from frontends.http.patience import TOO_MANY, TOO_SLOW, Patience, Unfinished, Wa
 from frontends.http.sending import response_of
 from frontends.http.sockets import Conversation
 from frontends.shared.access import ActiveCall
-from frontends.shared.access_log import AccessLog, Entry
+from frontends.shared.access_log import AccessLog, AccessLogEntry
 from frontends.shared.connection_limit import most_connections
 from frontends.shared.shutdown import GOODBYE_S, not_done
 
@@ -52,7 +52,7 @@ class Connections(web.Server):
 
     server      whose options bound connections
     has_lane    whether connections have a fast lane for requests to it
-    guard       asked by the lanes before they take a request; None where they may take any
+    interceptors  asked by the fast path before it takes a request; None where it may take any
     patience    ends those whose request does not come
     access_log  for what is no HTTP; None for none
     """
@@ -62,7 +62,7 @@ class Connections(web.Server):
         handler: Handler,
         server: InferenceServer,
         has_lane: bool,
-        guard: Guard | None = None,
+        interceptors: HttpInterceptors | None = None,
         access_log: AccessLog | None = None,
     ):
         options = server.options
@@ -96,7 +96,7 @@ class Connections(web.Server):
             self._port = Port(
                 server,
                 self._loop,
-                guard=guard,
+                interceptors=interceptors,
                 access_log=access_log,
                 guest=self._guest,
                 opened=self._opened,
@@ -146,7 +146,7 @@ class Connections(web.Server):
         if self.access_log is not None:
             assert isinstance(connection, _Connection | Lane)
             client = client_of(connection.transport)
-            self.access_log.write(Entry("http", client, ""), HTTPStatus.REQUEST_TIMEOUT, 0)
+            self.access_log.write(AccessLogEntry("http", client, ""), HTTPStatus.REQUEST_TIMEOUT, 0)
 
     def _lost(self, connection: _Connection | Lane) -> None:
         self._open.discard(connection)

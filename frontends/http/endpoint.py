@@ -20,7 +20,7 @@ from core.server import InferenceServer
 from core.telemetry import log
 from core.tensor import Buffer
 from frontends.aiohttp_web import web
-from frontends.http.access_log import CALL, CALLER, recorded
+from frontends.http.access_log import complete, entry_of, size_of
 from frontends.http.bodies import read_body
 from frontends.http.codec.limits import (
     MOST_CONTROL_BYTES,
@@ -31,13 +31,14 @@ from frontends.http.codec.limits import (
 )
 from frontends.http.connections import Connections, connection_of
 from frontends.http.errors import error_answer, refusal, unexpected
-from frontends.http.guard import Guard
+from frontends.http.interceptors import HttpInterceptors
 from frontends.http.message import Answer, Call
 from frontends.http.request_share import RequestShare
 from frontends.http.router import Route, Router
 from frontends.http.sending import response_of, send
 from frontends.http.services.generate import generate_stream
 from frontends.http.sockets import Conversation, asked_for, refused
+from frontends.shared.access_log import GONE
 from frontends.shared.connection_limit import BACKLOG
 from frontends.shared.context import context_of
 from frontends.shared.tcp_user_timeout import end_unread
@@ -54,6 +55,7 @@ class Endpoint:
     reuse_port    whether other processes may listen at the port too
     lane          whether common requests for inference may go past aiohttp
     certificates  what a TLS server is made with, None for one without TLS
+    logged        whether requests have lines in the access log
     """
 
     _binary_bound = staticmethod(largest_body)  # of a request for inference
@@ -69,6 +71,7 @@ class Endpoint:
         reuse_port: bool,
         lane: bool = False,
         certificates: Certificates | None = None,
+        logged: bool = True,
     ):
         options = server.options
         self._server = server
@@ -82,8 +85,7 @@ class Endpoint:
         self._most_bytes = options.http_max_input_size
         self._most_body = options.http_max_body_size
         self._context = context_of(server)
-        self._access_log = self._context.access_log
-        self._guard = Guard(self._context.policy, router)
+        self._interceptors = HttpInterceptors(self._context, router, logged=logged)
         self._listener: asyncio.Server | None = None
         self._unix: unix_sockets.UnixListener | None = None  # while it listens at one
         self._connections: Connections | None = None
@@ -100,14 +102,14 @@ class Endpoint:
         """Listen. Raises CoreError(UNAVAILABLE) when it cannot, CoreError(INVALID) for certificates
         that cannot be used."""
         options = self._server.options
-        handle = self._handle if self._context.policy is None else self._handle_guarded
-        log = self._access_log
+        interceptors = self._interceptors
+        intercepts = interceptors.policy is not None or interceptors.access_log is not None
         connections = Connections(
-            handle if log is None else recorded(handle, log, self._router),
+            self._handle_intercepted if intercepts else self._handle,
             self._server,
             self._lane,
-            self._guard if self._guards_inference() else None,
-            log,
+            interceptors if interceptors.concern_inference else None,
+            interceptors.access_log,
         )
         secure = listening(self._certificates, "http/1.1", self._context.files)
         if unix_sockets.is_unix(self._address):
@@ -134,11 +136,6 @@ class Endpoint:
         self._connections = connections
         logger.info("Started %s at %s:%d", self._title, self._address, self.port)
 
-    def _guards_inference(self) -> bool:
-        """Whether a lane has to ask before it takes a request."""
-        restricted = "inference" in self._server.options.http_restricted_api
-        return self._context.policy is not None or restricted
-
     async def stop(self, timeout_s: float) -> None:
         """Refuse new connections, finish what is in flight, at most `timeout_s`, close everything."""
         listener, self._listener = self._listener, None
@@ -150,24 +147,35 @@ class Endpoint:
             self._unix.remove()
         await connections.drain(timeout_s)
 
-    async def _handle_guarded(self, request: web.BaseRequest) -> web.StreamResponse:
-        """The same for a server with a policy: a request is let in first, until it is answered."""
+    async def _handle_intercepted(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Handle a request behind the interceptors: checked first, and logged when it is answered."""
+        connection = connection_of(request)
+        active = connection.active = self._interceptors.enter_request(
+            request.method, _path(request.raw_path), request.headers, request.transport
+        )
+        if (log := self._interceptors.access_log) is not None:
+            active.record(log, entry_of(request))
+        status, size = GONE, 0
         try:
-            active = self._guard.enter(
-                request.method, _path(request.raw_path), request.headers, request.transport
-            )
-        except CoreError as error:
-            if self._access_log is not None:
-                request[CALLER] = error.caller
-            return response_of(error_answer(error), request)
-        connection_of(request).active = active
-        if self._access_log is not None:
-            request[CALLER] = active.caller
-        try:
-            return await self._handle(request)
+            if active.error is None:
+                response = await self._handle(request)
+            else:
+                response = response_of(error_answer(active.error), request)
+            status, size = response.status, size_of(response)
+            return response
+        except web.HTTPException as error:
+            status = error.status
+            raise
+        except ConnectionError:
+            raise
+        except Exception:
+            active.entry = None  # the connection answers, and writes the line
+            raise
         finally:
-            connection_of(request).active = None
-            active.end()
+            connection.active = None
+            if active.entry is not None:
+                complete(active.entry, self._router, connection.call)
+            active.end(status, size)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if asked_for(request):
@@ -258,8 +266,6 @@ class Endpoint:
                 share,
             )
             connection_of(request).call = call
-            if self._access_log is not None:
-                request[CALL] = call
             return await match.route.service(self._server, call)
         except CoreError as error:
             if call is not None and call.asked is not None:

@@ -7,8 +7,8 @@ import logging
 import orjson
 
 from core.errors import CoreError, Kind, MemoryExhausted
-from frontends.access import answer_headers
 from frontends.http.message import JSON_HEADERS, Answer
+from frontends.shared.interceptors import refusal_headers
 
 logger = logging.getLogger("core")
 
@@ -41,7 +41,7 @@ def status_of(error: CoreError) -> int:
 def error_answer(error: CoreError) -> Answer:
     """The answer for an error of a service."""
     answer = refusal(status_of(error), error.message)
-    if more := answer_headers(error):
+    if more := refusal_headers(error):
         answer.headers = {**answer.headers, **more}
     return answer
 

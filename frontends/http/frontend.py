@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.options import Options
 from core.server import InferenceServer
 from frontends.http.endpoint import Endpoint
-from frontends.http.restricted import Restrictions
+from frontends.http.interceptors import restrictions
 from frontends.http.router import TABLE, Router
 from frontends.shared.tls import Certificates, certificates_of_http
 
@@ -19,7 +19,7 @@ class HttpFrontend(Endpoint):
         options = server.options
         super().__init__(
             server,
-            Router(Restrictions(options.http_restricted_api), TABLE),
+            Router(restrictions(options.http_restricted_api), TABLE),
             "HTTPService",
             options.http_address,
             options.http_port,

@@ -15,17 +15,17 @@ from typing import Any, NamedTuple
 import orjson
 
 from core.server import InferenceServer
-from frontends.http.errors import refusal
+from frontends.http.errors import error_answer, refusal
 from frontends.http.message import JSON_HEADERS, Answer, Call
 from frontends.http.names import with_model
 from frontends.http.openapi.document import describe
-from frontends.http.restricted import Restrictions
 from frontends.http.services import health, metadata, repository, shared_memory
 from frontends.http.services.generate import generate, generate_stream
 from frontends.http.services.infer import infer
 from frontends.http.services.log import log_settings
 from frontends.http.services.trace import trace_settings
 from frontends.shared.access import Requirement, requirement
+from frontends.shared.interceptors import Restrictions
 
 Service = Callable[[InferenceServer, Call], Awaitable[Answer]]
 
@@ -131,8 +131,8 @@ class Router:
             return refusal(self.unknown, "Not Found")
         return self.led(*found, method, headers)
 
-    def demanded(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
-        """What a request demands of its caller; None for a path that no route has.
+    def requirement(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
+        """Return what a request needs of its caller; None for a path that no route has.
 
         path   without its query
         """
@@ -167,8 +167,8 @@ class Router:
         self, route: Route, captures: Mapping[str, Any], method: str, headers: Mapping[str, str]
     ) -> Match | Answer:
         """To the service of a route, unless it is restricted or has no such method."""
-        if (refused := self.restrictions.refuse(route.category, headers)) is not None:
-            return refused
+        if (error := self.restrictions.objection(route.category, headers.get)) is not None:
+            return error_answer(error)
         if method not in route.methods:
             return refusal(405, "Method Not Allowed")
         return Match(route, captures)

@@ -6,8 +6,8 @@ import asyncio
 
 from core.server import InferenceServer
 from frontends.http.endpoint import Endpoint
+from frontends.http.interceptors import restrictions
 from frontends.http.message import Answer, Call
-from frontends.http.restricted import Restrictions
 from frontends.http.router import Router, row
 from frontends.metrics.text import CONTENT_TYPE, render
 from frontends.shared.tls import certificates_of_http
@@ -40,14 +40,14 @@ class MetricsFrontend(Endpoint):
         options = server.options
         super().__init__(
             server,
-            Router(Restrictions(options.http_restricted_api), _TABLE),
+            Router(restrictions(options.http_restricted_api), _TABLE),
             "Metrics Service",
             options.metrics_address,
             options.metrics_port,
             reuse_port=options.workers > 1,
             certificates=certificates_of_http(options) if options.metrics_use_ssl else None,
+            logged=False,  # scrapes have no lines in the access log
         )
-        self._access_log = None  # scrapes have no lines there
 
     @property
     def enabled(self) -> bool:

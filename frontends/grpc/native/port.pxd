@@ -6,7 +6,7 @@ from frontends.grpc.native.session cimport Methods, Settings, Wire
 cdef class Route:
     """A method, and what the way to it needs of it."""
 
-    cdef object method, begin, enter
+    cdef object method, begin, enter, received
     cdef bint streams, compresses
 
 

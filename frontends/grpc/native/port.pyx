@@ -23,6 +23,7 @@ cdef class Route:
         self.streams = isinstance(method, Stream)
         self.begin = None if self.streams else method.begin
         self.enter = method.enter
+        self.received = method.received
         self.compresses = compresses and method.compress
 
 

@@ -14,7 +14,7 @@ from frontends.grpc.method import Message, Stream, Unary
 from frontends.grpc.status import Code, code_of, details, unforeseen
 
 if TYPE_CHECKING:
-    from frontends.grpc.native.connection import Handle
+    from frontends.grpc.native.handle import Handle
 
 
 async def run_unary(
@@ -26,6 +26,8 @@ async def run_unary(
             request = await unpack(
                 request, handle.request_encoding, handle.port.most_request_bytes, handle
             )
+        if method.received is not None:
+            method.received(call, request)
         if method.begin is not None:
             method.begin(request, call, handle)
         else:
@@ -92,7 +94,11 @@ class StreamRun:
             await self._reader
         message, compressed = self._messages.popleft()
         self._handle.taken(len(message))
-        return await self._unpacked(message) if compressed else message
+        if compressed:
+            message = await self._unpacked(message)
+        if self._method.received is not None:
+            self._method.received(self._call, message)
+        return message
 
     async def _unpacked(self, message: bytes) -> bytes:
         handle = self._handle
@@ -129,6 +135,8 @@ class StreamRun:
     async def _send(self, message: Message) -> None:
         handle = self._handle
         compressed = False
+        if self._call.active is not None:
+            self._call.sent(message)
         if encoding := handle.response_encoding:
             message, compressed = await pack(message, encoding, handle.port.compression_level)
         if handle.send(message, compressed) is False:

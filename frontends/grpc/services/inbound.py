@@ -7,14 +7,13 @@ import re
 from core.config import Signature
 from core.config.model_version import parse_version
 from core.control import ModelEndpoint
-from core.errors import invalid
 from core.request import InferenceRequest
 from core.server import InferenceServer
+from core.v2 import forward_header
 from frontends.grpc.call import Call
 from frontends.grpc.native.infer_codec import RequestReader
 from frontends.grpc.protocol.messages import ModelInferRequest
 from frontends.grpc.protocol.parse import parse, read
-from frontends.shared.protocol import RESERVED
 
 # What a message asks: the request itself, or a message that becomes one the long way, perhaps.
 Asked = InferenceRequest | ModelInferRequest
@@ -70,8 +69,6 @@ class Inbound:
         for key, value in call.metadata:
             if pattern.search(key) is None:
                 continue
-            if key in RESERVED or key.startswith("triton_"):
-                raise invalid(
-                    f"Header '{key}' is reserved for Triton usage and cannot be forwarded."
-                )
-            request.parameters[key] = value if isinstance(value, str) else value.decode("latin-1")
+            forward_header(
+                request, key, value if isinstance(value, str) else value.decode("latin-1")
+            )

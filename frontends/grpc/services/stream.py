@@ -23,7 +23,7 @@ from frontends.grpc.protocol.parse import wants_empty_final
 from frontends.grpc.services.inbound import Asked, Inbound
 from frontends.grpc.services.traced import Sending, bring_context, received
 from frontends.grpc.status import code_of
-from frontends.shared.access_log import AccessLog, Entry
+from frontends.shared.access_log import AccessLog, AccessLogEntry
 
 logger = logging.getLogger("core")
 
@@ -91,7 +91,7 @@ class InferStream:
         self._stirred = asyncio.Event()  # there is something to send, or nothing more will come
         self._room = asyncio.Event()  # enough was sent for reading to go on
         self._log = service.access_log
-        self._lines: dict[Reply, Entry] = {}  # of accepted requests, where there is a log
+        self._lines: dict[Reply, AccessLogEntry] = {}  # of accepted requests, where there is a log
 
     async def responses(self, requests: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """Read requests, and give the bytes of each response. Raises CoreError as the status."""
@@ -135,7 +135,11 @@ class InferStream:
 
     async def _read(self, requests: AsyncIterator[bytes]) -> None:
         try:
+            counts = False  # the first request was counted with the call
             async for data in requests:
+                if self._call.active is not None:
+                    self._call.active.count_request(counts=counts)
+                    counts = True
                 self._accept(data)
                 while self._unsent_bytes > MOST_UNSENT_BYTES:
                     self._room.clear()
@@ -234,7 +238,8 @@ class InferStream:
         if isinstance(answer, CoreError):
             line.status = code_of_end(self._call, answer)
         if final:
-            line.come_from(self._call.caller)
+            if self._call.active is not None:
+                line.come_from(self._call.active.caller)
             self._log.write(self._lines.pop(reply), line.status, line.bytes_out)
 
     def _rendered(

@@ -18,10 +18,10 @@ from core.native.gather import joined
 from core.request import InferenceRequest
 from core.response import InferenceResponse
 from core.tensor import Buffer, Tensor
+from core.v2 import check_entries
 from frontends.http.aside import LARGE_BYTES
 from frontends.http.codec.json_tensor import read_tensor
 from frontends.http.codec.json_text import MEMBERS, MOST_TEXT_BYTES, Elements, read_json
-from frontends.http.codec.limits import check_entries
 from frontends.http.codec.parameters import custom, typed
 from frontends.http.native.infer_response import write_data
 

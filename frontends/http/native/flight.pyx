@@ -24,6 +24,7 @@ from core.errors import CoreError
 from core.response import not_single
 from frontends.http.codec.limits import JSON_SIZE
 from core.telemetry.log import failed
+from frontends.http.access_log import end_of_answer
 from frontends.http.aside import TakesLong, begin
 from frontends.http.errors import error_answer, unexpected
 
@@ -146,21 +147,26 @@ cdef class Flight(ReplyListener):
         self._end(_answer(start, NO_JSON_SIZE, [refusal.body], True))
 
     cdef leave(self):
-        """Its caller has one request fewer in flight."""
+        """End the call of the request; without an answer its client has gone."""
         if self.active is not None:
             active, self.active = self.active, None
-            active.end()
+            if active.entry is None:
+                active.end()
+            else:
+                active.end(*end_of_answer(self.answer))
 
     cdef _end(self, answer):
         self.answer = answer
-        if self.active is not None:
-            self.leave()
         # The reply holds the request and its body, which nobody needs while the answer waits its turn.
         self.reply = None
         self.response = None
-        if self.crew is not None:  # else the client has gone meanwhile
-            self.crew.settle(self)
-            self.crew.answered(self)
+        if self.crew is None:  # the client has gone meanwhile, or the crew has put this answer in the place of another
+            self.leave()
+            return
+        self.crew.settle(self)
+        if self.active is not None:
+            self.leave()
+        self.crew.answered(self)
 
 
 @cython.final

@@ -21,12 +21,11 @@ from frontends.http.native.now cimport now_s
 from frontends.http.native.outgoing cimport Outgoing
 from frontends.http.native.port cimport Head, Infer, More, Port, read
 from frontends.http.native.reading cimport read_aside
-from frontends.http.native.recorder cimport Recorder, recorder_of
 from frontends.http.native.tally cimport made_for, tally_of
 from frontends.http.native.told cimport NO_JSON_SIZE, Told, parsed, told_by
 
 from core.errors import CoreError
-from frontends.http.access_log import client_of
+from frontends.http.access_log import client_of, entry_of_head, named_id
 from frontends.http.aside import TakesLong
 from frontends.http.native.reception import Landing, Reception
 from frontends.http.patience import TOO_SLOW, Unfinished
@@ -75,8 +74,6 @@ cdef class Lane(BodyReader):
         if self._told is not None:
             self._told.leave()
         while flight is not None:
-            if self._port.access_log is not None and flight.answer is None:
-                (<Recorder>flight.crew).gone()
             after, flight.next, flight.crew = flight.next, None, None
             flight.leave()
             if flight.reply is not None:
@@ -169,14 +166,14 @@ cdef class Lane(BodyReader):
         self._repeats = told.heads(data, size)  # byte for byte
         if not (self._repeats or told.heads_but_sizes(data, size)) or not self._port.takes(&told.head):
             return False
-        return self._port.guard is None or told.lets_in(self._port, self._transport)
+        return self._port.interceptors is None or told.lets_in(self._port, self._transport)
 
     cdef bint _takes_new(self, bytes data, Py_ssize_t at, const Head* head) except -1:
         """Whether a request with another head is, which is told then."""
         if head.verdict != Infer or not self._port.takes(head):
             return False
         self._told = told_by(data[at : at + <Py_ssize_t>head.size], self._told)
-        return self._port.guard is None or self._told.lets_in(self._port, self._transport)
+        return self._port.interceptors is None or self._told.lets_in(self._port, self._transport)
 
     cdef Py_ssize_t _begin(self, bytes data, Py_ssize_t begin) except -1:
         """A request whose body is at `begin`; returns what comes behind all that is there of it."""
@@ -261,17 +258,21 @@ cdef class Lane(BodyReader):
         cdef Flight flight = Flight.__new__(Flight)
         cdef Told told = self._told
         flight.crew = self
-        if self._port.access_log is not None:
-            flight.crew = recorder_of(self, self._port.access_log, self._client, told, body)
         flight.told = told
         if told.active is not None:
             flight.active, told.active = told.active, None
+            if self._port.access_log is not None:
+                flight.active.record(self._port.access_log, entry_of_head(
+                    self._client, told.data, told.model, told.head.version, len(body)
+                ))
         flight.held, self._body_held = self._body_held, 0
         self._row.add(flight)
         return flight
 
     cdef was_read(self, Flight flight, InferenceRequest request):
         """Count the tensors that were made for a request. Raises MemoryExhausted."""
+        if self._port.access_log is not None:
+            flight.active.entry.id = request.id
         cdef int64_t size = made_for(request, flight.told.json_size != NO_JSON_SIZE)
         error = self._tally.hold(size, "the tensors of the request")
         if error is not None:
@@ -292,8 +293,8 @@ cdef class Lane(BodyReader):
                 refuse_decoupled()
             request = parsed(port, told, endpoint, body)
             flight.form = told.form
-            if flight.crew is not self:
-                (<Recorder>flight.crew).asked(request)
+            if self._port.access_log is not None:
+                flight.active.entry.id = request.id
             if type(body) is not bytes:  # it is large
                 self.was_read(flight, request)
             reply = endpoint.submit(request)
@@ -303,8 +304,8 @@ cdef class Lane(BodyReader):
         except TakesLong:
             read_aside(port, flight, endpoint.signature, body)
         except CoreError as error:
-            if flight.crew is not self:
-                (<Recorder>flight.crew).refused(body)
+            if self._port.access_log is not None and flight.active is not None and not flight.active.entry.id:
+                flight.active.entry.id = named_id(body)
             flight.fail(error)
         except Exception:
             flight.fail(None)

@@ -33,7 +33,7 @@ cdef extern from "head.hpp" namespace "head" nogil:
 @cython.final
 cdef class Port:
     cdef EndpointTable endpoints
-    cdef object account, regions, tracing, access_log, loop, guard, guest, opened, lost, most_bytes
+    cdef object account, regions, tracing, access_log, loop, interceptors, guest, opened, lost, most_bytes
     cdef int64_t most, most_body
     cdef double keep_alive_s
 

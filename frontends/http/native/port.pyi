@@ -6,9 +6,9 @@ from typing import Protocol
 
 from core.account import Share
 from core.server import InferenceServer
+from frontends.http.interceptors import HttpInterceptors
 from frontends.http.native.lane import Lane
 from frontends.http.patience import Unfinished
-from frontends.shared.access import ActiveCall
 from frontends.shared.access_log import AccessLog
 
 class Guest(Protocol):
@@ -37,28 +37,10 @@ class Guest(Protocol):
     def pause_writing(self) -> None: ...
     def resume_writing(self) -> None: ...
 
-class Ticket(Protocol):
-    """Authorization of requests with the same head on the same connection.
-
-    is_valid     whether it still holds
-    begin_call   counts one request; None if the caller has reached a limit
-    """
-
-    def is_valid(self) -> bool: ...
-    def begin_call(self) -> ActiveCall | None: ...
-
-class Guard(Protocol):
-    """Says which requests a lane may take; what it may not, the other engine refuses.
-
-    ticket   for requests for inference with this head; None for none
-    """
-
-    def ticket(self, head: bytes, transport: asyncio.BaseTransport) -> Ticket | None: ...
-
 class Port:
     """What the lanes of one port share.
 
-    guard          asked before a lane takes a request; None where it may take any
+    interceptors   asked before a lane takes a request; None where it may take any
     access_log     gets a line for every request; None for none
     guest          makes the other engine's protocol for one connection, when it is first needed, with the
                    connection's share of the memory
@@ -75,6 +57,6 @@ class Port:
         opened: Callable[[Lane, asyncio.Transport], None],
         lost: Callable[[Lane], None],
         keep_alive_s: float,
-        guard: Guard | None = None,
+        interceptors: HttpInterceptors | None = None,
         access_log: AccessLog | None = None,
     ) -> None: ...

@@ -8,7 +8,7 @@ cimport cython
 cdef class Port:
     """What all lanes of one port share; see port.pyi."""
 
-    def __init__(self, server, loop, *, guest, opened, lost, double keep_alive_s, guard=None, access_log=None):
+    def __init__(self, server, loop, *, guest, opened, lost, double keep_alive_s, interceptors=None, access_log=None):
         self.endpoints = server.models.endpoints
         self.account = server.account
         self.regions = server.shared_memory
@@ -17,7 +17,7 @@ cdef class Port:
         self.most_bytes = self.most = server.options.http_max_input_size
         self.most_body = server.options.http_max_body_size
         self.loop = loop
-        self.guard = guard
+        self.interceptors = interceptors
         self.guest = guest
         self.opened = opened
         self.lost = lost

@@ -32,7 +32,7 @@ cdef class Told:
     answer
     requests_tried, answers_tried
                 how many were read or written since one was as the one before it
-    ticket      lets in requests with this head; None where nobody has been asked, or need be
+    authorization   of requests with this head; None before the first one, and without interceptors
     active      call that was admitted last, until its flight has it; None for none
     """
 
@@ -46,7 +46,7 @@ cdef class Told:
     cdef RepeatedRequest request
     cdef RepeatedAnswer answer
     cdef int requests_tried, answers_tried
-    cdef object ticket, active
+    cdef object authorization, active
 
     cdef bint heads(self, const char* data, Py_ssize_t size) noexcept
     cdef bint heads_but_sizes(self, const char* data, Py_ssize_t size) noexcept

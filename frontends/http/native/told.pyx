@@ -100,13 +100,13 @@ cdef class Told:
             self.json_size = second if self.length_is_first else first
 
     cdef bint lets_in(self, Port port, transport) except -1:
-        """Whether the guard, which the port has, lets a request with this head in."""
-        # Heads are compared on one connection only, whose other end has shown what is in the older one.
-        if self.ticket is None or not self.ticket.is_valid():
-            self.ticket = port.guard.ticket(self.data, transport)
-            if self.ticket is None:
+        """Whether the interceptors, which the port has, let a request with this head in."""
+        # Heads are compared within one connection only, so the credentials of an equal head are the caller's own.
+        if self.authorization is None or not self.authorization.is_valid():
+            self.authorization = port.interceptors.authorize_head(self.data, transport)
+            if self.authorization is None:
                 return False
-        self.active = self.ticket.begin_call()
+        self.active = self.authorization.begin_call()
         return self.active is not None
 
     cdef leave(self):

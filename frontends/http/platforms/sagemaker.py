@@ -14,16 +14,17 @@ from core.options.platforms import EVERYWHERE
 from core.server import InferenceServer
 from frontends.http.endpoint import Endpoint
 from frontends.http.errors import refusal
+from frontends.http.interceptors import restrictions
 from frontends.http.message import Answer, Call
 from frontends.http.platforms.binary import BinaryForm
 from frontends.http.platforms.default import default_model
 from frontends.http.platforms.sagemaker_folder import ROOT
 from frontends.http.platforms.sagemaker_models import SageMakerModels
-from frontends.http.restricted import Restrictions
 from frontends.http.router import Match, Route, Router, Service, row
 from frontends.http.services import health
 from frontends.http.services.generate import generate, generate_stream
 from frontends.http.services.infer import infer
+from frontends.shared.interceptors import Restrictions
 
 BINARY = BinaryForm("application/vnd.sagemaker-triton.binary+json", answers=True)
 DEFAULT = "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"
@@ -52,7 +53,7 @@ class SageMakerFrontend(Endpoint):
         options = server.options
         super().__init__(
             server,
-            SageMakerRouter(Restrictions(options.http_restricted_api), table(root)),
+            SageMakerRouter(restrictions(options.http_restricted_api), table(root)),
             "Sagemaker HTTPService",
             EVERYWHERE,
             options.sagemaker_port,

@@ -22,15 +22,16 @@ from core.options.platforms import (
 from core.server import InferenceServer
 from frontends.http.endpoint import Endpoint
 from frontends.http.errors import refusal
+from frontends.http.interceptors import restrictions
 from frontends.http.message import Answer, Call
 from frontends.http.platforms.binary import BinaryForm
 from frontends.http.platforms.default import default_model
-from frontends.http.restricted import Restrictions
 from frontends.http.router import TABLE, Match, Route, Router, row
 from frontends.http.services import health
 from frontends.http.services.infer import infer
 from frontends.metrics.text import CONTENT_TYPE, render
 from frontends.shared.access import Requirement
+from frontends.shared.interceptors import Restrictions
 
 logger = logging.getLogger("core")
 
@@ -51,7 +52,7 @@ class VertexAIFrontend(Endpoint):
         options = server.options
         super().__init__(
             server,
-            VertexAIRouter(Restrictions(options.http_restricted_api)),
+            VertexAIRouter(restrictions(options.http_restricted_api)),
             "Vertex AI HTTPService",
             EVERYWHERE,
             options.vertex_ai_port,
@@ -97,10 +98,10 @@ class VertexAIRouter(Router):
                 return self.led(route, found.groupdict(), next(iter(route.methods)), headers)
         return refusal(400, f"{REDIRECT} names nothing that is known: '{target[1:]}'")
 
-    def demanded(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
+    def requirement(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
         if (target := self._target(path, headers)) is None:
-            return super().demanded(method, path, headers)
-        return _V2.demanded("GET", target, headers)
+            return super().requirement(method, path, headers)
+        return _V2.requirement("GET", target, headers)
 
     def _target(self, path: str, headers: Mapping[str, str]) -> str | None:
         """The path that a request is led to, None for one that stays."""
@@ -149,4 +150,4 @@ _LED = (
     ),
     row("GET", "/metrics", "metrics", _metrics),
 )
-_V2 = Router(Restrictions({}), _LED)
+_V2 = Router(restrictions({}), _LED)

@@ -15,10 +15,10 @@ from core.response import Reply
 from core.server import InferenceServer
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
+from core.v2 import forward_header
 from frontends.http.aside import LARGE_BYTES, begin, turn
 from frontends.http.codec import compression
 from frontends.http.codec.limits import JSON_SIZE
-from frontends.http.codec.parameters import add_headers
 from frontends.http.codec.parse import OutputForm, parse
 from frontends.http.codec.render import render, render_at_once
 from frontends.http.errors import error_answer, refusal
@@ -51,7 +51,9 @@ async def infer(server: InferenceServer, call: Call) -> Answer:
     call.share.take_large(made, "the tensors of the request")
     if pattern := server.options.http_header_forward_pattern:
         forwarded = _compiled(pattern)
-        add_headers((item for item in call.headers.items() if forwarded(item[0])), request)
+        for name, value in call.headers.items():
+            if forwarded(name):
+                forward_header(request, name, value)
     request.deadline_ns = call.deadline_ns
     bring_context(server, call, request)
     try:

@@ -10,6 +10,7 @@ from core.config import MOST_JSON_BYTES, config_too_large
 from core.errors import CoreError, invalid, unsupported
 from core.server import InferenceServer
 from core.tensor import Buffer
+from core.v2 import check_entries
 from frontends.http.aside import begin
 from frontends.http.codec.json_text import (
     MEMBERS,
@@ -17,7 +18,6 @@ from frontends.http.codec.json_text import (
     read_control,
     read_json,
 )
-from frontends.http.codec.limits import check_entries
 from frontends.http.codec.parameters import typed
 from frontends.http.message import Answer, Call
 from frontends.http.services.metadata import json_answer

@@ -74,7 +74,7 @@ def tokens(tmp_path):
 def passed(monkeypatch):
     """Paths of the requests that came to aiohttp."""
     found = []
-    for name in ("_handle", "_handle_guarded"):
+    for name in ("_handle", "_handle_intercepted"):
         handle = getattr(HttpFrontend, name)
 
         async def counted(self, request, handle=handle, name=name):

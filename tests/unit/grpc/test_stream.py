@@ -9,7 +9,7 @@ from core import dtypes
 from core.errors import CoreError, Kind, internal
 from core.response import InferenceResponse
 from core.tensor import Tensor
-from frontends.grpc.protocol.parse import EMPTY_FINAL
+from core.v2 import EMPTY_FINAL
 from frontends.grpc.protocol.render import FINAL
 from frontends.grpc.services import stream as stream_module
 

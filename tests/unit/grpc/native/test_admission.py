@@ -35,7 +35,7 @@ class Admitted:
     def __init__(self, ended):
         self._ended = ended
 
-    def end(self):
+    def end(self, status, bytes_out):
         self._ended.append(self)
 
 
