@@ -1,8 +1,8 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False
-"""Native instances are taken in, and what they call that needs Python; see adoption.pyi.
+"""Creates executors of native instances, and implements the functions that backends call; see callbacks.pyi.
 
-Each call that a backend may make takes the GIL, and lets no exception out: it is logged.
+Each function takes the GIL, and logs exceptions instead of raising them.
 """
 
 cimport cython
@@ -39,7 +39,7 @@ cdef dict _METRICS = {CORE_COUNTER: "counter", CORE_GAUGE: "gauge", CORE_HISTOGR
 
 
 def new_executor(instance):
-    """The callable that executes batches on a native instance; see adoption.pyi."""
+    """See callbacks.pyi."""
     cdef core_instance* native
     capsule = instance.native
     name = type(instance).__module__
@@ -265,7 +265,7 @@ cdef core_metric* _metric(
     cdef BackendMetric made
     cdef int32_t i
     try:
-        from core.telemetry.registry import registry  # above us: native backends are rare
+        from core.telemetry.registry import registry  # imported late: native backends are rare
 
         if name == NULL or kind not in _METRICS:
             raise internal(f"a metric of a native backend has kind {kind}, or no name")

@@ -1,6 +1,6 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False
-"""What a native backend has answered, as Python has it: memory, errors, parameters; see answered.pyi."""
+"""Responses of native backends as Python objects: memory, errors, parameters; see outputs.pyi."""
 
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo

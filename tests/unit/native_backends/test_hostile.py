@@ -162,7 +162,8 @@ def test_metrics_and_log_lines_of_a_backend_appear_in_the_server(serve, caplog):
 
     served.ask(X)
 
-    families = {family.name: family for family in served._on_loop(served._server.metrics)}
+    found = served._on_loop(lambda: served._server.control.health.metrics_here())
+    families = {family.name: family for family in found}
     (sample,) = families["players_batches"].samples
     assert (dict(sample.labels), sample.value) == ({"kind": "test"}, 2)
     assert "players_gauge" not in families  # it was given back
