@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import core
-from core.embedded.mailbox import LoopThread, Mailbox, mailbox_here
+from frontends.in_process.loop_thread import CallQueue, LoopThread, running_loop_queue
 
 
 class Loop:
@@ -38,10 +38,10 @@ def thread():
 
 def test_calls_that_wait_together_wake_the_loop_once():
     loop, done = Loop(), []
-    mailbox = Mailbox(loop)
+    calls = CallQueue(loop)
 
     for number in range(5):
-        mailbox.post(lambda number=number: done.append(number))
+        calls.add(lambda number=number: done.append(number))
     loop.turn()
 
     assert done == [0, 1, 2, 3, 4]
@@ -50,11 +50,11 @@ def test_calls_that_wait_together_wake_the_loop_once():
 
 def test_a_call_after_a_delivery_wakes_the_loop_again():
     loop, done = Loop(), []
-    mailbox = Mailbox(loop)
-    mailbox.post(lambda: done.append(1))
+    calls = CallQueue(loop)
+    calls.add(lambda: done.append(1))
     loop.turn()
 
-    mailbox.post(lambda: done.append(2))
+    calls.add(lambda: done.append(2))
     loop.turn()
 
     assert done == [1, 2]
@@ -63,27 +63,27 @@ def test_a_call_after_a_delivery_wakes_the_loop_again():
 
 def test_calls_that_make_calls_let_the_loop_do_other_things():
     loop = Loop()
-    mailbox = Mailbox(loop)
+    calls = CallQueue(loop)
 
     def again():
-        mailbox.post(again)
+        calls.add(again)
 
-    mailbox.post(again)
+    calls.add(again)
 
     loop.turn()  # comes to an end, and leaves the next for the next turn
     assert len(loop.waiting) == 1
 
 
-def test_a_closed_mailbox_calls_what_it_has_and_takes_nothing():
+def test_a_closed_queue_runs_its_calls_and_refuses_new_ones():
     loop, done = Loop(), []
-    mailbox = Mailbox(loop)
-    mailbox.post(lambda: done.append(1))
+    calls = CallQueue(loop)
+    calls.add(lambda: done.append(1))
 
-    mailbox.close("it is over")
+    calls.close("it is over")
 
     assert done == [1]
     with pytest.raises(core.CoreError, match="it is over"):
-        mailbox.post(lambda: done.append(2))
+        calls.add(lambda: done.append(2))
     loop.turn()
     assert done == [1]
 
@@ -93,7 +93,7 @@ def test_no_call_of_many_threads_is_lost(thread):
 
     def post(number):
         for _ in range(500):
-            thread.post(lambda: done.append(number))
+            thread.add(lambda: done.append(number))
 
     threads = [threading.Thread(target=post, args=[number]) for number in range(8)]
     for each in threads:
@@ -104,7 +104,7 @@ def test_no_call_of_many_threads_is_lost(thread):
     async def nothing():
         await asyncio.sleep(0)
 
-    while thread.call(nothing()) or len(done) < 4000:
+    while thread.run(nothing()) or len(done) < 4000:
         pass
     assert sorted(done) == sorted(list(range(8)) * 500)
 
@@ -116,9 +116,9 @@ def test_a_call_gives_what_the_coroutine_gives_or_raises(thread):
     async def fail():
         raise KeyError("x")
 
-    assert thread.call(give()) == "test"
+    assert thread.run(give()) == "test"
     with pytest.raises(KeyError):
-        thread.call(fail())
+        thread.run(fail())
 
 
 def test_waiting_for_itself_is_refused(thread):
@@ -126,10 +126,10 @@ def test_waiting_for_itself_is_refused(thread):
         pass
 
     async def inside():
-        thread.call(nothing())
+        thread.run(nothing())
 
     with pytest.raises(core.CoreError, match="own thread"):
-        thread.call(inside())
+        thread.run(inside())
 
 
 def test_tasks_that_are_left_are_cancelled_at_the_end():
@@ -145,18 +145,18 @@ def test_tasks_that_are_left_are_cancelled_at_the_end():
         thread.kept = asyncio.ensure_future(endless())
         await asyncio.sleep(0)
 
-    thread.call(begin())
+    thread.run(begin())
     thread.end()
 
     assert seen == ["cancelled"]
 
 
-async def test_a_loop_has_one_mailbox():
-    assert mailbox_here() is mailbox_here()
+async def test_a_loop_has_one_queue():
+    assert running_loop_queue() is running_loop_queue()
 
 
-def test_another_loop_has_another_mailbox():
+def test_another_loop_has_another_queue():
     async def mine():
-        return mailbox_here()
+        return running_loop_queue()
 
     assert asyncio.run(mine()) is not asyncio.run(mine())

@@ -1,7 +1,7 @@
-"""Options of a server in this process: keyword arguments ─► [options_of] ─► Options.
+"""Options of a server inside a program: keyword arguments ─► [options_of] ─► Options.
 
-Every flag of the command line, those of plugins too, by its name with underscores. A value is what the flag's
-text would become, or the text itself.
+An argument is a flag of the command line, also of a plugin, with underscores instead of hyphens. Its value
+is the flag's text, or the value that this text stands for.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from core.errors import CoreError, invalid
 from core.options import FLAGS, Flag, Options, UsageError, check_server, defaults_of, harden
 
 _BY_FIELD = {flag.field: flag for flag in FLAGS}
-_MODELS = ("model_repository", "load_model")  # a path or a name, or several
+_MODELS = ("model_repository", "load_model")  # one path or name, or several
 
 
 def options_of(settings: Mapping[str, Any]) -> Options:
-    """The options that keyword arguments give.
+    """Return the options for keyword arguments.
 
-    Raises CoreError(INVALID) for a name that is no option, with the nearest one, for a value that the
-    option cannot have, and for options from which no server can be made.
+    Raises CoreError(INVALID) for an unknown option, with the most similar one, for an invalid value, and
+    for options that exclude each other.
     """
-    plugins.load_hooks(quiet=True)  # what is left out is logged when the server starts
+    plugins.load_hooks(quiet=True)  # the start of the server logs the plugins that fail
     added = {flag.field: flag for flag in plugins.added_flags()}
     flags = _BY_FIELD | added
     values = {name: _value(_flag(name, flags), value) for name, value in settings.items()}
     theirs = {name: values.pop(name) for name in added.keys() & values.keys()}
-    values.setdefault("allow_vertex_ai", False)  # no port opens unless the program says so
+    values.setdefault("allow_vertex_ai", False)  # only Server.serve opens ports
     options = Options(**harden(values), added=defaults_of(added.values()) | theirs)
     if options.workers != 1:
         raise invalid(
@@ -76,7 +76,7 @@ def _listed(value: Any) -> Iterable[Any]:
 
 
 def _merged(flag: Flag, value: Any) -> Any:
-    """A value that several uses of the flag make: as it is, or the texts of those uses."""
+    """Return the value of a flag that may repeat: the merged value itself, or one text for each use."""
     if isinstance(value, type(flag.default)) and not isinstance(value, list):
         return value
     if not isinstance(value, str | list | tuple):

@@ -5,11 +5,11 @@ import threading
 
 import numpy as np
 import pytest
-from flow.embedded.conftest import PATIENCE_S, until
+from flow.in_process.conftest import PATIENCE_S, until
 
 import core
 from core import backlog
-from core.embedded.streams import TELL_ANSWERS
+from frontends.in_process.streams import REPORT_RESPONSES
 
 NUMBERS = {"inputs": {"n": ("INT32", [1])}, "outputs": {"i": ("INT32", [1])}}
 
@@ -82,7 +82,7 @@ def test_a_model_waits_for_a_slow_reader(server, endless):
 
     for taken in range(3 * backlog.MOST_ANSWERS):
         ahead = endless.given - taken
-        assert ahead <= backlog.MOST_ANSWERS + TELL_ANSWERS + 4 * backlog.EACH_ANSWERS
+        assert ahead <= backlog.MOST_ANSWERS + REPORT_RESPONSES + 4 * backlog.EACH_ANSWERS
         next(stream)
     stream.close()
 

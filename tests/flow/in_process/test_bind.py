@@ -7,11 +7,11 @@ from collections import namedtuple
 
 import numpy as np
 import pytest
-from flow.embedded.conftest import PATIENCE_S, ROW, Asking, until
+from flow.in_process.conftest import PATIENCE_S, ROW, Asking, until
 
 import core
 from core import dtypes
-from core.embedded import Spec
+from frontends.in_process import Spec
 
 X = ROW["inputs"]
 Y = ROW["outputs"]

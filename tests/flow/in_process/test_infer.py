@@ -7,15 +7,15 @@ import weakref
 
 import numpy as np
 import pytest
-from flow.embedded.conftest import PATIENCE_S, ROW, Asking, until
+from flow.in_process.conftest import PATIENCE_S, ROW, Asking, until
 
 import core
-from core.embedded import Timeout
+from frontends.in_process import Timeout
 
 
 def asked(server):
     """How many requests the server has that are not over."""
-    return len(server._desk.asked)
+    return len(server._dispatcher.asked)
 
 
 def test_an_array_goes_in_and_an_array_comes_out(server, x):

@@ -1,4 +1,4 @@
-"""bound: a function with what was said of it ─► Bound, a model configuration and how to call it."""
+"""A function and its settings ─► [bound_function] ─► BoundFunction, with a model configuration."""
 
 from __future__ import annotations
 
@@ -13,39 +13,45 @@ from google.protobuf import text_format
 
 from core import config as configuration
 from core.config import ModelConfig
-from core.embedded.functions.calling import Caller, Function, Kind, Parameters, kind_of
-from core.embedded.functions.specs import Spec, Specs, spec_of_array, specs_of
-from core.embedded.values import tensor_of
 from core.errors import invalid
 from core.tensor import is_on_device
+from frontends.in_process.functions.adapter import (
+    Function,
+    FunctionAdapter,
+    FunctionKind,
+    FunctionParameters,
+    kind_of,
+)
+from frontends.in_process.functions.specs import Spec, Specs, spec_of_array, specs_of
+from frontends.in_process.values import tensor_of
 
 PLACEMENTS = ("thread", "inline", "auto")
 MEMORIES = ("host", "device")
-MOST_ROWS = 64  # of a batch, where nothing else was said
+DEFAULT_MAX_BATCH_SIZE = 64
 
 
 @dataclass(frozen=True)
-class Bound:
-    """A function that is a model now.
+class BoundFunction:
+    """A function that is served as a model.
 
     functions     one for each instance
-    kind          of all of them; the name of their backend
-    placement, memory   of their instances, as core.ModelInstance has them
+    kind          of all functions; the name of their backend
+    placement, memory   of the instances; see core.ModelInstance
     config_text   the model's config.pbtxt
-    stamp         unlike that of any other binding, here or elsewhere
+    stamp         unique for each binding
     """
 
     name: str
     functions: tuple[Function, ...]
-    kind: Kind
-    caller: Caller
+    kind: FunctionKind
+    adapter: FunctionAdapter
     placement: str
     config_text: str
     stamp: str
     memory: str = "host"
 
 
-def bound(
+def bound_function(
     name: str,
     function: Function | Sequence[Function],
     *,
@@ -61,10 +67,10 @@ def bound(
     requests: bool,
     config: Mapping[str, Any] | None,
     memory: str = "host",
-) -> Bound:
-    """What `Server.bind` was told, checked; an example is tried here, on the caller's thread.
+) -> BoundFunction:
+    """Check the arguments of Server.bind, and call the function with the example on this thread.
 
-    Raises CoreError(INVALID) for what cannot be, and what the function raises for the example.
+    Raises CoreError(INVALID) for invalid arguments, and what the function raises for the example.
     """
     if not isinstance(name, str):
         raise invalid(f"a function is bound to the name {name!r}: give a str")
@@ -85,14 +91,14 @@ def bound(
             "example, such as example={'x': array}"
         )
     takes = specs_of("input", inputs) if inputs is not None else _specs_of(examples, batching)
-    parameters = Parameters(functions[0])
+    parameters = FunctionParameters(functions[0])
     takes = {
         each: spec._replace(optional=spec.optional or each in parameters.defaults)
         for each, spec in takes.items()
     }
     parameters.check(name, takes, requests)
     gives = {} if outputs is None else specs_of("output", outputs)
-    caller = Caller(
+    adapter = FunctionAdapter(
         name,
         gives,
         batches=batching,
@@ -100,20 +106,24 @@ def bound(
         with_requests=requests,
     )
     if outputs is None:
-        gives.update(_tried(caller, functions[0], kind, examples, batching))
+        gives.update(_outputs_of_example(adapter, functions[0], kind, examples, batching))
     message = _message(
         name,
         kind,
         takes,
         gives,
-        batching=(max_batch_size or MOST_ROWS, max_queue_delay_microseconds, preferred_batch_size)
+        batching=(
+            max_batch_size or DEFAULT_MAX_BATCH_SIZE,
+            max_queue_delay_microseconds,
+            preferred_batch_size,
+        )
         if batching
         else None,
         count=len(functions),
         config=config,
     )
     text = text_format.MessageToString(message)
-    return Bound(name, functions, kind, caller, placement, text, uuid.uuid4().hex, memory)
+    return BoundFunction(name, functions, kind, adapter, placement, text, uuid.uuid4().hex, memory)
 
 
 def _is_count(value: Any) -> bool:
@@ -156,20 +166,20 @@ def _specs_of(arrays: Mapping[str, np.ndarray], batching: bool) -> dict[str, Spe
     return {name: spec_of_array(array, batching) for name, array in arrays.items()}
 
 
-def _tried(
-    caller: Caller,
+def _outputs_of_example(
+    adapter: FunctionAdapter,
     function: Function,
-    kind: Kind,
+    kind: FunctionKind,
     examples: Mapping[str, np.ndarray],
     batching: bool,
 ) -> dict[str, Spec]:
-    """The outputs that the function gives for the example: named as in its dict, or y, or y0, y1, …"""
+    """Return specs of the outputs for the example, by the names of its dict, or y, or y0, y1, …"""
     if not examples or kind != "function":
         raise invalid(
-            f"model '{caller.model}' has no outputs: give them, such as outputs={{'y': ('FP32', [16])}}"
+            f"model '{adapter.model}' has no outputs: give them, such as outputs={{'y': ('FP32', [16])}}"
             + ("" if kind == "function" else "; an example tells them of plain functions only")
         )
-    result = caller.call(function, examples, ())
+    result = adapter.call(function, examples, ())
     if not isinstance(result, Mapping):
         several = isinstance(result, tuple | list)
         result = {f"y{i}": each for i, each in enumerate(result)} if several else {"y": result}
@@ -182,7 +192,7 @@ def _tried(
 
 def _message(
     name: str,
-    kind: Kind,
+    kind: FunctionKind,
     inputs: Mapping[str, Spec],
     outputs: Mapping[str, Spec],
     *,

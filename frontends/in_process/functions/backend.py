@@ -1,7 +1,7 @@
-"""The backends of bound functions, one for each kind: plain, async, and those that yield.
+"""The backends of bound functions, one for each kind: plain, async, generator, async generator.
 
-find_backend ─► [FunctionBackend] ─► FunctionModel ─► an instance for each function.  They live in the
-server that the functions are bound to, and in no other.
+find_backend ─► [FunctionBackend] ─► FunctionModel ─► an instance for each function. They belong to the server
+that the functions are bound to.
 """
 
 from __future__ import annotations
@@ -15,62 +15,68 @@ from typing import Any
 from core.backend import Backend, Model, ModelInstance
 from core.backlog import Pace
 from core.batch import Batch
-from core.embedded.asking import Desk, inside
-from core.embedded.functions.binding import Bound
-from core.embedded.functions.calling import Caller, Function
-from core.embedded.functions.shelf import Shelf
 from core.errors import CoreError, cancelled, internal
 from core.request import InferenceRequest
+from frontends.in_process.functions.adapter import Function, FunctionAdapter
+from frontends.in_process.functions.binding import BoundFunction
+from frontends.in_process.functions.repository import FunctionRepository
+from frontends.in_process.pending import Dispatcher, current_dispatcher
 
 logger = logging.getLogger("core")
 
 
 class FunctionBackend(Backend):
-    """One kind of functions of one server.
+    """The backend for one kind of functions of one server.
 
-    shelf   where they are
-    desk    of the server
+    repository   holds the functions
+    dispatcher   of the server
     """
 
-    def __init__(self, shelf: Shelf, desk: Desk, name: str, instance: type[ModelInstance]):
+    def __init__(
+        self,
+        repository: FunctionRepository,
+        dispatcher: Dispatcher,
+        name: str,
+        instance: type[ModelInstance],
+    ):
         super().__init__(model=FunctionModel, instance=instance)
         self.name = name
-        self.shelf = shelf
-        self.desk = desk
+        self.repository = repository
+        self.dispatcher = dispatcher
 
 
 class FunctionModel(Model):
-    """One bound function, or several that take turns as instances.
+    """One bound function, or a list of functions with one for each instance.
 
-    bound   what it was made of
+    bound   set by `load`
     """
 
     backend: FunctionBackend
-    bound: Bound
-    _turn: Iterator[int]
+    bound: BoundFunction
+    _opened: Iterator[int]
 
     def load(self) -> None:
-        """Take what is bound now. Raises CoreError for a configuration from elsewhere."""
-        found = self.backend.shelf.bound.get(self.name)
+        """Take the function that is bound now. Raises CoreError if no function has the model's name."""
+        found = self.backend.repository.functions.get(self.name)
         if found is None:
             raise internal(f"no function is bound as '{self.name}' in this process")
         self.bound = found
-        self._turn = itertools.count()
+        self._opened = itertools.count()
 
     def next_function(self) -> Function:
-        """The function of the next instance. Any thread."""
+        """Return the function for the next instance. Any thread."""
         functions = self.bound.functions
-        return functions[next(self._turn) % len(functions)]
+        return functions[next(self._opened) % len(functions)]
 
 
 class _Instance(ModelInstance):
     model: FunctionModel
     _function: Function
-    _caller: Caller
+    _adapter: FunctionAdapter
 
     @property
     def placement(self) -> str:  # type: ignore[override]
-        """As bind was told; the class cannot know it."""
+        """The placement that Server.bind got for this model."""
         return self.model.bound.placement
 
     @property
@@ -79,14 +85,14 @@ class _Instance(ModelInstance):
 
     def open(self) -> None:
         self._function = self.model.next_function()
-        self._caller = self.model.bound.caller
+        self._adapter = self.model.bound.adapter
 
     def _call(self, arrays: Mapping[str, Any], requests: Sequence[InferenceRequest]) -> Any:
-        inside.set(self.model.backend.desk)
-        return self._caller.call(self._function, arrays, requests)
+        current_dispatcher.set(self.model.backend.dispatcher)
+        return self._adapter.call(self._function, arrays, requests)
 
     def _failure(self, error: Exception) -> CoreError:
-        """What the function raised, as its caller sees it; the log has it with the traceback."""
+        """Return the error for the request, and log the traceback of an exception of the function."""
         if isinstance(error, CoreError):
             return error
         logger.error("the function of model '%s' failed", self.model.name, exc_info=error)
@@ -96,12 +102,12 @@ class _Instance(ModelInstance):
 
 
 class PlainInstance(_Instance):
-    """Of a function that returns."""
+    """An instance of a function that returns."""
 
     def execute(self, batch: Batch) -> Mapping[str, Any] | None:
         try:
             result = self._call({name: batch[name] for name in batch}, batch.requests)
-            return self._caller.outputs(result, batch.rows)
+            return self._adapter.outputs(result, batch.rows)
         except CoreError:
             raise
         except Exception as error:
@@ -109,13 +115,16 @@ class PlainInstance(_Instance):
 
 
 class AsyncInstance(_Instance):
-    """Of a coroutine function. It runs on the server's loop, and ends when nobody waits for it."""
+    """An instance of a coroutine function.
+
+    It runs on the server's loop, and is cancelled when all requests of its batch are cancelled.
+    """
 
     async def execute(self, batch: Batch) -> Mapping[str, Any]:  # type: ignore[override]
-        batch.on_cancel(_LastCancels(asyncio.current_task(), len(batch)))
+        batch.on_cancel(_TaskCanceller(asyncio.current_task(), len(batch)))
         try:
             result = await self._call({name: batch[name] for name in batch}, batch.requests)
-            return self._caller.outputs(result, batch.rows)
+            return self._adapter.outputs(result, batch.rows)
         except CoreError:
             raise
         except Exception as error:
@@ -123,18 +132,18 @@ class AsyncInstance(_Instance):
 
 
 class StreamInstance(_Instance):
-    """Of a generator function: each request is answered with what one generator yields."""
+    """An instance of a generator function: one generator yields the responses of one request."""
 
     def execute(self, batch: Batch) -> None:
         for i in range(len(batch)):
             try:
-                self._answer(batch, i)
+                self._respond(batch, i)
             except Exception as error:
                 batch.fail(i, self._failure(error), failure=True)
             else:
                 batch.finish(i)
 
-    def _answer(self, batch: Batch, i: int) -> None:
+    def _respond(self, batch: Batch, i: int) -> None:
         request = batch.requests[i]
         pace = Pace(request, self.loop)
         results = self._call(_inputs(batch, i, self.memory), [request])
@@ -142,7 +151,7 @@ class StreamInstance(_Instance):
             for result in results:
                 if request.cancelled:
                     return
-                tensors = self._caller.tensors(result, request.rows)
+                tensors = self._adapter.tensors(result, request.rows)
                 batch.respond(i, tensors, final=False)
                 pace.gave(sum(tensor.byte_size for tensor in tensors))
         finally:
@@ -150,17 +159,17 @@ class StreamInstance(_Instance):
 
 
 class AsyncStreamInstance(_Instance):
-    """Of an async generator function; the requests of a batch are answered side by side."""
+    """An instance of an async generator function; the requests of a batch run concurrently."""
 
     async def execute(self, batch: Batch) -> None:  # type: ignore[override]
         tasks = [asyncio.ensure_future(self._request(batch, i)) for i in range(len(batch))]
         for request, task in zip(batch.requests, tasks, strict=True):
-            request.on_cancel(_LastCancels(task, 1))
+            request.on_cancel(_TaskCanceller(task, 1))
         await asyncio.gather(*tasks)
 
     async def _request(self, batch: Batch, i: int) -> None:
         try:
-            await self._answer(batch, i)
+            await self._respond(batch, i)
         except asyncio.CancelledError:
             batch.fail(i, cancelled(), failure=True)
         except Exception as error:
@@ -168,20 +177,20 @@ class AsyncStreamInstance(_Instance):
         else:
             batch.finish(i)
 
-    async def _answer(self, batch: Batch, i: int) -> None:
+    async def _respond(self, batch: Batch, i: int) -> None:
         request = batch.requests[i]
         results = self._call(_inputs(batch, i, self.memory), [request])
         try:
             async for result in results:
                 if request.cancelled:
                     return
-                batch.respond(i, self._caller.tensors(result, request.rows), final=False)
+                batch.respond(i, self._adapter.tensors(result, request.rows), final=False)
                 await batch.room(i)
         finally:
             await results.aclose()
 
 
-class _LastCancels:
+class _TaskCanceller:
     """Cancels a task when the last of its requests is cancelled. Loop thread."""
 
     def __init__(self, task: asyncio.Task[Any] | None, requests: int):
@@ -207,11 +216,13 @@ _INSTANCES: Mapping[str, type[ModelInstance]] = {
     "function_stream": StreamInstance,
     "function_async_stream": AsyncStreamInstance,
 }
-BACKENDS = frozenset(_INSTANCES)
 
 
-def backends_of(shelf: Shelf, desk: Desk) -> dict[str, FunctionBackend]:
-    """The backends of one server, by the name that configurations have."""
+def backends_of(
+    repository: FunctionRepository, dispatcher: Dispatcher
+) -> dict[str, FunctionBackend]:
+    """Return the backends of one server, by their names in configurations."""
     return {
-        name: FunctionBackend(shelf, desk, name, instance) for name, instance in _INSTANCES.items()
+        name: FunctionBackend(repository, dispatcher, name, instance)
+        for name, instance in _INSTANCES.items()
     }

@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
-from flow.embedded.conftest import ROW
+from flow.in_process.conftest import ROW
 
 import core
 from core.request import DeviceOutput

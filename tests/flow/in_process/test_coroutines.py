@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from flow.embedded.conftest import PATIENCE_S, ROW
+from flow.in_process.conftest import PATIENCE_S, ROW
 
 import core
 

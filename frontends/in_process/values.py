@@ -1,12 +1,13 @@
-"""Arrays of the caller ─► [tensors_of] ─► Tensor. InferenceResponse ─► [Response] ─► arrays.
+"""Arrays of the program ─► [request_of] ─► InferenceRequest. InferenceResponse ─► [Response] ─► arrays.
 
-Nothing is copied where it need not be: a tensor is the memory of the caller's array, read-only.
+A tensor is a read-only view of the program's array. An array is copied only if it is not contiguous or has
+another byte order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -26,7 +27,32 @@ from core.response import InferenceResponse
 from core.tensor import Tensor, is_on_device, made_tensor
 
 Inputs = Mapping[str, Any]
-"""name → numpy array, anything with `__dlpack__`, a list of str or bytes, a core.Tensor."""
+"""name → numpy array, array with `__dlpack__`, list of str or bytes, or core.Tensor."""
+
+
+class RequestFields(TypedDict, total=False):
+    """The optional fields of a request.
+
+    version           of the model, by default the newest
+    id                returned with the response
+    outputs           requested outputs, as names or core.RequestedOutput; by default all. An output given
+                      as core.DeviceOutput may stay on a device
+    parameters        for the model: name → bool | int | float | str
+    correlation_id    of the sequence that the request belongs to
+    sequence_start, sequence_end   whether the request is the first, the last of its sequence
+    priority          1 is the highest; 0 is the model's default
+    queue_timeout_us  longest time in the queue, in microseconds, if the model allows it; 0 for no limit
+    """
+
+    version: int | str
+    id: str
+    outputs: Sequence[str | RequestedOutput]
+    parameters: Mapping[str, Parameter] | None
+    correlation_id: int | str
+    sequence_start: bool
+    sequence_end: bool
+    priority: int
+    queue_timeout_us: int
 
 
 def request_of(
@@ -43,9 +69,9 @@ def request_of(
     priority: int = 0,
     queue_timeout_us: int = 0,
 ) -> InferenceRequest:
-    """A request for the model, as a frontend would make it. Any thread.
+    """Return a request for `model`; the other arguments are those of RequestFields. Any thread.
 
-    Raises CoreError(INVALID) for an input that is no tensor, and for whatever else cannot be in a request.
+    Raises CoreError(INVALID) for an input that is not a tensor and for an invalid value of a field.
     """
     if type(model) is not str:
         model = _text("model", model)
@@ -116,7 +142,7 @@ def _parameters(given: Any) -> dict[str, Parameter]:
 
 
 def tensor_of(name: str, value: Any) -> Tensor:
-    """What the caller gave for input `name`, read-only. Raises CoreError(INVALID) for other things."""
+    """Return the value of input `name` as a read-only tensor. Raises CoreError(INVALID) for other types."""
     if type(value) is not np.ndarray:
         if isinstance(value, Tensor):
             return value if value.name == name else value.renamed(name)
@@ -129,18 +155,18 @@ def tensor_of(name: str, value: Any) -> Tensor:
     if dtype is None or dtype is dtypes.BYTES:
         if value.dtype == object:
             _refuse_others(name, value)
-        return Tensor.of(name, value)  # with the text for a type that the protocol does not have
+        return Tensor.of(name, value)  # raises the error for a dtype that the protocol lacks
     array: np.ndarray = value.view(np.uint16) if dtype is dtypes.BF16 else value.view()
     if array.dtype is not dtype.numpy and array.dtype != dtype.numpy:
         array = array.astype(dtype.numpy)  # another byte order
     if not array.flags.c_contiguous:
         array = array.copy(order="C")
-    array.setflags(write=False)  # our view alone
+    array.setflags(write=False)  # this view only
     return made_tensor(name, dtype, array.shape, None, array)
 
 
 def _exported(name: str, value: Any) -> np.ndarray:
-    """The memory of another library's array, shared by DLPack."""
+    """Return a view of another library's array, through DLPack."""
     if not hasattr(value, "__dlpack__") or isinstance(value, np.generic):
         raise invalid(
             f"input '{name}' is a {type(value).__name__}: give a numpy array, an array with "
@@ -148,7 +174,7 @@ def _exported(name: str, value: Any) -> np.ndarray:
         )
     try:
         return np.from_dlpack(value)
-    except Exception as error:  # each library has its own: other devices, gradients, types
+    except Exception as error:  # libraries raise different types, for devices, gradients, dtypes
         device = getattr(value, "device", "")
         raise invalid(
             f"input '{name}', a {type(value).__module__}.{type(value).__name__}"
@@ -157,7 +183,7 @@ def _exported(name: str, value: Any) -> np.ndarray:
 
 
 def _texts(name: str, values: Sequence[Any]) -> np.ndarray:
-    """A list of str or bytes, or a nested one, as an array of them."""
+    """Return a list of str or bytes, which may be nested, as an array of objects."""
     try:
         array = np.array(values, dtype=object)
     except ValueError as error:
@@ -178,35 +204,35 @@ def _refuse_others(name: str, array: np.ndarray) -> None:
 
 
 class Response(Mapping[str, Any]):
-    """One answer: name of an output → numpy array; one that was asked for as core.DeviceOutput, and that
-    the model made on a device, is what the model gave. One thread at a time.
+    """One response: name of an output → numpy array. Not thread-safe.
 
-    The arrays are the model's own, or rows of what it gave for a whole batch. They stay valid; one
-    that a model has passed on from its input is the caller's memory, and read-only. BYTES are arrays
-    of `bytes` objects, BF16 are its bit patterns as uint16.
+    An output that was requested as core.DeviceOutput is the model's device array, if the model produced one.
+    The arrays are the model's own, or rows of the output of a batch, and stay valid. If a model returns
+    its input, the array is the program's input and read-only. BYTES are arrays of `bytes` objects, BF16
+    are bit patterns as uint16.
     """
 
-    # Not those of Mapping: to compare arrays gives arrays.
+    # Mapping compares the values, but comparing arrays gives arrays.
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
-    def __init__(self, answer: InferenceResponse):
-        self._answer = answer
+    def __init__(self, response: InferenceResponse):
+        self._response = response
 
     def __getitem__(self, name: str) -> Any:
         tensor = self.tensor(name)
         return tensor.array if type(tensor) is Tensor else tensor.value
 
     def __iter__(self) -> Iterator[str]:
-        return (tensor.name for tensor in self._answer.outputs)
+        return (tensor.name for tensor in self._response.outputs)
 
     def __len__(self) -> int:
-        return len(self._answer.outputs)
+        return len(self._response.outputs)
 
     def tensor(self, name: str) -> Tensor:
-        """The output with its datatype and its wire form. Raises KeyError if there is none."""
+        """Return an output with its datatype and wire form. Raises KeyError for an unknown name."""
         try:
-            return self._answer.output(name)
+            return self._response.output(name)
         except KeyError:
             there = ", ".join(self) or "none"
             raise KeyError(
@@ -215,26 +241,26 @@ class Response(Mapping[str, Any]):
 
     @property
     def model_name(self) -> str:
-        return self._answer.model_name
+        return self._response.model_name
 
     @property
     def model_version(self) -> int:
-        return self._answer.model_version
+        return self._response.model_version
 
     @property
     def id(self) -> str:
-        """As the request has it."""
-        return self._answer.id
+        """The id of the request."""
+        return self._response.id
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """What the model says beside the tensors."""
-        return self._answer.parameters
+        """The parameters that the model returned with the tensors."""
+        return self._response.parameters
 
     def __repr__(self) -> str:
-        outputs = ", ".join(repr(tensor) for tensor in self._answer.outputs)
+        outputs = ", ".join(repr(tensor) for tensor in self._response.outputs)
         return f"Response({self.model_name!r} {self.model_version}: {outputs})"
 
 
 class Timeout(CoreError, TimeoutError):
-    """`timeout` has passed before the last answer came; the request is cancelled."""
+    """The last response did not arrive within `timeout`; the request is cancelled."""

@@ -1,7 +1,7 @@
-"""Mailbox: calls for a loop from other threads. LoopThread: a loop that has a thread of its own.
+"""CallQueue: calls from other threads to one event loop. LoopThread: an event loop on its own thread.
 
-a thread of the user ─► [Mailbox] ─► the server's loop, and back the same way.  One wake-up carries all
-calls that wait, so many threads that ask at once wake the loop once.
+thread of the program ─► [CallQueue] ─► the server's loop; responses return through the queue of the
+program's loop. One wake-up of a loop runs all calls that wait, however many threads made them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -19,100 +18,98 @@ from core.errors import CoreError, invalid, unavailable
 
 T = TypeVar("T")
 
-logger = logging.getLogger("core")
-
 STOPPED = "the server is stopped"
 FORKED = (
     "this process was forked from the one that the server runs in, and has no part of it: start a "
     "server here, or start processes with the method 'spawn'"
 )
-_LAST_TASKS_S = 1.0  # for tasks that were cancelled at the very end
+_CANCEL_TIMEOUT_S = 1.0  # for the last tasks of a loop
 
 
-class Mailbox:
-    """Calls that are to happen on one loop. Any thread posts.
+class CallQueue:
+    """Calls for one event loop, in order. Any thread may add one.
 
-    loop   where they happen, in the order in which they came
+    loop   runs the calls
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop):
         self.loop = loop
         self._calls: deque[Callable[[], None]] = deque()
         self._woken = False
-        self._closed = ""  # why nothing is taken any more
+        self._closed = ""  # why the queue refuses calls
 
-    def post(self, call: Callable[[], None]) -> None:
-        """Call `call`, which must not raise, on the loop, soon.
+    def add(self, call: Callable[[], None]) -> None:
+        """Run `call`, which must not raise, on the loop.
 
-        Raises CoreError(UNAVAILABLE) when the mailbox is closed; then it is not called.
+        Raises CoreError(UNAVAILABLE) if the queue is closed; then the call does not run.
         """
         self._calls.append(call)
         if self._closed:
-            # Behind the append: what was put there before the last look will be called after all.
+            # Test after the append: `close` runs every call that it finds in the queue.
             with contextlib.suppress(ValueError):
                 self._calls.remove(call)
                 raise unavailable(self._closed)
         elif not self._woken:
             self._woken = True
             try:
-                self.loop.call_soon_threadsafe(self._deliver)
+                self.loop.call_soon_threadsafe(self._run_calls)
             except RuntimeError:  # the loop was closed meanwhile
                 raise unavailable(STOPPED) from None
 
     def close(self, reason: str) -> None:
-        """Take nothing any more; what has been posted is called now. On the loop."""
+        """Run the calls that wait and refuse new ones. Call on the loop."""
         self._closed = reason
         while self._calls:
             self._calls.popleft()()
 
     def abandon(self, reason: str) -> None:
-        """Take nothing any more, after a fork: the loop's thread is not in this process."""
+        """Drop the calls that wait and refuse new ones: after a fork, this process has no loop thread."""
         self._closed = reason
         self._calls.clear()
 
-    def _deliver(self) -> None:
+    def _run_calls(self) -> None:
         self._woken = False
-        # Not until it is empty: who answers at once is asked again at once, and the loop has more to do.
+        # Run only the calls that wait now: each may add another one, and the loop has other work.
         for _ in range(len(self._calls)):
             self._calls.popleft()()
         if self._calls and not self._woken:
             self._woken = True
-            self.loop.call_soon(self._deliver)
+            self.loop.call_soon(self._run_calls)
 
 
-class LoopThread(Mailbox):
-    """A loop on a thread of its own, until `end`. Any other thread calls."""
+class LoopThread(CallQueue):
+    """An event loop on its own thread, until `end`. Call the methods from any other thread."""
 
     def __init__(self, name: str) -> None:
         super().__init__(_new_loop())
-        # A daemon: the interpreter waits for others before anybody could end this one.
+        # A daemon: the interpreter waits for other threads before it stops servers.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     @property
-    def is_here(self) -> bool:
-        """Whether the caller is on this thread, and so must not wait for it."""
+    def is_current(self) -> bool:
+        """Whether the calling thread is this one. Then it must not wait for the loop."""
         return threading.get_ident() == self._thread.ident
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         """Run a coroutine on the loop. Cancelling the future cancels it.
 
-        Raises CoreError(UNAVAILABLE) when there is no loop any more.
+        Raises CoreError(UNAVAILABLE) if the loop has ended.
         """
         if self._closed:
             coroutine.close()
             raise unavailable(self._closed)
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
-    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the loop and wait for its end.
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop, wait for it, and return its result.
 
-        Raises what it raises, and CoreError(INVALID) on the loop's own thread, which would wait for
-        itself. An exception that ends the waiting (KeyboardInterrupt) cancels the coroutine.
+        Raises what the coroutine raises, and CoreError(INVALID) on the loop's own thread. An exception
+        that interrupts the wait (KeyboardInterrupt) cancels the coroutine.
         """
-        if self.is_here:
+        if self.is_current:
             coroutine.close()
-            raise waits_for_itself("this call")
+            raise would_deadlock("this call")
         future = self.start(coroutine)
         try:
             return future.result()
@@ -121,10 +118,10 @@ class LoopThread(Mailbox):
             raise
 
     def end(self, *, complete: bool = True) -> None:
-        """Cancel what still runs on the loop, and end the thread. Not on the loop's thread.
+        """Cancel the tasks of the loop and end the thread. Not on the loop's own thread.
 
-        complete   whether no other thread will call the loop any more; else it is stopped and not
-                   closed, so that those who were left behind may tell it what nobody hears
+        complete   whether no other thread calls the loop any more. If false, stop the loop but do not
+                   close it, so that calls of abandoned threads do not raise
         """
         self.loop.call_soon_threadsafe(self._stop)
         self._thread.join()
@@ -140,25 +137,25 @@ class LoopThread(Mailbox):
         try:
             self.loop.run_forever()
         finally:
-            self.loop.run_until_complete(_end_tasks(self.loop))
+            self.loop.run_until_complete(_cancel_tasks(self.loop))
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
             asyncio.set_event_loop(None)
 
 
-def waits_for_itself(what: str) -> CoreError:
-    """The error for who would block the loop with waiting for it."""
+def would_deadlock(what: str) -> CoreError:
+    """Return the error for a call that waits for the server on the server's own thread."""
     return invalid(
         f"{what} waits for the server, and this is the server's own thread: await the method whose "
         "name ends in _async, or let the function run with placement='thread'"
     )
 
 
-async def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
-    left = asyncio.all_tasks(loop) - {asyncio.current_task()}
-    for task in left:
+async def _cancel_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = asyncio.all_tasks(loop) - {asyncio.current_task()}
+    for task in tasks:
         task.cancel()
-    if left:  # one that does not end when it is cancelled is left behind
-        await asyncio.wait(left, timeout=_LAST_TASKS_S)
+    if tasks:  # a task that ignores its cancellation is abandoned
+        await asyncio.wait(tasks, timeout=_CANCEL_TIMEOUT_S)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -169,13 +166,13 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-_mine = threading.local()  # .mailbox: of the loop that ran last on this thread
+_thread_local = threading.local()  # .calls: the queue of the loop that ran last on this thread
 
 
-def mailbox_here() -> Mailbox:
-    """The mailbox of the loop that runs on this thread; the same one for all calls on it."""
+def running_loop_queue() -> CallQueue:
+    """Return the queue of the loop that runs on this thread; always the same one for one loop."""
     loop = asyncio.get_running_loop()
-    found: Mailbox | None = getattr(_mine, "mailbox", None)
+    found: CallQueue | None = getattr(_thread_local, "calls", None)
     if found is None or found.loop is not loop:
-        found = _mine.mailbox = Mailbox(loop)
+        found = _thread_local.calls = CallQueue(loop)
     return found

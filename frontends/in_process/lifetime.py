@@ -1,6 +1,6 @@
-"""Running: core.server.Server on its loop, from the start to the end, with functions and frontends.
+"""ServerLifetime: start and stop of an InferenceServer and its frontends on the loop thread.
 
-core.embedded.Server ─► loop thread: [Running] ─► core.server.Server, frontends
+Server ─► loop thread: [ServerLifetime] ─► InferenceServer, other frontends
 """
 
 from __future__ import annotations
@@ -16,88 +16,88 @@ from typing import Any
 
 from core import plugins
 from core.backend import Backend
-from core.embedded.asking import Desk
-from core.embedded.functions import Bound, Shelf, backends_of
-from core.embedded.mailbox import STOPPED
 from core.errors import CoreError, Kind, invalid, not_found
 from core.frontend import Frontend
 from core.options import Options
 from core.server import InferenceServer
+from frontends.in_process.functions import BoundFunction, FunctionRepository, backends_of
+from frontends.in_process.loop_thread import STOPPED
+from frontends.in_process.pending import Dispatcher
 
 logger = logging.getLogger("core")
 
-_LONGEST_END_S = 5.0  # for what should be quick when every model is gone
+_EXECUTOR_TIMEOUT_S = 5.0  # for the threads of the loop's executor, after every model is unloaded
 
 
-class Running:
-    """A server inside a program, on the loop that runs it. Loop thread only.
+class ServerLifetime:
+    """An InferenceServer with its bound functions and open frontends. Loop thread only.
 
-    server   what frontends and methods of core.embedded.Server speak to; there from `start` on
+    server   exists from `start` on
     """
 
     server: InferenceServer
 
-    def __init__(self, options: Options, desk: Desk):
+    def __init__(self, options: Options, dispatcher: Dispatcher):
         self._options = options
-        self._desk = desk
-        self._shelf = Shelf()
-        self._functions = backends_of(self._shelf, desk)
+        self._dispatcher = dispatcher
+        self._repository = FunctionRepository()
+        self._backends = backends_of(self._repository, dispatcher)
         self._binding = asyncio.Lock()
         self._frontends: dict[str, Frontend] = {}
 
     async def start(self) -> None:
-        """Load what the control mode says; `stop` is to follow, also when this raises.
+        """Load the models that the control mode names. Call `stop` afterwards, also if this raises.
 
-        Raises CoreError when the server cannot be, or when a model does not load and
-        options.exit_on_error.
+        Raises CoreError if the server cannot be created, or if a model fails to load and
+        options.exit_on_error is set.
         """
         _load_hooks()
         self.server = InferenceServer(
-            self._options, find_backend=self._find_backend, repositories=[self._shelf]
+            self._options, find_backend=self._find_backend, repositories=[self._repository]
         )
         plugins.ask("core_server_starting", server=self.server)
         await self.server.start()
-        self._desk.open(self.server)
+        self._dispatcher.open(self.server)
 
     def _find_backend(self, name: str) -> Backend:
-        """Worker thread."""
+        """Return the backend of that name. Called on a thread that loads a model."""
         directory = self._options.backend_directory
-        return self._functions.get(name) or plugins.backend(name, directory)
+        return self._backends.get(name) or plugins.backend(name, directory)
 
-    async def bind(self, bound: Bound) -> None:
-        """Load a function as a model, in place of what was bound to its name.
+    async def bind(self, function: BoundFunction) -> None:
+        """Load a function as a model, and replace the function that has its name.
 
-        Raises CoreError when it cannot load; what served serves on.
+        Raises CoreError if it cannot be loaded; then the previous function stays.
         """
         async with self._binding:
-            before = self._shelf.bound.get(bound.name)
-            self._shelf.put(bound)
+            previous = self._repository.functions.get(function.name)
+            self._repository.put(function)
             try:
-                await self.server.manager.bring(bound.name)
+                await self.server.manager.bring(function.name)
             except BaseException:
-                if before is not None:
-                    self._shelf.put(before)
+                if previous is not None:
+                    self._repository.put(previous)
                 else:
-                    self._shelf.remove(bound.name)
-                    with contextlib.suppress(CoreError):  # the server ends
-                        await self.server.manager.take_out(bound.name)
+                    self._repository.remove(function.name)
+                    with contextlib.suppress(CoreError):  # the server stops
+                        await self.server.manager.take_out(function.name)
                 raise
 
     async def unbind(self, name: str) -> None:
-        """Unload a function. Returns when it takes no requests; those accepted finish behind."""
+        """Unload a function. Returns when it refuses requests; accepted requests finish later."""
         async with self._binding:
-            if name not in self._shelf.bound:
-                names = ", ".join(sorted(self._shelf.bound)) or "none"
+            if name not in self._repository.functions:
+                names = ", ".join(sorted(self._repository.functions)) or "none"
                 raise not_found(f"no function is bound as '{name}' (bound: {names})")
-            self._shelf.remove(name)
+            self._repository.remove(name)
             await self.server.manager.take_out(name)
 
     async def serve(self, ports: Mapping[str, int | None], address: str) -> dict[str, int]:
-        """Open frontends; the port of each.
+        """Open frontends and return the port of each.
 
-        ports   frontend → port, 0 for any that is free, None for that of the options
-        Raises CoreError when one is not installed, is open already, or cannot listen; then none of
-        them is open.
+        ports   frontend → port, 0 for any free port, None for the port of the options
+        Raises CoreError if one is not installed, is already open, or cannot listen; then all of them
+        are closed.
         """
         for name in ports:
             if name in self._frontends:
@@ -105,8 +105,8 @@ class Running:
         changes: dict[str, Any] = {f"{name}_address": address for name in ports}
         changes |= {f"{name}_port": port for name, port in ports.items() if port is not None}
         changes |= {f"allow_{name}": True for name in ports}
-        before = self.server.options
-        self.server.options = replace(before, **changes)
+        previous = self.server.options
+        self.server.options = replace(previous, **changes)
         opened: dict[str, Frontend] = {}
         try:
             for name in ports:
@@ -115,7 +115,7 @@ class Running:
         except BaseException:
             for frontend in opened.values():
                 await frontend.stop(0.0)
-            self.server.options = before
+            self.server.options = previous
             raise
         self._frontends |= opened
         return {name: int(getattr(each, "port", 0)) for name, each in opened.items()}
@@ -130,41 +130,41 @@ class Running:
         return made
 
     async def stop(self, timeout_s: float) -> bool:
-        """Take nothing new, finish what is in flight, unload everything; whether all of it ended.
+        """Refuse new requests, finish those in flight, unload all models. Return whether all ended.
 
-        Who still waits for an answer after `timeout_s` gets an error, and what a model does then goes
-        on, on threads that are left behind.
+        Requests that have no response after `timeout_s` end with an error. Threads of models that still
+        run are abandoned.
         """
         end_s = time.monotonic() + timeout_s
-        self._desk.close(STOPPED)
+        self._dispatcher.close(STOPPED)
         frontends, self._frontends = self._frontends, {}
         await asyncio.gather(*(each.stop(timeout_s) for each in frontends.values()))
-        left = 0
-        if hasattr(self, "server"):  # else the start came to nothing
-            left = await self.server.stop(max(0.0, end_s - time.monotonic()))
-            self._desk.give_up("the server has stopped before the model answered")
+        busy_versions = 0
+        if hasattr(self, "server"):  # false if `start` failed
+            busy_versions = await self.server.stop(max(0.0, end_s - time.monotonic()))
+            self._dispatcher.fail_pending("the server has stopped before the model answered")
             plugins.tell("core_server_stopping", server=self.server)
-        if left:
+        if busy_versions:
             logger.error(
                 "%d model versions still had requests in flight %s s after the server was told to "
                 "stop; their threads are left behind",
-                left,
+                busy_versions,
                 timeout_s,
             )
             return False
         executors = asyncio.get_running_loop().shutdown_default_executor()
-        await asyncio.wait_for(executors, _LONGEST_END_S)
+        await asyncio.wait_for(executors, _EXECUTOR_TIMEOUT_S)
         return True
 
 
 @cache
 def _load_hooks() -> None:
-    """Once for all servers of this process."""
+    """Load the hooks of plugins, once for all servers of this process."""
     plugins.load_hooks()
 
 
 def checked_ports(ports: Mapping[str, int | None]) -> dict[str, int | None]:
-    """Those that were given, or all with the ports of the options. Raises CoreError(INVALID)."""
+    """Return the given ports, or all with None if no port is given. Raises CoreError(INVALID)."""
     given = {name: port for name, port in ports.items() if port is not None}
     for name, port in given.items():
         if not isinstance(port, int) or not 0 <= port <= 65535:

@@ -1,6 +1,6 @@
-"""Caller: how one function wants its arrays, and what its results mean.
+"""FunctionAdapter: arrays → arguments of a function, its result → outputs by name.
 
-instance ─► [Caller] ─► the user's function ─► [Caller] ─► outputs by name.  Any thread.
+instance ─► [FunctionAdapter] ─► function of the program ─► [FunctionAdapter] ─► outputs. Any thread.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import numpy as np
 
 from core.dlpack import described
 from core.dtypes import BF16, BYTES, DataType
-from core.embedded.functions.specs import Spec
 from core.errors import CoreError, internal, invalid
 from core.request import InferenceRequest
 from core.tensor import Tensor
+from frontends.in_process.functions.specs import Spec
 
 Function = Callable[..., Any]
-Kind = Literal["function", "function_async", "function_stream", "function_async_stream"]
+FunctionKind = Literal["function", "function_async", "function_stream", "function_async_stream"]
 
-REQUESTS = "requests"  # the keyword that a function gets the requests by
+REQUESTS = "requests"  # the keyword argument for the requests of a batch
 
 
-def kind_of(function: Function) -> Kind:
-    """Whether a function returns or yields, at once or awaited."""
-    call = getattr(function, "__call__", None)  # noqa: B004  of an object with the method
+def kind_of(function: Function) -> FunctionKind:
+    """Return whether a function returns or yields, and whether it is async."""
+    call = getattr(function, "__call__", None)  # noqa: B004  the method of an object
     for each in (function, call):
         if inspect.isasyncgenfunction(each):
             return "function_async_stream"
@@ -37,11 +37,11 @@ def kind_of(function: Function) -> Kind:
     return "function"
 
 
-class Parameters:
-    """The parameters of a function, as far as Python can tell them.
+class FunctionParameters:
+    """The parameters of a function, as far as Python can inspect them.
 
-    by_position   it takes no keywords (numpy's functions, some compiled ones)
-    defaults      names that need not be given
+    by_position   whether it takes no keywords (ufuncs of numpy, some compiled functions)
+    defaults      names of the parameters that have a default
     """
 
     def __init__(self, function: Function):
@@ -62,7 +62,7 @@ class Parameters:
         self.defaults = {each.name for each in named if each.default is not each.empty}
 
     def check(self, model: str, inputs: Mapping[str, Spec], with_requests: bool) -> None:
-        """Raise CoreError(INVALID) if a call with these inputs could not be."""
+        """Raise CoreError(INVALID) if the function cannot be called with these inputs."""
         if self.by_position:
             return
         given = [*inputs, *([REQUESTS] if with_requests else [])]
@@ -80,14 +80,14 @@ class Parameters:
             )
 
 
-class Caller:
-    """Calls functions for one model.
+class FunctionAdapter:
+    """Calls the functions of one model and checks their results.
 
-    model      its name, for errors
-    outputs    in the order in which a tuple has them
-    batches    whether arrays have a first dimension of rows
-    positions  inputs in the order of the arguments, of functions that take no keywords; else empty
-    with_requests   whether the functions get the requests too
+    model      name of the model, for errors
+    outputs    specs by name, in the order of a returned tuple
+    batches    whether the first dimension of arrays is the rows
+    positions  names of inputs in the order of positional arguments; empty if the functions take keywords
+    with_requests   whether the functions also get the requests
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Caller:
         arrays: Mapping[str, np.ndarray],
         requests: Sequence[InferenceRequest],
     ) -> Any:
-        """What the function gives: a result, a coroutine or a generator."""
+        """Call a function; return its result, coroutine or generator."""
         more = {REQUESTS: requests} if self._with_requests else {}
         if self._positions:
             given = [arrays[name] for name in self._positions if name in arrays]
@@ -119,16 +119,15 @@ class Caller:
         return function(**arrays, **more)
 
     def outputs(self, result: Any, rows: int) -> dict[str, Any]:
-        """What a result means, by the names of the outputs, checked against the specs: numpy, or an array on
-        a device as it is.
+        """Return the outputs in a result by name: numpy arrays, or arrays on a device unchanged.
 
-        rows   that the arrays must have, where the function takes batches
-        Raises CoreError(INTERNAL) for what is no output, or not of its datatype and shape.
+        rows   first dimension of each array, if the function takes batches
+        Raises CoreError(INTERNAL) if a name, datatype or shape differs from the specs.
         """
         return {name: self._array(name, value, rows) for name, value in self._named(result).items()}
 
     def tensors(self, result: Any, rows: int) -> list[Tensor]:
-        """The same as tensors."""
+        """Return the outputs in a result as tensors; see `outputs`."""
         return [
             Tensor(name, self._outputs[name].dtype, array.shape, array=array)
             if type(array) is np.ndarray
@@ -177,10 +176,10 @@ class Caller:
         return value
 
     def _converted(self, name: str, value: Any, dtype: DataType) -> Any:
-        """Another form of the same: a tensor of another library, numbers of Python, text."""
+        """Convert a tensor of another library, numbers of Python, or text to an array of `dtype`."""
         if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
             try:
-                # Numbers of Python have no width of their own.
+                # Numbers of Python have no fixed width.
                 value = np.asarray(value, dtype.numpy)
             except (TypeError, ValueError) as error:
                 raise self._wrong(f"gave output '{name}' as {value!r}: {error}") from None
@@ -192,7 +191,7 @@ class Caller:
             )
         if tensor.device is not None:
             return value
-        return tensor.array.astype(dtype.numpy, copy=False)  # of another byte order
+        return tensor.array.astype(dtype.numpy, copy=False)  # another byte order
 
     def _wrong(self, text: str) -> CoreError:
         return internal(f"the function of model '{self.model}' {text}")

@@ -6,8 +6,8 @@ import pytest
 
 import core
 from core import CoreError, plugins
-from core.embedded.settings import options_of
 from core.options import FLAGS, Options, defaults_of
+from frontends.in_process.options import options_of
 
 
 class Plugin:

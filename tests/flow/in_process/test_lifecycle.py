@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from flow.embedded.conftest import PATIENCE_S, ROW, Asking, until
+from flow.in_process.conftest import PATIENCE_S, ROW, Asking, until
 
 import core
 
@@ -115,7 +115,7 @@ def test_a_function_in_flight_may_ask_other_models_until_the_end(server, gate, x
     asking = Asking(lambda: server.infer("four", {"x": x})["y"])
     assert gate.began.wait(PATIENCE_S)
     stopping = Asking(server.stop)
-    until(lambda: server._desk.closed)
+    until(lambda: server._dispatcher.closed)
 
     with pytest.raises(core.CoreError, match="the server is stopped"):
         server.infer("double", {"x": x})

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 import core
 from core import dtypes
-from core.embedded.asking import deadline
-from core.embedded.values import Response, request_of, tensor_of
 from core.request import SEQUENCE_END, SEQUENCE_START
 from core.response import InferenceResponse
+from frontends.in_process.pending import set_deadline
+from frontends.in_process.values import Response, request_of, tensor_of
 
 NUMBERS = [dtype.numpy for dtype in dtypes.ALL if dtype not in (dtypes.BYTES, dtypes.BF16)]
 
@@ -198,7 +198,7 @@ def test_a_model_is_given_by_its_name():
 @pytest.mark.parametrize("timeout", ["1", 0, -1, float("nan"), float("inf"), 1e300])
 def test_a_time_that_nobody_can_wait_is_refused(timeout):
     with pytest.raises(core.CoreError, match=r"give seconds above 0, or None$"):
-        deadline(request_of("m", {}), timeout)
+        set_deadline(request_of("m", {}), timeout)
 
 
 def test_a_response_is_a_mapping_of_arrays():

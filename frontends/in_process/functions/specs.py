@@ -1,4 +1,4 @@
-"""Spec: datatype and shape of one input or output, as somebody writes it in a call of bind."""
+"""Spec: datatype and shape of one input or output in a call of Server.bind."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from core.errors import invalid
 
 
 class Spec(NamedTuple):
-    """What one input or output is.
+    """Datatype and shape of one input or output.
 
     dtype      "FP32", np.float32, bytes or str for text, or a core.dtypes.DataType
-    shape      of one row where the function takes batches, else of the whole; -1 for any size
-    optional   of an input: requests may leave it out, and then the function is called without it
+    shape      with batching of one row, else of the whole tensor; -1 for any size
+    optional   whether requests may omit this input; then the function is called without it
     """
 
     dtype: Any
@@ -27,14 +27,14 @@ class Spec(NamedTuple):
 
 
 Specs = Mapping[str, Any] | Iterable[Any]
-"""name → Spec or (dtype, shape), or objects with name, dtype, shape, as PyTriton's Tensor is one."""
+"""name → Spec or (dtype, shape), or objects with name, dtype and shape, such as PyTriton's Tensor."""
 
 
 def specs_of(what: str, given: Specs) -> dict[str, Spec]:
-    """Specs by name, with DataTypes and tuples in them.
+    """Return specs by name, each with a DataType and a tuple of int.
 
-    what   "input" or "output", for errors
-    Raises CoreError(INVALID) for what says no datatype or no shape.
+    what   "input" or "output", for error texts
+    Raises CoreError(INVALID) for a missing or invalid datatype or shape.
     """
     if isinstance(given, Mapping):
         return {name: _spec(f"{what} '{name}'", value) for name, value in given.items()}
@@ -86,7 +86,7 @@ def _dtype(what: str, given: Any) -> DataType:
 
 
 def spec_of_array(array: np.ndarray, batches: bool) -> Spec:
-    """What an example is; without its first dimension where the function takes batches."""
+    """Return the spec of an example array; with `batches`, without its first dimension."""
     dtype = dtypes.of_numpy(array.dtype)
-    assert dtype is not None  # it was made a Tensor before
+    assert dtype is not None  # the array comes from a Tensor
     return Spec(dtype, array.shape[1:] if batches else array.shape)
