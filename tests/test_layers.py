@@ -60,7 +60,6 @@ OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson", "cython"}
 # Modules that a server does not import, or only when it is told to: one makes the descriptors, one is for
 # authors' tests.
 TOOLS = {
-    "core.config.compile": {"grpc_tools"},
     "core.testing": {"pytest"},
 }
 # What all frontends may import beside their own folder.

@@ -306,7 +306,7 @@ class Server(ControlMethods):
         return self._lifetime.server
 
     def _open_dispatcher(self) -> Dispatcher:
-        own = getattr(self, "_dispatcher", None)
+        own: Dispatcher | None = getattr(self, "_dispatcher", None)
         if own is None or (self._thread is None and current_dispatcher.get() is not own):
             raise unavailable(self._closed)
         return own

@@ -15,7 +15,7 @@ from frontends.in_process import Timeout
 
 def asked(server):
     """How many requests the server has that are not over."""
-    return len(server._dispatcher.asked)
+    return len(server._dispatcher.pending)
 
 
 def test_an_array_goes_in_and_an_array_comes_out(server, x):

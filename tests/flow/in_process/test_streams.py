@@ -78,7 +78,7 @@ def test_an_ordinary_model_is_a_stream_of_one(server, x):
 
 def test_a_model_waits_for_a_slow_reader(server, endless):
     stream = server.stream("endless", number(0))
-    until(lambda: server._ask(lambda: stream._channel._backlog.full))
+    until(lambda: server._call(lambda: stream._stream._backlog.full))
 
     for taken in range(3 * backlog.MOST_ANSWERS):
         ahead = endless.given - taken
@@ -199,7 +199,7 @@ def test_a_stream_has_a_time_for_all_of_it(server):
         list(stream)
 
     try:
-        until(lambda: stream._channel.request.cancelled)
+        until(lambda: stream._stream.request.cancelled)
     finally:
         waiting.set()
 
