@@ -63,7 +63,7 @@ TOOLS = {
     "core.testing": {"pytest"},
 }
 # What all frontends may import beside their own folder.
-SHARED = ("aiohttp_web", "shared")
+SHARED = ("shared",)
 # Folders of what is a distribution of its own.
 DISTRIBUTIONS = ("backends", "plugins", "clients")
 # Files of core with a word that is also one of a backend of this project, and why.
@@ -234,7 +234,7 @@ def test_a_frontend_imports_no_other_frontend():
     # The port of metrics is one of HTTP; Vertex AI leads to metrics too.
     assert across == {
         ("frontends.metrics.frontend", f"frontends.http.{name}")
-        for name in ("endpoint", "interceptors", "message", "router")
+        for name in ("interceptors", "listener", "message", "router")
     } | {("frontends.http.platforms.vertex_ai", "frontends.metrics.text")}
 
 
