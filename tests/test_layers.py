@@ -62,7 +62,7 @@ TOOLS = {
     "core.testing": {"pytest"},
 }
 # What all frontends may import beside their own folder.
-SHARED = ("aiohttp_web", "shared")
+SHARED = ("shared",)
 # The inner packages of core that a frontend imports because it starts a server itself: plugins and hooks of
 # the server, and the interface of repositories, which bound functions implement.
 STARTS_A_SERVER = {"frontends.in_process": {"core.plugins", "core.repository"}}
@@ -237,7 +237,7 @@ def test_a_frontend_imports_no_other_frontend():
     # The port of metrics is one of HTTP; Vertex AI leads to metrics too.
     assert across == {
         ("frontends.metrics.frontend", f"frontends.http.{name}")
-        for name in ("endpoint", "interceptors", "message", "router")
+        for name in ("interceptors", "listener", "message", "router")
     } | {("frontends.http.platforms.vertex_ai", "frontends.metrics.text")}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from core.errors import CoreError, Kind
 from core.tensor import Buffer
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.status import Code, code_of
 from frontends.shared.access_log import AccessLogEntry
 
@@ -35,7 +35,7 @@ def client_of(peer: str) -> str:
     return _FAMILY.sub("", peer)
 
 
-def entry_of(call: Call, path: str) -> AccessLogEntry:
+def entry_of(call: GrpcCall, path: str) -> AccessLogEntry:
     """Return the entry of a call whose message is not read."""
     entry = AccessLogEntry("grpc", client_of(call.peer), path)
     if isinstance(parent := call.value("traceparent"), str):
@@ -43,7 +43,7 @@ def entry_of(call: Call, path: str) -> AccessLogEntry:
     return entry
 
 
-def entry_for(call: Call, path: str, request: bytes) -> AccessLogEntry:
+def entry_for(call: GrpcCall, path: str, request: bytes) -> AccessLogEntry:
     """Return the entry of one message of a call."""
     entry = entry_of(call, path)
     if call.active is not None:
@@ -55,7 +55,7 @@ def entry_for(call: Call, path: str, request: bytes) -> AccessLogEntry:
     return entry
 
 
-def code_of_end(call: Call, error: CoreError) -> int:
+def code_of_end(call: GrpcCall, error: CoreError) -> int:
     """Return the code of a call that has ended with an error: of its deadline if that has passed."""
     if error.kind is Kind.CANCELLED and call.expired:
         return Code.DEADLINE_EXCEEDED

@@ -2,7 +2,7 @@ import cython
 
 
 @cython.final
-cdef class Call:
+cdef class GrpcCall:
     cdef object _metadata
     cdef object _source
     cdef public long long deadline_ns
@@ -17,5 +17,5 @@ cdef class Call:
     cpdef cancel(self)
 
 
-@cython.locals(call=Call)
-cpdef Call made_call(source, long long deadline_ns)
+@cython.locals(call=GrpcCall)
+cpdef GrpcCall new_call(source, long long deadline_ns)

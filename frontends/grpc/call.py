@@ -1,4 +1,4 @@
-"""Call: what a method may know of the call it answers. It names no transport."""
+"""GrpcCall: what a method may know of the call it answers. It names no transport."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Source(Protocol):
 
 @cython.freelist(32)
 @cython.cclass
-class Call:
+class GrpcCall:
     """One call. Made by the engine; loop thread only.
 
     metadata      pairs as the client sent them; keys in lower case, those that end in -bin have bytes; None
@@ -102,7 +102,7 @@ class Call:
         self.active.end(Code.DEADLINE_EXCEEDED if expired else code, self.bytes_out)
 
     def on_cancel(self, listener: Callable[[], None]) -> None:
-        """Call `listener` when the call is cancelled; at once if it already is."""
+        """GrpcCall `listener` when the call is cancelled; at once if it already is."""
         if self.cancelled:
             listener()
         elif self._listeners is None:
@@ -120,9 +120,9 @@ class Call:
             listener()
 
 
-def made_call(source: Source, deadline_ns: int) -> Call:
-    """A Call whose metadata is asked for when it is needed, for who makes one for every request."""
-    call: Call = Call.__new__(Call)
+def new_call(source: Source, deadline_ns: int) -> GrpcCall:
+    """A GrpcCall whose metadata is asked for when it is needed, for who makes one for every request."""
+    call: GrpcCall = GrpcCall.__new__(GrpcCall)
     call._source = source
     call._metadata = None
     call.deadline_ns = deadline_ns

@@ -22,8 +22,8 @@ from core.account import MemoryAccount, Share
 from core.errors import CoreError, internal, unavailable
 from core.options import Options
 from frontends.grpc import transport
-from frontends.grpc.call import Call, Metadata
-from frontends.grpc.method import Method, Unary
+from frontends.grpc.call import GrpcCall, Metadata
+from frontends.grpc.method import Method, UnaryMethod
 from frontends.grpc.status import Code, code_of, details, unforeseen
 from frontends.shared.tls import Certificates
 from frontends.shared.watched_files import WatchedFiles
@@ -82,7 +82,7 @@ class GrpcioEngine:
         handlers = {
             path: _handler(each, compresses, self._account) for path, each in self._methods.items()
         }
-        server.add_generic_rpc_handlers((Router(handlers),))
+        server.add_generic_rpc_handlers((MethodRouter(handlers),))
         if unix_sockets.is_unix(address):
             self._file = _bind_at(server, address, certificates, options.unix_socket_mode)
             port = options.grpc_port
@@ -211,7 +211,7 @@ def _worth_logging(record: logging.LogRecord) -> bool:
     return kind is None or not issubclass(kind, grpc.aio.InternalError)
 
 
-class Router(grpc.GenericRpcHandler):
+class MethodRouter(grpc.GenericRpcHandler):
     """Path of a call → its handler."""
 
     def __init__(self, handlers: Mapping[str, Handler]):
@@ -253,7 +253,7 @@ def _handler(method: Method, compresses: bool, account: MemoryAccount) -> Handle
     compresses   whether the server compresses responses unless they are excepted
     """
     run = _Run(method, compresses and not method.compress, account)
-    if not isinstance(method, Unary):
+    if not isinstance(method, UnaryMethod):
         return grpc.stream_stream_rpc_method_handler(run.stream)
     if method.enter is not None:
         return grpc.stream_stream_rpc_method_handler(run.entered_unary)
@@ -296,7 +296,7 @@ class _Run:
                     context.disable_next_message_compression()
                 await context.write(response)
 
-    def _noted(self, requests: AsyncIterator[bytes], call: Call) -> AsyncIterator[bytes]:
+    def _noted(self, requests: AsyncIterator[bytes], call: GrpcCall) -> AsyncIterator[bytes]:
         """Return the requests of a stream, each of which `Method.received` sees."""
         received = self._method.received
         if received is None:
@@ -309,7 +309,7 @@ class _Run:
 
         return noted()
 
-    async def _answered(self, request: bytes, call: Call, context: Context) -> bytes:
+    async def _answered(self, request: bytes, call: GrpcCall, context: Context) -> bytes:
         if self._method.received is not None:
             self._method.received(call, request)
         call.hold(len(request), "a message")
@@ -323,10 +323,10 @@ class _Run:
         return answer
 
     @contextlib.asynccontextmanager
-    async def _running(self, context: Context) -> AsyncIterator[Call]:
+    async def _running(self, context: Context) -> AsyncIterator[GrpcCall]:
         """A call that entered; what is raised within becomes its status."""
         share = self._account.share()
-        call = Call(None, _deadline_ns(context), _Source(context, share))
+        call = GrpcCall(None, _deadline_ns(context), _Source(context, share))
         try:
             if self._method.enter is not None:
                 call.active = self._method.enter(call)

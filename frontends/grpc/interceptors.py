@@ -1,6 +1,6 @@
 """The interceptors of every frontend (frontends/shared/interceptors.py), for methods of gRPC.
 
-engine ─► enter (headers) ─► received (message) ─► method ─► Call.end (status) ─► line of the access log
+engine ─► enter (headers) ─► received (message) ─► method ─► GrpcCall.end (status) ─► line of the access log
 
 The engine takes nothing of the message of a call that `enter` refuses. Where the role depends on the message
 (settings of log and trace), a caller that may look enters, and the message is decoded only after that.
@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from core.errors import CoreError, unavailable
 from frontends.grpc.access_log import entry_for, entry_of
-from frontends.grpc.call import Call
-from frontends.grpc.method import Method, ReceivedFunction, Unary, UnaryFunction
+from frontends.grpc.call import GrpcCall
+from frontends.grpc.method import Method, ReceivedFunction, UnaryFunction, UnaryMethod
 from frontends.shared.access import AccessPolicy, ActiveCall, Requirement, requirement
 from frontends.shared.access_log import AccessLog
 from frontends.shared.interceptors import Interceptors, Restrictions
@@ -37,7 +37,7 @@ class GrpcCallDescription:
 
     __slots__ = ("_call",)
 
-    def __init__(self, call: Call):
+    def __init__(self, call: GrpcCall):
         self._call = call
 
     @property
@@ -56,7 +56,11 @@ class GrpcCallDescription:
 def intercepted(method: Method, interceptors: Interceptors, restricted: Restrictions) -> Method:
     """Return `method` behind the interceptors that concern it; `method` itself if none does."""
     log, policy = interceptors.access_log, interceptors.policy
-    if isinstance(method, Unary) and policy is not None and not isinstance(method.changes, bool):
+    if (
+        isinstance(method, UnaryMethod)
+        and policy is not None
+        and not isinstance(method.changes, bool)
+    ):
         changing = requirement(method.category, changes=True)
         function = _checked(method.function, policy, changing, method.changes)
         # `begin` would be a way around the check of the message.
@@ -64,12 +68,12 @@ def intercepted(method: Method, interceptors: Interceptors, restricted: Restrict
     if log is not None:
         method = replace(method, received=_received(method, log))
     checks = policy is not None or method.category in restricted
-    if not checks and (log is None or isinstance(method, Unary)):
+    if not checks and (log is None or isinstance(method, UnaryMethod)):
         return method
-    path, streams, category = method.path, not isinstance(method, Unary), method.category
+    path, streams, category = method.path, not isinstance(method, UnaryMethod), method.category
     wanted = requirement(category, changes=method.changes is True)
 
-    def enter(call: Call) -> ActiveCall:
+    def enter(call: GrpcCall) -> ActiveCall:
         active = call.active = interceptors.enter(GrpcCallDescription(call), wanted)
         error = active.error or restricted.objection(category, call.value)
         if log is not None and (streams or error is not None):
@@ -84,10 +88,10 @@ def intercepted(method: Method, interceptors: Interceptors, restricted: Restrict
 def _received(method: Method, log: AccessLog) -> ReceivedFunction:
     """Return what notes a message in the entry of its call."""
     path = method.path
-    if not isinstance(method, Unary):
+    if not isinstance(method, UnaryMethod):
         return _count_bytes
 
-    def received(call: Call, message: bytes) -> None:
+    def received(call: GrpcCall, message: bytes) -> None:
         if call.active is None:
             call.active = ActiveCall()
         call.active.record(log, entry_for(call, path, message))
@@ -95,7 +99,7 @@ def _received(method: Method, log: AccessLog) -> ReceivedFunction:
     return received
 
 
-def _count_bytes(call: Call, message: bytes) -> None:
+def _count_bytes(call: GrpcCall, message: bytes) -> None:
     call.active.entry.bytes_in += len(message)
 
 
@@ -107,7 +111,7 @@ def _checked(
 ) -> UnaryFunction:
     """Return `function` behind a check of messages that change something: these need another role."""
 
-    async def checked(request: bytes, call: Call) -> bytes:
+    async def checked(request: bytes, call: GrpcCall) -> bytes:
         if call.active.caller is not None and changes(request):
             policy.check(call.active.caller, changing)
         return await function(request, call)

@@ -12,20 +12,20 @@ from dataclasses import dataclass
 
 from core.errors import CoreError
 from core.tensor import Buffer
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 from frontends.shared.access import ActiveCall
 
 Message = bytes | list[Buffer]  # whole, or in parts that are sent one after another
 Done = Callable[[Message | CoreError], None]
-BeginFunction = Callable[[bytes, Call, Done], None]
-EnterFunction = Callable[[Call], ActiveCall]
-ReceivedFunction = Callable[[Call, bytes], None]
-UnaryFunction = Callable[[bytes, Call], Awaitable[bytes]]
-StreamFunction = Callable[[AsyncIterator[bytes], Call], AsyncGenerator[bytes, None]]
+BeginFunction = Callable[[bytes, GrpcCall, Done], None]
+EnterFunction = Callable[[GrpcCall], ActiveCall]
+ReceivedFunction = Callable[[GrpcCall, bytes], None]
+UnaryFunction = Callable[[bytes, GrpcCall], Awaitable[bytes]]
+StreamFunction = Callable[[AsyncIterator[bytes], GrpcCall], AsyncGenerator[bytes, None]]
 
 
 @dataclass(frozen=True)
-class Unary:
+class UnaryMethod:
     """A method with one request and one response.
 
     path       /package.Service/Method, as on the wire
@@ -52,7 +52,7 @@ class Unary:
 
 
 @dataclass(frozen=True)
-class Stream:
+class StreamMethod:
     """A method with any number of requests and responses; the same attributes."""
 
     path: str
@@ -64,4 +64,4 @@ class Stream:
     received: ReceivedFunction | None = None
 
 
-Method = Unary | Stream
+Method = UnaryMethod | StreamMethod

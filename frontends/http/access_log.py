@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
-from frontends.aiohttp_web import web
-from frontends.http.message import Call
+from frontends.http.aiohttp_web import web
+from frontends.http.message import HttpRequest
 from frontends.shared.access_log import GONE, AccessLog, AccessLogEntry
 
 MOST_SCANNED = 4096  # bytes of a refused body in which its id is looked for
@@ -30,7 +30,7 @@ def entry_of(request: web.BaseRequest) -> AccessLogEntry:
     return entry
 
 
-def complete(entry: AccessLogEntry, names: Names, call: Call | None) -> None:
+def complete(entry: AccessLogEntry, names: Names, call: HttpRequest | None) -> None:
     """Note what the request of an entry has asked for.
 
     call   None for a request that has come to no service

@@ -4,7 +4,7 @@ import pytest
 
 from core.options.values import RESTRICTED_CATEGORIES
 from frontends.http.interceptors import restrictions
-from frontends.http.message import Answer
+from frontends.http.message import HttpResponse
 from frontends.http.openapi.document import templates
 from frontends.http.platforms.sagemaker import SageMakerRouter, table
 from frontends.http.platforms.vertex_ai import REDIRECT, VertexAIRouter
@@ -18,7 +18,7 @@ READING = {"metadata", "health", "model-config", "statistics"}
 
 
 def status(found):
-    return found.status if isinstance(found, Answer) else 200
+    return found.status if isinstance(found, HttpResponse) else 200
 
 
 def routes():

@@ -1,11 +1,11 @@
 from libc.stdint cimport int32_t, int64_t
 
-from frontends.grpc.native.port cimport Port
+from frontends.grpc.native.engine_context cimport EngineContext
 from frontends.grpc.native.session cimport Event, PythonHost, Session
 
 
 cdef class Connection:
-    cdef Port port
+    cdef EngineContext port
     cdef PythonHost host
     cdef Session* session
     cdef object transport, timer

@@ -1,6 +1,6 @@
 import asyncio
 
-from frontends.grpc.native.port import Port
+from frontends.grpc.native.engine_context import EngineContext
 
 class Connection:
     """One HTTP/2 connection, the protocol of an asyncio transport. Loop thread only.
@@ -8,7 +8,7 @@ class Connection:
     A class for a loop derives from it and from asyncio.BufferedProtocol.
     """
 
-    def __init__(self, port: Port) -> None: ...
+    def __init__(self, port: EngineContext) -> None: ...
     def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
     def connection_lost(self, error: Exception | None) -> None: ...
     def get_buffer(self, sizehint: int) -> memoryview: ...

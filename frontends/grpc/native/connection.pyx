@@ -12,12 +12,12 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t
 
-from frontends.grpc.call cimport made_call
+from frontends.grpc.call cimport new_call
 from frontends.grpc.native.exchange cimport (
     give, give_unpaid, now_ns, take, wire_pieces,
 )
 from frontends.grpc.native.handle cimport Handle
-from frontends.grpc.native.port cimport Port, Route
+from frontends.grpc.native.engine_context cimport EngineContext, MethodRoute
 from frontends.grpc.native.session cimport (
     INTERNAL, NEVER, UNAVAILABLE, Event, EventKind, PythonHost, PythonMemory, Session, Settings, Wire,
 )
@@ -36,7 +36,7 @@ cdef PythonMemory memory
 cdef class Connection:
     """One connection: a protocol of asyncio for buffered reading. Loop thread only."""
 
-    def __init__(self, Port port):
+    def __init__(self, EngineContext port):
         self.port = port
         self.timer_ns = NEVER
 
@@ -254,8 +254,8 @@ cdef class Connection:
         cdef Handle handle = Handle.__new__(Handle)
         handle.connection = self
         handle.id = id
-        handle.route = <Route>self.port.routes[method]
-        handle.call = made_call(handle, self.session.deadline_ns(id))
+        handle.route = <MethodRoute>self.port.routes[method]
+        handle.call = new_call(handle, self.session.deadline_ns(id))
         return handle
 
     cdef keep(self, object call):

@@ -1,19 +1,19 @@
 cimport cython
 from libc.stdint cimport int32_t
 
-from frontends.grpc.call cimport Call
+from frontends.grpc.call cimport GrpcCall
 from frontends.grpc.native.connection cimport Connection
-from frontends.grpc.native.port cimport Route
+from frontends.grpc.native.engine_context cimport MethodRoute
 
 
 @cython.final
 cdef class Handle:
     cdef Connection connection
     cdef int32_t id
-    cdef Route route
+    cdef MethodRoute route
     # call: what the method sees; worker: the task or the StreamRun that answers, None without one.
     # Both lead back here and are forgotten with the end, so that no call waits for a collection.
-    cdef Call call
+    cdef GrpcCall call
     cdef object worker
     cdef readonly bint over
 

@@ -1,7 +1,7 @@
 from core.errors import CoreError
 from frontends.grpc.call import Metadata
 from frontends.grpc.method import Message
-from frontends.grpc.native.port import Port
+from frontends.grpc.native.engine_context import EngineContext
 
 class Handle:
     """The engine's side of one call. Made by the connection; loop thread only.
@@ -13,13 +13,13 @@ class Handle:
 
     over: bool
     @property
-    def port(self) -> Port: ...
+    def port(self) -> EngineContext: ...
     @property
     def request_encoding(self) -> int: ...
     @property
     def response_encoding(self) -> int: ...
     def __call__(self, result: Message | CoreError) -> None:
-        """Answer a unary call; the `done` of its method. A second answer does nothing."""
+        """UnaryResponse a unary call; the `done` of its method. A second answer does nothing."""
     def answer(self, message: Message, compressed: bool) -> None:
         """Send the only message of the response as it is, and that all went well."""
     def send(self, message: Message, compressed: bool) -> bool | None:

@@ -9,7 +9,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.ref cimport Py_DECREF
 
-from frontends.grpc.call cimport Call
+from frontends.grpc.call cimport GrpcCall
 from frontends.grpc.native.exchange cimport first_byte, flat, metadata_of, peer_of
 from frontends.grpc.native.session cimport (
     CANCELLED, DEFLATE, GZIP, IDENTITY, OK, RESOURCE_EXHAUSTED, RequestHead, Session,
@@ -128,7 +128,7 @@ cdef class Handle:
         return () if head == NULL else metadata_of(head)
 
     def peer(self):
-        """Where the call comes from, as Call.peer has it."""
+        """Where the call comes from, as GrpcCall.peer has it."""
         return peer_of(self.connection.transport)
 
     @property
@@ -151,7 +151,7 @@ cdef class Handle:
         return self.connection.port
 
     cdef gone(self):
-        cdef Call call = self.call
+        cdef GrpcCall call = self.call
         worker = self.worker
         if self.over:
             return

@@ -8,9 +8,9 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from core.errors import CoreError
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.compression import Unreadable, pack, unpack, unpaid_bytes
-from frontends.grpc.method import Message, Stream, Unary
+from frontends.grpc.method import Message, StreamMethod, UnaryMethod
 from frontends.grpc.status import Code, code_of, details, unforeseen
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 async def run_unary(
-    method: Unary, request: bytes, compressed: bool, call: Call, handle: Handle
+    method: UnaryMethod, request: bytes, compressed: bool, call: GrpcCall, handle: Handle
 ) -> None:
-    """Answer `handle` with what the method makes of `request`."""
+    """UnaryResponse `handle` with what the method makes of `request`."""
     try:
         if compressed:
             request = await unpack(
@@ -44,7 +44,7 @@ async def run_unary(
 
 
 async def pack_answer(handle: Handle, message: Message) -> None:
-    """Answer `handle` with a compressed message."""
+    """UnaryResponse `handle` with a compressed message."""
     handle.answer(*await pack(message, handle.response_encoding, handle.port.compression_level))
 
 
@@ -54,7 +54,9 @@ class StreamRun:
     Iterating over it gives the messages of the client; what is not taken is, beyond a bound, not sent.
     """
 
-    def __init__(self, handle: Handle, call: Call, method: Stream, loop: asyncio.AbstractEventLoop):
+    def __init__(
+        self, handle: Handle, call: GrpcCall, method: StreamMethod, loop: asyncio.AbstractEventLoop
+    ):
         self._handle = handle
         self._call = call
         self._method = method

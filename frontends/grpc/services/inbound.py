@@ -10,7 +10,7 @@ from core.control import ModelEndpoint
 from core.request import InferenceRequest
 from core.server import InferenceServer
 from core.v2 import forward_header
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.native.infer_codec import RequestReader
 from frontends.grpc.protocol.messages import ModelInferRequest
 from frontends.grpc.protocol.parse import parse, read
@@ -29,7 +29,7 @@ class Inbound:
         self._forwarded = re.compile(pattern) if pattern else None
         self._reader = RequestReader()
 
-    def read(self, data: bytes, call: Call) -> Asked:
+    def read(self, data: bytes, call: GrpcCall) -> Asked:
         """What the bytes ask. `call` holds the tensors that are made of typed contents.
 
         Raises CoreError(INVALID) for bytes that are no message, MemoryExhausted.
@@ -51,7 +51,7 @@ class Inbound:
             return self._endpoints.find(request.model_name, request.model_version)
         return self._endpoints.find(asked.model_name, parse_version(asked.model_version))
 
-    def request(self, asked: Asked, signature: Signature, call: Call) -> InferenceRequest:
+    def request(self, asked: Asked, signature: Signature, call: GrpcCall) -> InferenceRequest:
         """The request that the call makes of it; raises CoreError for a message that is none."""
         if isinstance(asked, InferenceRequest):
             request: InferenceRequest = asked
@@ -64,7 +64,7 @@ class Inbound:
         return request
 
     @staticmethod
-    def _forward(pattern: re.Pattern[str], request: InferenceRequest, call: Call) -> None:
+    def _forward(pattern: re.Pattern[str], request: InferenceRequest, call: GrpcCall) -> None:
         """Make parameters of the metadata whose keys match (--grpc-header-forward-pattern)."""
         for key, value in call.metadata:
             if pattern.search(key) is None:

@@ -16,10 +16,10 @@ from core.response import InferenceResponse, Reply
 from core.server import InferenceServer
 from core.telemetry.log import failed
 from frontends.grpc.access_log import code_of_end, entry_for
-from frontends.grpc.call import Call
-from frontends.grpc.intake import Intake
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.protocol import render
 from frontends.grpc.protocol.parse import wants_empty_final
+from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.services.inbound import Asked, Inbound
 from frontends.grpc.services.traced import Sending, bring_context, received
 from frontends.grpc.status import code_of
@@ -42,7 +42,7 @@ class StreamService:
         self,
         server: InferenceServer,
         inbound: Inbound,
-        intake: Intake,
+        intake: RequestsInFlight,
         access_log: AccessLog | None = None,
     ):
         self.server = server
@@ -52,13 +52,13 @@ class StreamService:
         self.intake = intake
 
     def model_stream_infer(
-        self, requests: AsyncIterator[bytes], call: Call
+        self, requests: AsyncIterator[bytes], call: GrpcCall
     ) -> AsyncGenerator[bytes, None]:
         return InferStream(self, call).responses(requests)
 
 
 @dataclass
-class Turn:
+class ResponseSlot:
     """Where the responses to one request stand in the order of the stream."""
 
     items: list[Item] = field(default_factory=list)
@@ -77,12 +77,12 @@ class InferStream:
     4. What waits for the client of decoupled models is counted in a Backlog, which holds their requests.
     """
 
-    def __init__(self, service: StreamService, call: Call):
+    def __init__(self, service: StreamService, call: GrpcCall):
         self._service = service
         self._call = call
         self._errors_end_it = call.value("triton_grpc_error") == "true"
         self._open: set[Reply] = set()  # accepted requests without their last response
-        self._turns: deque[Turn] = deque()
+        self._turns: deque[ResponseSlot] = deque()
         self._outbox: deque[tuple[Item, bool]] = deque()  # with whether the backlog counts it
         self._backlog = Backlog(self._give_up)
         self._unsent_bytes = 0
@@ -199,7 +199,7 @@ class InferStream:
 
     # responses -----------------------------------------------------------------
 
-    def _listen(self, reply: Reply, asked: Asked, turn: Turn | None, size: int) -> None:
+    def _listen(self, reply: Reply, asked: Asked, turn: ResponseSlot | None, size: int) -> None:
         """Forward the answers to a request that holds `size` bytes."""
         named, tell_end = _named(asked), wants_empty_final(asked)
 
@@ -264,12 +264,12 @@ class InferStream:
         failed(request.id, answer)
         return answer if self._errors_end_it else render.stream_error(answer, *named, final)
 
-    def _next_turn(self) -> Turn:
-        turn = Turn()
+    def _next_turn(self) -> ResponseSlot:
+        turn = ResponseSlot()
         self._turns.append(turn)
         return turn
 
-    def _emit(self, turn: Turn | None, item: Item | None, final: bool) -> None:
+    def _emit(self, turn: ResponseSlot | None, item: Item | None, final: bool) -> None:
         """Send `item` when its turn has come, at once without a turn."""
         if turn is None:
             if item is not None:

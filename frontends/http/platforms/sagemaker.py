@@ -12,10 +12,10 @@ from typing import Any
 from core.errors import invalid
 from core.options.platforms import EVERYWHERE
 from core.server import InferenceServer
-from frontends.http.endpoint import Endpoint
 from frontends.http.errors import refusal
 from frontends.http.interceptors import restrictions
-from frontends.http.message import Answer, Call
+from frontends.http.listener import HttpListener
+from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.platforms.binary import BinaryForm
 from frontends.http.platforms.default import default_model
 from frontends.http.platforms.sagemaker_folder import ROOT
@@ -39,7 +39,7 @@ _TYPES: dict[str, Service] = {
 _PINGS: dict[str, Service] = {"ready": health.ready, "live": health.live}
 
 
-class SageMakerFrontend(Endpoint):
+class SageMakerFrontend(HttpListener):
     """The contract of SageMaker's containers: /ping, /invocations and /models. Loop thread only."""
 
     name = "sagemaker"
@@ -77,7 +77,7 @@ class SageMakerRouter(Router):
 
     def led(
         self, route: Route, captures: Mapping[str, Any], method: str, headers: Mapping[str, str]
-    ) -> Match | Answer:
+    ) -> Match | HttpResponse:
         if route.category == "model-repository" and method not in route.methods:
             return refusal(self.unknown, f"there is no {method} here")
         return super().led(route, captures, method, headers)
@@ -106,7 +106,7 @@ def _invocations(service: Service) -> Service:
     """The service for the model of requests that name none."""
     named = os.environ.get(DEFAULT, "")
 
-    async def ask_default(server: InferenceServer, call: Call) -> Answer:
+    async def ask_default(server: InferenceServer, call: HttpRequest) -> HttpResponse:
         model = default_model(server, named, f"the variable {DEFAULT}")
         call.captures = {"model": model, "version": None}
         return await service(server, call)

@@ -320,7 +320,7 @@ async def test_a_client_that_goes_away_is_no_longer_in_flight(open_with, tokens,
 
 
 def _inside(policy):
-    """Whether the caller `one` has a request in flight."""
+    """Whether the caller `one` has a request in pending."""
     try:
         policy.identify(Credentials("one")).begin_call().end()
     except Exhausted:

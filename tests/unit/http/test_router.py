@@ -8,7 +8,7 @@ from multidict import CIMultiDict
 
 from core.options.values import RESTRICTED_CATEGORIES
 from frontends.http.interceptors import restrictions
-from frontends.http.message import Answer
+from frontends.http.message import HttpResponse
 from frontends.http.router import TABLE, Router
 
 OPEN = Router(restrictions({}), TABLE)
@@ -61,7 +61,7 @@ def headers(**values):
 
 
 def status(found):
-    return found.status if isinstance(found, Answer) else 200
+    return found.status if isinstance(found, HttpResponse) else 200
 
 
 def test_every_row_of_the_table_is_tested_here():
