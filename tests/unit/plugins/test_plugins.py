@@ -111,7 +111,7 @@ def test_the_extras_of_core_name_every_backend_and_all_formats_of_this_project()
             formats.append(name)
 
     assert projects == missing.distributions()
-    assert sorted(formats) == sorted(missing._extras()[missing.FORMATS])
+    assert sorted(formats) == sorted(missing._backend_extras()[missing.FORMATS])
 
 
 @pytest.mark.parametrize(
