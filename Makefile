@@ -69,7 +69,7 @@ new-plugin: .venv/.installed  ## a plugin to start from: make new-plugin NAME=au
 
 docs: .venv/.installed  ## the pages that are made from the code
 	$(BIN)/python -m core.options > docs/options.md
-	$(BIN)/python -m core.telemetry.metrics.page docs/metrics.md
+	$(BIN)/python -m core.control.metrics.page docs/metrics.md
 
 proto: .venv/.test  ## what is compiled from .proto files; the results are committed
 	$(BIN)/python core/config/compile.py core/config/model_config.proto core/config/messages.pyi

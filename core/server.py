@@ -20,7 +20,7 @@ from core.control.memory import MemoryControl
 from core.control.metrics.collect import MetricCollector
 from core.control.metrics.watch import Watch
 from core.control.repository import RepositoryControl
-from core.control.settings import SettingsControl
+from core.control.settings import SettingsControl, open_exporter
 from core.devices import gpus
 from core.heap import Trimmer
 from core.lifecycle import ModelManager
@@ -87,7 +87,11 @@ class InferenceServer:
         self._shared: dict[Callable[[InferenceServer], Any], Any] = {}
         self._reload: list[Callable[[], object]] = []
         self._exchange = exchange
-        self.tracing = Tracer(options, suffix=f".worker-{exchange.number}" if exchange else "")
+        self.tracing = Tracer(
+            options,
+            suffix=f".worker-{exchange.number}" if exchange else "",
+            exporter=open_exporter(options.trace_config),
+        )
         self.watch = Watch(options, exchange.number if exchange else None)
         self.manager = ModelManager(
             options,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from core import plugins
 from core.control.exchange import Changed
 from core.control.operation import Area, Arguments, Thing, change, here
-from core.errors import invalid, unsupported
+from core.errors import internal, invalid, unsupported
 from core.telemetry import log
-from core.telemetry.tracing import Tracer
+from core.telemetry.tracing import TraceExporter, Tracer
+from core.telemetry.tracing.settings import TRITON
 
 _BEFORE = "the others have their settings of before"
 _LOG = ("log_info", "log_warning", "log_error", "log_verbose_level", "log_format")
@@ -88,3 +90,31 @@ class SettingsControl(Area, name="settings"):
 
 def _restore(settings: dict[str, Any]) -> None:
     log.change(settings)
+
+
+def open_exporter(config: Mapping[str, Sequence[tuple[str, str]]]) -> TraceExporter | None:
+    """Return the exporter of the mode of --trace-config; None for the trace files of mode triton.
+
+    config   mode → its settings, "" → settings of all modes
+    A plugin takes precedence over trace files. Raises CoreError(INVALID) for a mode that no installed plugin
+    has, and what a plugin raises.
+    """
+    mode = dict(config.get("", ())).get("mode", TRITON).lower()
+    settings = tuple(config.get(mode, ()))
+    found = plugins.ask("core_open_trace_exporter", mode=mode, settings=settings)
+    opened = {"", TRITON} if found is None else {"", TRITON, mode}
+    for each in sorted({mode, *config} - opened):
+        hint = plugins.install_hint(each)
+        if not hint:
+            raise invalid(
+                f"--trace-config mode: invalid value for trace mode option: {each}. "
+                f'Available options are "{TRITON}" and the modes of installed plugins'
+            )
+        if each == mode:
+            raise invalid(f"--trace-config=mode={mode}: no installed plugin has this mode{hint}")
+    if not isinstance(found, TraceExporter | None):
+        raise internal(
+            f"the plugin of trace mode '{mode}' made a {type(found).__name__}, not a "
+            "core.telemetry.tracing.TraceExporter"
+        )
+    return found

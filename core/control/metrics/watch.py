@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Mapping
 
+from core import plugins
 from core.control.metrics.versions import VersionLabels
+from core.errors import internal, invalid
 from core.options import Options
 from core.telemetry.families import Family
+from core.telemetry.metrics.catalog import CATALOG
 from core.telemetry.metrics.lag import LoopLag
 from core.telemetry.metrics.machine import Machine
 from core.telemetry.metrics.process import Process
-from core.telemetry.metrics.source import MetricSource, open_sources
+from core.telemetry.metrics.source import MetricSource
+from core.telemetry.registry import registry
+
+logger = logging.getLogger("core")
 
 
 class Watch:
@@ -22,27 +30,79 @@ class Watch:
     def __init__(self, options: Options, worker: int | None = None):
         interval_s = options.metrics_interval_ms / 1000
         labels = {} if worker is None else {"worker": str(worker)}
-        self._sources: list[MetricSource] = [
-            *([Machine(interval_s)] if options.allow_cpu_metrics else []),
-            *open_sources(options),
-            Process(interval_s, labels),
-            LoopLag(labels),
-        ]
+        self._own = [Process(interval_s, labels), LoopLag(labels)]
+        if options.allow_cpu_metrics:
+            self._own.insert(0, Machine(interval_s))
+        self._added = open_sources(options)
         self.labels = VersionLabels(self._gpu_uuid)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to measure."""
-        for source in self._sources:
+        """Begin to measure. Raises what a source of a plugin raises."""
+        for source in (*self._own, *self._added.values()):
             source.start(loop)
 
     def stop(self) -> None:
         """Stop to measure."""
-        for source in self._sources:
+        for source in self._own:
             source.stop()
+        for plugin, source in self._added.items():
+            try:
+                source.stop()
+            except Exception:
+                logger.exception("metrics of plugin '%s' cannot be stopped", plugin)
 
     def families(self) -> list[Family]:
-        """Return the families of all sources, with values of now or of the last interval."""
-        return [family for source in self._sources for family in source.families()]
+        """Return the families of all sources, with values of now or of the last interval.
+
+        A source of a plugin that raises an exception is left out, with an error in the log.
+        """
+        found = [family for source in self._own for family in source.families()]
+        for plugin, source in self._added.items():
+            try:
+                found += _declared(plugin, source)
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}"
+                logger.error("metrics of plugin '%s' are left out: %s", plugin, reason)
+        return found
 
     def _gpu_uuid(self, number: int) -> str | None:
-        return next(filter(None, (source.gpu_uuid(number) for source in self._sources)), None)
+        found = (source.gpu_uuid(number) for source in self._added.values())
+        return next(filter(None, found), None)
+
+
+def open_sources(options: Options) -> Mapping[str, MetricSource]:
+    """Return the sources of plugins by the names of these.
+
+    Raises CoreError: INTERNAL for what is no MetricSource, INVALID for a family that core or another plugin
+    has, and what a plugin raises.
+    """
+    sources, taken = {}, set(CATALOG)
+    for plugin, source in plugins.ask_each("core_open_metric_source", options=options):
+        if not isinstance(source, MetricSource):
+            raise internal(
+                f"plugin '{plugin}' made a {type(source).__name__}, not a "
+                "core.telemetry.metrics.source.MetricSource"
+            )
+        names = _names(source)
+        if double := sorted(names & taken):
+            raise invalid(f"metric family '{double[0]}' of plugin '{plugin}' exists already")
+        taken |= names
+        registry.reserve(names)
+        sources[plugin] = source
+    return sources
+
+
+def _names(source: MetricSource) -> set[str]:
+    return {entry.name for entries in source.catalog.values() for entry in entries}
+
+
+def _declared(plugin: str, source: MetricSource) -> list[Family]:
+    """Return the families of a plugin that are in its catalog: others could be there twice."""
+    names, found = _names(source), []
+    for each in source.families():
+        if each.name in names:
+            found.append(each)
+        else:
+            text = "metric family '%s' of plugin '%s' is left out: it is not in its catalog"
+            logger.error(text, each.name, plugin)
+    return found

@@ -4,5 +4,4 @@ catalog.py    every family of core: name, kind, labels, help
 detailed.py   histograms and summaries of latencies
 settings.py   the settings of --metrics-config
 source.py     metrics of one origin: machine.py, process.py, lag.py, and those of plugins
-page.py       the tables of docs/metrics.md
 """

@@ -5,11 +5,8 @@ Tracer ─► Trace ─► [TraceExporter] ─► spans, a file, a service.  Mod
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from core import plugins
-from core.errors import internal, invalid
-from core.telemetry.tracing.settings import TRITON
 from core.telemetry.tracing.trace import Trace
 
 
@@ -32,30 +29,3 @@ class TraceExporter:
 
     async def close(self, timeout_s: float) -> None:
         """Write or send what is left, in at most `timeout_s` (1 to 5 s); a second call must do nothing."""
-
-
-def open_exporter(
-    mode: str, config: Mapping[str, Sequence[tuple[str, str]]]
-) -> TraceExporter | None:
-    """Return the exporter of a mode; None for trace files, which mode triton without a plugin writes.
-
-    config   mode → its settings, "" → settings of all modes
-    Raises CoreError(INVALID) for a mode that no installed plugin has, and what a plugin raises.
-    """
-    found = plugins.ask("core_open_trace_exporter", mode=mode, settings=tuple(config.get(mode, ())))
-    opened = {"", TRITON} if found is None else {"", TRITON, mode}
-    for each in sorted({mode, *config} - opened):
-        hint = plugins.install_hint(each)
-        if not hint:
-            raise invalid(
-                f"--trace-config mode: invalid value for trace mode option: {each}. "
-                f'Available options are "{TRITON}" and the modes of installed plugins'
-            )
-        if each == mode:
-            raise invalid(f"--trace-config=mode={mode}: no installed plugin has this mode{hint}")
-    if found is not None and not isinstance(found, TraceExporter):
-        raise internal(
-            f"the plugin of trace mode '{mode}' made a {type(found).__name__}, not a "
-            "core.telemetry.tracing.TraceExporter"
-        )
-    return found

@@ -50,9 +50,9 @@ class TraceSettings:
     shown: Mapping[str, str] | None = None
 
     @classmethod
-    def of(cls, options: Options) -> TraceSettings:
+    def of(cls, options: Options, shown: Mapping[str, str] | None = None) -> TraceSettings:
         """Return those of the command line. Raises CoreError(INVALID) for an invalid number."""
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = {"shown": shown}
         levels: set[str] = set()
         for key, value in options.trace_config.get("", []):
             if key == "level":

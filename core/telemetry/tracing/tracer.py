@@ -22,7 +22,7 @@ from core.response import InferenceResponse, Reply
 from core.telemetry.losses import Losses
 from core.telemetry.tracing import context as contexts
 from core.telemetry.tracing.context import SpanContext
-from core.telemetry.tracing.exporter import TraceExporter, open_exporter
+from core.telemetry.tracing.exporter import TraceExporter
 from core.telemetry.tracing.sampler import Sampler
 from core.telemetry.tracing.settings import TENSORS, TIMESTAMPS, TraceSettings, parsed
 from core.telemetry.tracing.trace import Trace
@@ -44,8 +44,9 @@ class Tracer:
     takes_context  whether the context of a client makes a request traced: what `context` is for
 
     suffix     what the paths of trace files get behind them
+    exporter   takes the traces; None for trace files
 
-    Raises CoreError(INVALID) for invalid settings, and for a mode that no installed plugin has.
+    Raises CoreError(INVALID) for invalid settings.
     """
 
     def __init__(
@@ -54,14 +55,14 @@ class Tracer:
         clock_ns: Callable[[], int] = time.monotonic_ns,
         *,
         suffix: str = "",
+        exporter: TraceExporter | None = None,
     ):
         self._clock_ns = clock_ns
         self._ids = itertools.count(1)
         self._files = TraceFiles(suffix)
-        start = TraceSettings.of(options)
-        self._exporter = exporter = open_exporter(start.mode, options.trace_config)
+        self._exporter = exporter
         # Of the command line.
-        self._start = replace(start, shown=exporter.shown) if exporter else start
+        self._start = TraceSettings.of(options, exporter.shown if exporter is not None else None)
         self._changes: dict[str, Any] = {}  # of the server's settings, by clients
         self._model_changes: dict[str, dict[str, Any]] = {}
         self._losses = Losses(logger.error, "traces are")

@@ -10,7 +10,7 @@ from core_gpu_metrics.gpus import Gpus, chosen_gpus
 from played_nvml import PlayedNvml
 
 from core import plugins
-from core.control.metrics.watch import Watch
+from core.control.metrics.watch import open_sources
 from core.devices import gpus
 from core.options import Options, idle_flags, parse, usage
 
@@ -268,7 +268,7 @@ def options(*flags):
 
 
 def sources(options):
-    return [each.catalog for each in Watch(options)._sources if each.catalog == Gpus.catalog]
+    return [each for each in open_sources(options).values() if isinstance(each, Gpus)]
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 import core
 from core.control import Answers, merging
 from core.control.health import families_of_workers
+from core.control.metrics.page import all_parts
 from core.telemetry.families import Sample, histogram_samples
 from core.telemetry.metrics.catalog import Entry, family
 from core.telemetry.metrics.lag import BUCKETS_S
-from core.telemetry.metrics.page import all_parts
 from frontends.metrics.text import render
 
 X = np.ones((1, 4), np.float32)

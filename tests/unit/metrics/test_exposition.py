@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from core.control.metrics.page import page
 from core.errors import CoreError
-from core.telemetry.metrics.page import page
 from core.telemetry.registry import registry
 
 ROOT = Path(__file__).parents[3]

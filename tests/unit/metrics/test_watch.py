@@ -8,13 +8,13 @@ import pytest
 
 import core
 from core import plugins
+from core.control.metrics.page import page
 from core.control.metrics.watch import Watch
 from core.errors import CoreError
 from core.options import Options
 from core.telemetry.families import Sample
 from core.telemetry.metrics.catalog import Entry
 from core.telemetry.metrics.lag import BUCKETS_S, EVERY_S, LoopLag
-from core.telemetry.metrics.page import page
 from core.telemetry.metrics.process import Process
 from core.telemetry.metrics.source import MetricSource
 from core.telemetry.registry import registry

@@ -11,6 +11,7 @@ import pytest
 
 import core
 from core import plugins
+from core.control.settings import open_exporter
 from core.errors import CoreError, Kind, invalid
 from core.options import Options
 from core.request import InferenceRequest
@@ -29,9 +30,14 @@ def tracer(tmp_path):
         config = {"": list(settings), **modes}
         if file:
             config["triton"] = [("file", str(tmp_path / "trace"))]
-        return Tracer(Options.defaults(trace_config=config))
+        return new(config)
 
     return make
+
+
+def new(config):
+    """A tracer as a server makes it."""
+    return Tracer(Options.defaults(trace_config=config), exporter=open_exporter(config))
 
 
 class Exporter(TraceExporter):
@@ -313,7 +319,7 @@ async def test_a_plugin_takes_precedence_over_trace_files(tracer, offer, tmp_pat
 @pytest.mark.parametrize("config", [{"": [("mode", "bad")]}, {"bad": [("file", "x")]}])
 def test_a_mode_that_nothing_has_is_refused(config):
     with pytest.raises(CoreError) as caught:
-        Tracer(Options.defaults(trace_config=config))
+        new(config)
 
     assert caught.value.kind is Kind.INVALID
     assert "invalid value for trace mode option: bad." in caught.value.message

@@ -1,4 +1,4 @@
-"""Write the catalog into docs/metrics.md: python -m core.telemetry.metrics.page docs/metrics.md
+"""Write the catalog into docs/metrics.md: python -m core.control.metrics.page docs/metrics.md
 
 The tables at the end of the page are those of core, then those of the installed plugins.
 """
@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from core import plugins
+from core.control.metrics.watch import open_sources
 from core.options import Options
 from core.telemetry.metrics.catalog import PARTS, Entry
-from core.telemetry.metrics.source import open_sources
 
 
 def all_parts() -> dict[str, Sequence[Entry]]:
     """Return the catalog with the families of installed plugins, by title."""
     plugins.load_hooks()
     parts: dict[str, Sequence[Entry]] = dict(PARTS)
-    for source in open_sources(Options.defaults()):
+    for source in open_sources(Options.defaults()).values():
         parts.update(source.catalog)
     return parts
 
