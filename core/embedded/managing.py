@@ -60,7 +60,7 @@ class Managing:
     def index(self, *, ready_only: bool = False) -> list[dict[str, Any]]:
         """The models of the repositories and the bound functions, with version, state and reason.
 
-        On the server's own thread, of repositories in cloud storage what was seen last.
+        On the server's own thread, of remote repositories what was seen last.
         """
         if not self._opened().is_here:
             self._call(self._inner.manager.look)
