@@ -2,7 +2,7 @@
 
 What a backend author needs is here; `core.backend` explains it. Server is for programs that ask models
 in their own process (core/embedded). Each name is imported when it is first used: a process that only
-starts others (core/fleet) needs no numpy.
+starts others needs no numpy.
 """
 
 from importlib import import_module

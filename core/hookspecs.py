@@ -99,6 +99,17 @@ def core_open_repository_agent(name: str) -> RepositoryAgent | None:
     """
 
 
+@hookspec(firstresult=True)
+def core_run_server(options: Options, arguments: Sequence[str]) -> int | None:
+    """Once, on the main thread, when the command line has been read and the log is set up.
+
+    arguments   of the command line, without the program
+
+    Serves in place of this process and returns the exit status, or returns None for a server of this process.
+    An exception ends the start.
+    """
+
+
 @hookspec
 def core_workers_starting(options: Options) -> None:
     """Once, with --workers=N only, on the loop thread of the process that starts the workers, before it does.

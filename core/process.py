@@ -2,8 +2,7 @@
 
     options ─► plugins ─► InferenceServer ─► frontends open ─► models load ─► tables ─► signal ─► drain
 
-It is the whole server, or with --workers=N one of several (core/fleet). A worker that replaces one that
-has died opens its ports last: no connection meets it before it is as far as the others.
+A role says what else the process does: OnlyProcess is the whole server, a plugin may have several processes.
 """
 
 from __future__ import annotations
@@ -14,26 +13,22 @@ import gc
 import logging
 import os
 import signal
-import socket
 import sys
 import time
-from collections.abc import Coroutine, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from core import heap, plugins, service_manager, unix_sockets
+from core import heap, plugins, service_manager
 from core.backend import Backend
+from core.control import Exchange
 from core.errors import CoreError
-from core.fleet.member import Member
-from core.fleet.process import Settings
-from core.fleet.tables import TablesOfWorker
 from core.frontend import Frontend
-from core.options import Options, check_server, parse, reads_again
+from core.options import Options, check_server, reads_again
 from core.repository.agents.known import agents_in_use
 from core.repository.private import leave_nothing
 from core.server import InferenceServer
-from core.telemetry import log, tables
+from core.telemetry import tables
 
 logger = logging.getLogger("core")
 
@@ -45,83 +40,96 @@ found nothing, for what is made for a request lies in no circle.
 """
 
 
+class OnlyProcess:
+    """The role of a process that is the whole server. A plugin inherits it for one process of several.
+
+    end        set when the process shall end
+    exchange   with the other processes; None without any
+    signals    that end the process; the others are ignored
+    last       whether frontends open only after the models are loaded and `admitted` has returned
+    """
+
+    exchange: Exchange | None = None
+    signals: Sequence[signal.Signals] = (signal.SIGTERM, signal.SIGINT)
+    last = False
+
+    def __init__(self) -> None:
+        self.end = asyncio.Event()
+
+    async def load(self, work: Awaitable[None]) -> None:
+        """Await the load of the models. Raises what it raises."""
+        await work
+
+    def loaded(self, server: InferenceServer) -> None:
+        """Show what there is: the models are loaded, or could not be."""
+        show_tables(server)
+
+    async def admitted(self) -> None:
+        """Wait until the frontends may open, with `last`."""
+
+    def ready(self) -> None:
+        """Announce that the server takes requests."""
+        service_manager.ready()
+
+    def stopping(self) -> None:
+        """Announce that the server begins to end."""
+        service_manager.stopping()
+
+    def reloading(self) -> contextlib.AbstractContextManager[None]:
+        """Enclose the reload of files."""
+        return service_manager.reloading()
+
+    def failed(self, error: CoreError) -> None:
+        """Report that there is no server, or no more."""
+        print(f"error: creating server: {error.kind.title} - {error.message}", file=sys.stderr)
+
+
 def run(options: Options) -> int:
-    """Serve until SIGINT or SIGTERM; the exit status."""
-    return _run(serve(options))
+    """Serve until SIGINT or SIGTERM; return the exit status."""
+
+    async def service() -> int:
+        return await serve(options, OnlyProcess())
+
+    return run_on_loop(service())
 
 
-def work(settings: str) -> int:
-    """Serve as one of several workers; the exit status. The supervisor starts a process with it.
-
-    settings   Settings.text; the arguments of the server are those of this process
-    """
-    mine = Settings.of(settings)
-    for address, file in mine.listening.items():
-        os.set_inheritable(file, False)  # not for the processes of models
-        unix_sockets.inherited[address] = file
-    changes: dict[str, Any] = {"reuse_http_port": True, "reuse_grpc_port": True, **mine.ports}
-    plugins.load_hooks(quiet=True)
-    added = plugins.added_flags()
-    # What is deprecated the supervisor has said.
-    options = replace(parse(sys.argv[1:], warn=lambda _: None, added=added), **changes)
-    log.configure(options)
-    return _run(_work(options, mine))
-
-
-async def _work(options: Options, mine: Settings) -> int:
-    end = socket.socket(fileno=mine.channel)
-    end.set_inheritable(False)
-    tables = TablesOfWorker(mine.tables, options.workers, mine.number - 1)
-    member = await Member.of(end, mine.number, options.workers, mine.operation, tables)
-    try:
-        status = await serve(options, member, replacement=mine.replacement)
-    finally:
-        await member.close()
-    return 1 if member.orphaned else status
-
-
-async def serve(
-    options: Options, member: Member | None = None, *, replacement: bool = False
-) -> int:
-    """Serve until SIGINT or SIGTERM, or until the supervisor says so; the exit status.
-
-    member        this process among several workers
-    replacement   whether the others serve already
-    """
-    end = _end_on_signals(member)
+async def serve(options: Options, role: OnlyProcess) -> int:
+    """Serve until a signal comes or the role says so; return the exit status."""
+    _end_on_signals(role)
     try:
         check_server(options)
         plugins.load_hooks()
-        server = InferenceServer(options, exchange=member)
-        _read_again_on_signal(server, member)
+        server = InferenceServer(options, exchange=role.exchange)
+        _reload_on_signal(server, role)
         plugins.ask("core_server_starting", server=server)
     except CoreError as error:
-        return _creation_failed(error, member)
+        role.failed(error)
+        return 1
     frontends: list[Frontend] = []
     failure: CoreError | None = None
     try:
         frontends = frontends_of(server)
-        if not replacement:
+        if not role.last:
             await _open(frontends)
-        await _load(server, end, member, quiet=replacement)
-        if member is not None and replacement:
-            await _until_either(member.admitted, end)
-            if not end.is_set():
+        await _load(server, role)
+        if role.last:
+            await _until_either(role.admitted(), role.end.wait())
+            if not role.end.is_set():
                 await _open(frontends)
-                member.opened()
-        if member is None and not end.is_set():
-            service_manager.ready()
-        await end.wait()
+        if not role.end.is_set():
+            role.ready()
+        await role.end.wait()
     except CoreError as error:
         failure = error
-    if member is None:
-        service_manager.stopping()
+    role.stopping()
     if not await _stop(server, frontends, options.exit_timeout_secs):
         _leave_at_once(
             "failed to stop server: Internal - Exit timeout expired. Exiting immediately."
         )
     plugins.tell("core_server_stopping", server=server)
-    return _creation_failed(failure, member) if failure else 0
+    if failure is not None:
+        role.failed(failure)
+    return 1 if failure is not None else 0
 
 
 def frontends_of(server: InferenceServer) -> list[Frontend]:
@@ -150,31 +158,24 @@ async def _open(frontends: Sequence[Frontend]) -> None:
             raise
 
 
-async def _load(
-    server: InferenceServer, end: asyncio.Event, member: Member | None, *, quiet: bool
-) -> None:
-    """Load the models and show the tables. Raises CoreError when the server cannot serve.
+async def _load(server: InferenceServer, role: OnlyProcess) -> None:
+    """Load the models. Raises CoreError if the server cannot serve.
 
-    quiet   shows no tables; of several workers the first shows them
     Returns before the models are loaded if the end comes first: stopping the server waits for them.
     """
-    work = server.start() if member is None else member.starting(server.start())
-    loading = asyncio.ensure_future(work)
-    ending = asyncio.ensure_future(end.wait())
+    loading = asyncio.ensure_future(role.load(server.start()))
+    ending = asyncio.ensure_future(role.end.wait())
     await asyncio.wait((loading, ending), return_when=asyncio.FIRST_COMPLETED)
     ending.cancel()
     if loading.done():
-        if not quiet and (member is None or member.number == 1):
-            _show_tables(server)
+        role.loaded(server)
         loading.result()
-        if member is not None:
-            member.started()
     else:
         loading.add_done_callback(lambda task: task.cancelled() or task.exception())
 
 
-async def _until_either(*events: asyncio.Event) -> None:
-    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+async def _until_either(*waits: Coroutine[Any, Any, Any]) -> None:
+    waiting = [asyncio.ensure_future(each) for each in waits]
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     for each in waiting:
         each.cancel()
@@ -187,49 +188,42 @@ async def _stop(server: InferenceServer, frontends: Sequence[Frontend], timeout_
     return not await server.stop(max(0.0, deadline - time.monotonic()))
 
 
-def _end_on_signals(member: Member | None) -> asyncio.Event:
-    """An event that SIGINT or SIGTERM sets; the next of them ends the process at once.
+def _end_on_signals(role: OnlyProcess) -> None:
+    """Let the signals of the role set `role.end`; the next of them ends the process at once.
 
-    A worker is also ended by its supervisor, and only by it when somebody presses ^C: that reaches
-    every process of a terminal.
+    ^C reaches every process of a terminal: a process that another one ends ignores SIGINT.
     """
-    end = asyncio.Event() if member is None else member.end
     loop = asyncio.get_running_loop()
-    signals = [signal.SIGTERM] if member else [signal.SIGINT, signal.SIGTERM]
-    if member:
-        loop.add_signal_handler(signal.SIGINT, lambda: None)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # blocked by who started it
 
     def received(number: int) -> None:
-        end.set()
-        for each in signals:
+        role.end.set()
+        for each in role.signals:
             loop.remove_signal_handler(each)
             # A handler of Python and not of the loop: it must work while the loop is blocked.
             signal.signal(each, lambda *_: _leave_at_once("Exiting immediately."))
         print(f"Signal ({number}) received.", flush=True)
 
-    for each in signals:
+    if signal.SIGINT not in role.signals:
+        loop.add_signal_handler(signal.SIGINT, lambda: None)
+    for each in role.signals:
         loop.add_signal_handler(each, received, int(each))
-    return end
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # the starting process may block it
 
 
-def _read_again_on_signal(server: InferenceServer, member: Member | None) -> None:
+def _reload_on_signal(server: InferenceServer, role: OnlyProcess) -> None:
     """Call the listeners of `InferenceServer.on_reload` on SIGHUP.
 
-    Without files to read again, SIGHUP ends the process.
-
-    A service manager that listens may always ask for it.
+    Without files to read again, SIGHUP ends the process. A service manager that listens may always send it.
     """
+
+    def reload() -> None:
+        with role.reloading():
+            server.reload()
+
     if reads_again(server.options) or service_manager.listens():
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGHUP, _read_again, server, member)
-    # Blocked by who started a worker: what came before is handled now.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
+    # The starting process may block it: what came before is handled now.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
-
-
-def _read_again(server: InferenceServer, member: Member | None) -> None:
-    with contextlib.nullcontext() if member else service_manager.reloading():
-        server.reload()
 
 
 def _leave_at_once(text: str) -> NoReturn:
@@ -240,16 +234,8 @@ def _leave_at_once(text: str) -> NoReturn:
     os._exit(1)
 
 
-def _creation_failed(error: CoreError, member: Member | None) -> int:
-    """Say why there is no server; a worker tells its supervisor, who says it once for all."""
-    if member is not None:
-        member.failed(error)
-        return 1
-    print(f"error: creating server: {error.kind.title} - {error.message}", file=sys.stderr)
-    return 1
-
-
-def _show_tables(server: InferenceServer) -> None:
+def show_tables(server: InferenceServer) -> None:
+    """Print what the server consists of, and the models with their state."""
     identity = server.metadata()
     complete = not server.options.disable_auto_complete_config
     defaults = {"auto-complete-config": str(complete).lower(), "default-max-batch-size": "4"}
@@ -276,7 +262,8 @@ def _file_of(plugin: plugins.Plugin, backend: Backend) -> str:
     return str(Path(getattr(module, "__file__", None) or ""))
 
 
-def _run(service: Coroutine[Any, Any, int]) -> int:
+def run_on_loop(service: Coroutine[Any, Any, int]) -> int:
+    """Run a coroutine on the event loop of this process, and return its result."""
     young, *older = gc.get_threshold()
     if 0 < young < YOUNG:  # 0 is a collector that somebody has switched off
         gc.set_threshold(YOUNG, *older)

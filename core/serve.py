@@ -1,6 +1,6 @@
 """python -m core.serve: from the command line to a server that has ended.
 
-    flags ─► log ─► this process serves (core/process.py), or several that it starts (core/fleet)
+    flags ─► log ─► hook core_run_server: a plugin may serve with several processes ─► core/process.py
 
 `core-serve` is the same as a program. Exit status: 0 after a signal and a complete drain, 1 otherwise.
 """
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from core import plugins
-from core.errors import CoreError
+from core.errors import CoreError, invalid
 from core.options import HelpWanted, Options, UsageError, idle_flags, parse, usage
 from core.telemetry import log
 from core.telemetry.metrics.settings import MetricSettings
@@ -51,11 +51,17 @@ def _main(arguments: Sequence[str]) -> int:
     _say_what_is_idle(options)
     for text in options.hardened:
         logger.info("--secure: %s", text)
-    # Imported here: who supervises has no use for what serves, numpy to begin with.
-    if options.workers > 1:
-        from core.fleet.supervisor import supervise
-
-        return supervise(options, arguments)
+    try:
+        status: int | None = plugins.ask("core_run_server", options=options, arguments=arguments)
+        if status is None and options.workers > 1:
+            hint = plugins.install_hint("workers")
+            raise invalid(f"--workers={options.workers}: nothing installed starts workers{hint}")
+    except CoreError as error:
+        print(f"error: creating server: {error.kind.title} - {error.message}", file=sys.stderr)
+        return 1
+    if status is not None:
+        return status
+    # Imported here: a process that only starts others needs nothing of a server, numpy to begin with.
     from core.process import run
 
     return run(options)

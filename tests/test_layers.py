@@ -48,7 +48,6 @@ ROOMS = (
     ("core.pipeline",),
     ("core.alone", "core.lifecycle"),
     ("core.control",),
-    ("core.fleet",),
     ("core.server",),
     ("core.frontend", "core.testing"),
     ("core.process", "core.embedded"),

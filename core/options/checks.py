@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -80,12 +79,6 @@ def check_server(options: Options, *, without_models: bool = False) -> None:
     HostPolicies(options.host_policy)  # raises for what this machine cannot follow
 
 
-def check_workers(options: Options) -> None:
-    """Raise CoreError(INVALID) for options that several workers cannot share."""
-    if not hasattr(socket, "SO_REUSEPORT"):
-        raise invalid("--workers: this system cannot share a port between processes (SO_REUSEPORT)")
-
-
 def reads_again(options: Options) -> bool:
     """Whether there are files that SIGHUP makes the server read again."""
     return bool(
@@ -98,34 +91,3 @@ def reads_again(options: Options) -> bool:
         or options.grpc_use_ssl_mutual
         or options.metrics_use_ssl
     )
-
-
-def not_shared(options: Options, gpus: Sequence[int] = ()) -> list[str]:
-    """What each worker has for itself, as warnings.
-
-    gpus   those that instances may be placed on
-    """
-    several = f"--workers={options.workers}"
-    found = []
-    if "local" in options.cache_config:
-        found.append(
-            f"--cache-config: with {several} each worker has a cache of that size of its own"
-        )
-    if options.rate_limit != "off":
-        found.append(f"--rate-limit: with {several} each worker has all resources for itself")
-    if any(key == "file" for key, _ in options.trace_config.get("triton", [])):
-        found.append(
-            f"--trace-config: with {several} each worker writes a file of its own, <file>.worker-1 "
-            "and so on, and counts its own requests"
-        )
-    if any(key == "mode" and mode != "triton" for key, mode in options.trace_config.get("", [])):
-        found.append(
-            f"--trace-config: with {several} each worker sends the spans of its own requests, and "
-            "counts them for itself"
-        )
-    if gpus:
-        found.append(
-            f"GPU {', '.join(map(str, gpus))}: with {several} each worker has all models in the memory "
-            "of the GPU for itself, and runtimes of its own beside them"
-        )
-    return found

@@ -29,7 +29,6 @@ from core.plugins.installed import (
     installed,
     look_again,
     with_hooks,
-    worker_tables,
 )
 from core.plugins.missing import hint
 from core.plugins.process_host import HostedBackend, ProcessHost, file_of, isolated_by
@@ -64,5 +63,4 @@ __all__ = [
     "tell",
     "teller_of",
     "with_hooks",
-    "worker_tables",
 ]

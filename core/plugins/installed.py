@@ -18,7 +18,6 @@ BACKENDS = "core.backends"
 FRONTENDS = "core.frontends"
 HOOKS = "core.plugins"
 COMMANDS = "core.commands"
-WORKER_TABLES = "core.worker_tables"
 FORMATS = "core.formats"
 PROCESS_HOSTS = "core.process_host"
 
@@ -27,7 +26,6 @@ _KINDS = {
     FRONTENDS: "frontend",
     HOOKS: "plugin",
     COMMANDS: "command",
-    WORKER_TABLES: "worker table",
     PROCESS_HOSTS: "process host",
 }
 
@@ -98,11 +96,6 @@ def with_hooks() -> Mapping[str, Plugin]:
 def available_commands() -> Mapping[str, Plugin]:
     """Return the commands of `python -m core` that are installed, by name; nothing is imported."""
     return installed(COMMANDS)
-
-
-def worker_tables() -> Mapping[str, Plugin]:
-    """Return the tables that workers share (core/fleet/tables.py), by name; nothing is imported."""
-    return installed(WORKER_TABLES)
 
 
 def installed(group: str) -> Mapping[str, Plugin]:

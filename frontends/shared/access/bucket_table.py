@@ -1,6 +1,6 @@
 """BucketTable: the memory in which one process, or all workers together, count the requests of callers.
 
-    supervisor ─► create_file ─► each worker maps the file (core/fleet/tables.py)
+    supervisor ─► create_file ─► each worker maps the file (plugins/workers)
 
 The size is fixed. A bucket that is not full is never dropped, so a table that is full is no way around
 limits: a caller without a slot shares the bucket of its network, or else the bucket of all other callers.

@@ -4,7 +4,6 @@ import pytest
 
 from core.errors import CoreError, Kind
 from core.options import Options, UsageError, check_server, idle_flags, parse
-from core.options.checks import not_shared
 
 
 def refused(*arguments):
@@ -102,12 +101,3 @@ def test_an_old_flag_means_what_it_meant_and_says_so(old, field, value):
 def test_an_old_flag_is_checked_as_before():
     with pytest.raises(UsageError, match="invalid value for bool option: x"):
         parse(["--strict-model-config=x"], warn=lambda text: None)
-
-
-def test_workers_have_the_memory_of_gpus_each_for_itself():
-    options = Options.defaults(workers=3)
-
-    (text,) = not_shared(options, [0, 1])
-
-    assert text.startswith("GPU 0, 1: with --workers=3 each worker has all models in the memory")
-    assert not_shared(options) == []

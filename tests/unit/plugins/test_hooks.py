@@ -49,7 +49,8 @@ def test_the_hooks_are_those_of_the_page():
         *("core_failed", "core_layers", "core_model_changed", "core_open_cache"),
         *("core_open_metric_source", "core_open_repository", "core_open_repository_agent"),
         "core_open_trace_exporter",
-        *("core_server_starting", "core_server_stopping", "core_workers_starting"),
+        *("core_run_server", "core_server_starting", "core_server_stopping"),
+        "core_workers_starting",
     ]
 
 

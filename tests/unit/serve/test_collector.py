@@ -22,11 +22,11 @@ async def young():
 def test_a_batch_of_requests_does_not_bring_the_collector():
     gc.set_threshold(700, 10, 10)
 
-    assert process._run(young()) == process.YOUNG
+    assert process.run_on_loop(young()) == process.YOUNG
 
 
 @pytest.mark.parametrize("chosen", [0, 50_000])
 def test_who_wants_it_less_often_or_never_is_left_alone(chosen):
     gc.set_threshold(chosen)
 
-    assert process._run(young()) == chosen
+    assert process.run_on_loop(young()) == chosen

@@ -4,9 +4,9 @@ import contextlib
 import socket
 
 import pytest
+from core_workers.ports import Ports
 
 from core.errors import CoreError, Kind
-from core.fleet.ports import Ports
 from core.options import Options
 
 

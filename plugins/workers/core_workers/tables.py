@@ -14,6 +14,8 @@ from typing import Any, Protocol
 
 from core import plugins
 
+TABLES = "core.worker_tables"
+
 
 class WorkerTable(Protocol):
     """The class behind an entry point of group `core.worker_tables`."""
@@ -36,7 +38,7 @@ class WorkerTable(Protocol):
 
 def open_table(name: str, file: int, workers: int, worker: int) -> Any:
     """Return the table of that name. Raises CoreError if its class cannot be imported."""
-    return plugins.worker_tables()[name].load()(file, workers, worker)
+    return plugins.installed(TABLES)[name].load()(file, workers, worker)
 
 
 class SharedTables:
@@ -48,7 +50,7 @@ class SharedTables:
     def __init__(self, workers: int):
         self.files: dict[str, int] = {}
         self._tables: list[WorkerTable] = []
-        for name, plugin in plugins.worker_tables().items():
+        for name, plugin in plugins.installed(TABLES).items():
             self.files[name] = plugin.load().create_file(workers)
             self._tables.append(open_table(name, self.files[name], workers, 0))
 

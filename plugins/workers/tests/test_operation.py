@@ -1,10 +1,9 @@
 """What one worker cannot load, no worker serves."""
 
 import pytest
+from core_workers.operation import Operation
 from hypothesis import given
 from hypothesis import strategies as st
-
-from core.fleet.operation import Operation
 
 
 class Told(list):

@@ -1,11 +1,11 @@
 """Values come back as they were packed, whatever a client has put into them."""
 
 import pytest
+from core_workers.values import pack, pack_error, unpack, unpack_error
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import CoreError, Kind
-from core.fleet.values import pack, pack_error, unpack, unpack_error
 
 LEAVES = (
     st.none()

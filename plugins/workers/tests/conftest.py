@@ -8,14 +8,17 @@ import socket
 from types import SimpleNamespace
 
 import pytest
+from core_workers.channel import open_channel
+from core_workers.exchange import Exchange
+from core_workers.member import Member
+from core_workers.relay import Relay
+from unit.conftest import folder
 
 import core
-from core.fleet.channel import open_channel
-from core.fleet.exchange import Exchange
-from core.fleet.member import Member
-from core.fleet.relay import Relay
 from core.options import Options
 from core.server import InferenceServer
+
+__all__ = ["folder"]
 
 
 class Switched(core.Model):

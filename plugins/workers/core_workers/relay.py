@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from core.fleet.channel import Message
-from core.fleet.exchange import Exchange
+from core_workers.channel import Message
+from core_workers.exchange import Exchange
 
 logger = logging.getLogger("core")
 

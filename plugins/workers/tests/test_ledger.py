@@ -1,6 +1,6 @@
 """What a worker that comes later has to catch up."""
 
-from core.fleet.ledger import Entry, Ledger
+from core_workers.ledger import Entry, Ledger
 
 
 def kept(*things):

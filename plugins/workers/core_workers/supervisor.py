@@ -20,15 +20,15 @@ from typing import Any
 from core import plugins, service_manager
 from core.devices import gpus
 from core.errors import CoreError, Kind
-from core.fleet.delays import Delays
-from core.fleet.exchange import Exchange
-from core.fleet.operation import Operation
-from core.fleet.ports import Ports
-from core.fleet.process import WorkerProcess, start_worker
-from core.fleet.relay import Relay
-from core.fleet.tables import SharedTables
 from core.options import Options, check_server, reads_again
-from core.options.checks import check_workers, not_shared
+from core_workers.checks import check_workers, not_shared
+from core_workers.delays import Delays
+from core_workers.exchange import Exchange
+from core_workers.operation import Operation
+from core_workers.ports import Ports
+from core_workers.process import WorkerProcess, start_worker
+from core_workers.relay import Relay
+from core_workers.tables import SharedTables
 
 logger = logging.getLogger("core")
 

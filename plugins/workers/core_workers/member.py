@@ -16,9 +16,9 @@ from typing import Any
 
 from core.control.exchange import Answers, Changed, Handler
 from core.errors import CoreError, internal, unavailable
-from core.fleet.channel import Channel, Message, open_channel
-from core.fleet.tables import TablesOfWorker
-from core.fleet.values import pack, pack_error, unpack, unpack_error
+from core_workers.channel import Channel, Message, open_channel
+from core_workers.tables import TablesOfWorker
+from core_workers.values import pack, pack_error, unpack, unpack_error
 
 logger = logging.getLogger("core")
 

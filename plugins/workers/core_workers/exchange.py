@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from core.fleet.channel import Message
-from core.fleet.ledger import Entry, Ledger
-from core.fleet.operation import Operation
+from core_workers.channel import Message
+from core_workers.ledger import Entry, Ledger
+from core_workers.operation import Operation
 
 Send = Callable[[dict[str, Any], bytes], None]
 

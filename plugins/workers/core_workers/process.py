@@ -12,11 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from core.fleet.channel import Channel, Message, open_channel
+from core_workers.channel import Channel, Message, open_channel
 
 # The path of the supervisor and not what an interpreter makes of -c: there the current folder, which may
 # hold another `core`, would come first.
-_PROGRAM = "import sys; sys.path[:] = {path!r}; from core.process import work; sys.exit(work({settings!r}))"
+_PROGRAM = (
+    "import sys; sys.path[:] = {path!r}; from core_workers.worker import work; "
+    "sys.exit(work({settings!r}))"
+)
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,7 @@ async def start_worker(
             dict(tables),
         )
         program = _PROGRAM.format(path=sys.path, settings=settings.text())
-        # ^C reaches every process of a terminal: blocked until the worker ignores it (core/process.py).
+        # ^C reaches every process of a terminal: blocked until the worker ignores it (worker.py).
         # SIGHUP may come before the worker knows what to do with it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGHUP])
         try:

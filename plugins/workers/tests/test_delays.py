@@ -1,8 +1,7 @@
 """How long a worker that has ended waits before it is started again."""
 
 import pytest
-
-from core.fleet.delays import Delays
+from core_workers.delays import Delays
 
 
 class Clock:

@@ -1,0 +1,97 @@
+"""Worker: one process of several that serve as one, from its settings to its exit status.
+
+supervisor ─► [work] ─► core.process.serve, with the role of a worker.  A worker that replaces another one opens
+its ports last: no connection reaches it before it has done what the others have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from core import plugins, unix_sockets
+from core.errors import CoreError
+from core.options import Options, parse
+from core.process import OnlyProcess, run_on_loop, serve, show_tables
+from core.telemetry import log
+from core_workers.member import Member
+from core_workers.process import Settings
+from core_workers.tables import TablesOfWorker
+
+if TYPE_CHECKING:
+    from core.server import InferenceServer
+
+
+class Worker(OnlyProcess):
+    """The role of one worker. The supervisor ends it, tells the service manager, and shows its error.
+
+    member        its side of the channel to the supervisor
+    replacement   whether the others serve already
+    """
+
+    signals = (signal.SIGTERM,)
+
+    def __init__(self, member: Member, replacement: bool):
+        self.exchange = self._member = member
+        self.end = member.end
+        self.last = replacement
+
+    async def load(self, work: Awaitable[None]) -> None:
+        await self._member.starting(work)
+        self._member.started()
+
+    def loaded(self, server: InferenceServer) -> None:
+        if self._member.number == 1 and not self.last:  # one table for all workers
+            show_tables(server)
+
+    async def admitted(self) -> None:
+        await self._member.admitted.wait()
+
+    def ready(self) -> None:
+        if self.last:
+            self._member.opened()
+
+    def stopping(self) -> None:
+        pass
+
+    def reloading(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def failed(self, error: CoreError) -> None:
+        self._member.failed(error)
+
+
+def work(settings: str) -> int:
+    """Serve as one of several workers; return the exit status. The supervisor starts a process with it.
+
+    settings   Settings.text; the arguments of the server are those of this process
+    """
+    mine = Settings.of(settings)
+    for address, file in mine.listening.items():
+        os.set_inheritable(file, False)  # child processes of models do not get it
+        unix_sockets.inherited[address] = file
+    changes: dict[str, Any] = {"reuse_http_port": True, "reuse_grpc_port": True, **mine.ports}
+    plugins.load_hooks(quiet=True)
+    added = plugins.added_flags()
+    # The supervisor has warned of deprecated flags.
+    options = replace(parse(sys.argv[1:], warn=lambda _: None, added=added), **changes)
+    log.configure(options)
+    return run_on_loop(_work(options, mine))
+
+
+async def _work(options: Options, mine: Settings) -> int:
+    end = socket.socket(fileno=mine.channel)
+    end.set_inheritable(False)
+    tables = TablesOfWorker(mine.tables, options.workers, mine.number - 1)
+    member = await Member.of(end, mine.number, options.workers, mine.operation, tables)
+    try:
+        status = await serve(options, Worker(member, mine.replacement))
+    finally:
+        await member.close()
+    return 1 if member.orphaned else status
