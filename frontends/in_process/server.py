@@ -14,14 +14,13 @@ import atexit
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from core.errors import unavailable
 from core.server import InferenceServer
 from core.telemetry import log
 from frontends.in_process.control import ControlMethods
-from frontends.in_process.functions import Specs, bound_function
+from frontends.in_process.functions import FunctionSettings, Specs, bound_function
 from frontends.in_process.lifetime import ServerLifetime, checked_ports
 from frontends.in_process.loop_thread import FORKED, STOPPED, LoopThread, would_deadlock
 from frontends.in_process.options import options_of
@@ -117,23 +116,13 @@ class Server(ControlMethods):
     def __enter__(self) -> Server:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     async def __aenter__(self) -> Server:
         return await asyncio.to_thread(self.start)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await asyncio.to_thread(self.stop)
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -254,26 +243,21 @@ class Server(ControlMethods):
         If the name is bound already, the new function replaces the old one, which finishes its accepted
         requests. Raises CoreError if the function cannot be a model; then the old one stays.
         """
-        self._run(
-            lambda: self._lifetime.bind(
-                bound_function(
-                    name,
-                    function,
-                    inputs=inputs,
-                    outputs=outputs,
-                    example=example,
-                    batching=batching,
-                    max_batch_size=max_batch_size,
-                    max_queue_delay_microseconds=max_queue_delay_microseconds,
-                    preferred_batch_size=preferred_batch_size,
-                    instances=instances,
-                    placement=placement,
-                    requests=requests,
-                    config=config,
-                    memory=memory,
-                )
-            )
+        settings = FunctionSettings(
+            inputs=inputs,
+            outputs=outputs,
+            example=example,
+            batching=batching,
+            max_batch_size=max_batch_size,
+            max_queue_delay_microseconds=max_queue_delay_microseconds,
+            preferred_batch_size=preferred_batch_size,
+            instances=instances,
+            placement=placement,
+            requests=requests,
+            config=config,
+            memory=memory,
         )
+        self._run(lambda: self._lifetime.bind(bound_function(name, function, settings)))
 
     def unbind(self, name: str) -> None:
         """Unload a function; accepted requests finish. Raises CoreError(NOT_FOUND) for an unknown name."""

@@ -14,7 +14,7 @@ import queue
 import time
 import weakref
 from collections import deque
-from types import TracebackType
+from functools import partial
 
 from core.backlog import Backlog
 from core.errors import CoreError
@@ -44,7 +44,8 @@ class _StreamRequest(PendingRequest):
 
     def __init__(self, dispatcher: Dispatcher, request: InferenceRequest):
         super().__init__(dispatcher, request)
-        self._backlog = Backlog(_BacklogListener(self))
+        fail = weakref.WeakMethod(self.fail)  # weak: the request holds the backlog
+        self._backlog = Backlog(lambda error: (call := fail()) and call(error))
         self._done = False  # the last item is queued, or the reader has closed the stream
         # Written by the reader: sizes of responses that it has taken and not reported yet.
         self._sizes: list[int] = []
@@ -90,7 +91,7 @@ class _StreamRequest(PendingRequest):
         ):
             sizes, self._sizes, self._bytes = self._sizes, [], 0
             with contextlib.suppress(CoreError):
-                self._dispatcher.thread.add(_BacklogReport(self._backlog, sizes))
+                self._dispatcher.thread.add(partial(_remove, self._backlog, sizes))
 
     def close(self) -> None:
         """Drop further items; cancel the request if it has not ended. Any thread."""
@@ -104,27 +105,10 @@ class _StreamRequest(PendingRequest):
             self.request.cancel()
 
 
-class _BacklogListener:
-    """Passes the error of a backlog to its stream. A weak reference: the stream holds the backlog."""
-
-    def __init__(self, stream: _StreamRequest):
-        self._stream = weakref.ref(stream)
-
-    def __call__(self, error: CoreError) -> None:
-        if (stream := self._stream()) is not None:
-            stream.fail(error)
-
-
-class _BacklogReport:
-    """Removes responses from a backlog when it is called on the loop thread."""
-
-    def __init__(self, backlog: Backlog, sizes: list[int]):
-        self._backlog = backlog
-        self._sizes = sizes
-
-    def __call__(self) -> None:
-        for size in self._sizes:
-            self._backlog.take(size)
+def _remove(backlog: Backlog, sizes: list[int]) -> None:
+    """Remove responses of these sizes from a backlog. Loop thread."""
+    for size in sizes:
+        backlog.take(size)
 
 
 def size_of(item: Item) -> int:
@@ -242,12 +226,7 @@ class ResponseStream(_Reader):
     def __enter__(self) -> ResponseStream:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._close()
 
 
@@ -300,10 +279,5 @@ class AsyncResponseStream(_Reader):
     async def __aenter__(self) -> AsyncResponseStream:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self._close()

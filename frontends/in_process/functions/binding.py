@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,82 +48,83 @@ class BoundFunction:
     placement: str
     config_text: str
     stamp: str
-    memory: str = "host"
+    memory: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionSettings:
+    """The arguments of Server.bind, which describes them, without the name and the function."""
+
+    inputs: Specs | None
+    outputs: Specs | None
+    example: Mapping[str, Any] | None
+    batching: bool
+    max_batch_size: int | None
+    max_queue_delay_microseconds: int
+    preferred_batch_size: Sequence[int]
+    instances: int
+    placement: str
+    requests: bool
+    config: Mapping[str, Any] | None
+    memory: str
+
+    def check(self, name: str) -> None:
+        """Raise CoreError(INVALID) for settings that no function can have."""
+        sizes = (
+            self.max_batch_size or self.max_queue_delay_microseconds or self.preferred_batch_size
+        )
+        if not self.batching and sizes:
+            raise invalid(f"model '{name}': sizes and delays of batches need batching=True")
+        if self.max_batch_size is not None and self.batching and not _is_count(self.max_batch_size):
+            raise invalid(f"model '{name}': max_batch_size={self.max_batch_size!r}: give 1 or more")
+        if not _is_count(self.instances):
+            raise invalid(f"model '{name}': instances={self.instances!r}: give 1 or more")
+        if self.placement not in PLACEMENTS:
+            raise invalid(f"placement='{self.placement}' is none of {', '.join(PLACEMENTS)}")
+        if self.memory not in MEMORIES:
+            raise invalid(f"memory='{self.memory}' is none of {', '.join(MEMORIES)}")
 
 
 def bound_function(
-    name: str,
-    function: Function | Sequence[Function],
-    *,
-    inputs: Specs | None,
-    outputs: Specs | None,
-    example: Mapping[str, Any] | None,
-    batching: bool,
-    max_batch_size: int | None,
-    max_queue_delay_microseconds: int,
-    preferred_batch_size: Sequence[int],
-    instances: int,
-    placement: str,
-    requests: bool,
-    config: Mapping[str, Any] | None,
-    memory: str = "host",
+    name: str, function: Function | Sequence[Function], settings: FunctionSettings
 ) -> BoundFunction:
-    """Check the arguments of Server.bind, and call the function with the example on this thread.
+    """Make a function a model. Calls it once with the example, on this thread, if outputs are not given.
 
     Raises CoreError(INVALID) for invalid arguments, and what the function raises for the example.
     """
     if not isinstance(name, str):
         raise invalid(f"a function is bound to the name {name!r}: give a str")
-    if not batching and (max_batch_size or max_queue_delay_microseconds or preferred_batch_size):
-        raise invalid(f"model '{name}': sizes and delays of batches need batching=True")
-    if batching and max_batch_size is not None and not _is_count(max_batch_size):
-        raise invalid(f"model '{name}': max_batch_size={max_batch_size!r}: give 1 or more")
-    functions = _functions(name, function, instances)
+    settings.check(name)
+    functions = _functions(name, function, settings.instances)
     kind = kind_of(functions[0])
-    if placement not in PLACEMENTS:
-        raise invalid(f"placement='{placement}' is none of {', '.join(PLACEMENTS)}")
-    if memory not in MEMORIES:
-        raise invalid(f"memory='{memory}' is none of {', '.join(MEMORIES)}")
-    examples = _examples(example, batching)
-    if inputs is None and not examples:
-        raise invalid(
-            f"model '{name}' has no inputs: give them, such as inputs={{'x': ('FP32', [16])}}, or an "
-            "example, such as example={'x': array}"
-        )
-    takes = specs_of("input", inputs) if inputs is not None else _specs_of(examples, batching)
+    examples = _examples(settings)
     parameters = FunctionParameters(functions[0])
-    takes = {
-        each: spec._replace(optional=spec.optional or each in parameters.defaults)
-        for each, spec in takes.items()
-    }
-    parameters.check(name, takes, requests)
-    gives = {} if outputs is None else specs_of("output", outputs)
+    inputs = _inputs(name, settings, examples, parameters.defaults)
+    parameters.check(name, inputs, settings.requests)
+    outputs = {} if settings.outputs is None else specs_of("output", settings.outputs)
     adapter = FunctionAdapter(
         name,
-        gives,
-        batches=batching,
-        positions=tuple(takes) if parameters.by_position else (),
-        with_requests=requests,
+        outputs,
+        batches=settings.batching,
+        positions=tuple(inputs) if parameters.by_position else (),
+        with_requests=settings.requests,
     )
-    if outputs is None:
-        gives.update(_outputs_of_example(adapter, functions[0], kind, examples, batching))
-    message = _message(
+    if settings.outputs is None:
+        found = _outputs_of_example(adapter, functions[0], kind, examples, settings.batching)
+        outputs.update(found)
+    message = _message(name, kind, inputs, outputs, settings)
+    if not message.instance_group:
+        message.instance_group.add(kind="KIND_CPU", count=len(functions))
+    return BoundFunction(
         name,
+        functions,
         kind,
-        takes,
-        gives,
-        batching=(
-            max_batch_size or DEFAULT_MAX_BATCH_SIZE,
-            max_queue_delay_microseconds,
-            preferred_batch_size,
-        )
-        if batching
-        else None,
-        count=len(functions),
-        config=config,
+        adapter,
+        settings.placement,
+        text_format.MessageToString(message),
+        uuid.uuid4().hex,
+        settings.memory,
     )
-    text = text_format.MessageToString(message)
-    return BoundFunction(name, functions, kind, adapter, placement, text, uuid.uuid4().hex, memory)
 
 
 def _is_count(value: Any) -> bool:
@@ -133,8 +134,6 @@ def _is_count(value: Any) -> bool:
 def _functions(
     name: str, function: Function | Sequence[Function], instances: int
 ) -> tuple[Function, ...]:
-    if not _is_count(instances):
-        raise invalid(f"model '{name}': instances={instances!r}: give 1 or more")
     functions: tuple[Any, ...] = (
         tuple(function) if isinstance(function, list | tuple) else (function,) * instances
     )
@@ -152,14 +151,38 @@ def _functions(
     return functions
 
 
-def _examples(example: Mapping[str, Any] | None, batching: bool) -> dict[str, np.ndarray]:
-    found = {name: tensor_of(name, value).array for name, value in (example or {}).items()}
+def _examples(settings: FunctionSettings) -> dict[str, np.ndarray]:
+    example = settings.example or {}
+    found = {name: tensor_of(name, value).array for name, value in example.items()}
     for name, array in found.items():
-        if batching and not array.shape:
+        if settings.batching and not array.shape:
             raise invalid(
                 f"the example of input '{name}' has no dimension of rows: batching needs one"
             )
     return found
+
+
+def _inputs(
+    name: str, settings: FunctionSettings, examples: Mapping[str, np.ndarray], defaults: Set[str]
+) -> dict[str, Spec]:
+    """Return the specs of the inputs: those of the settings, or of the example.
+
+    defaults   inputs that the function does not need
+    """
+    if settings.inputs is None and not examples:
+        raise invalid(
+            f"model '{name}' has no inputs: give them, such as inputs={{'x': ('FP32', [16])}}, or an "
+            "example, such as example={'x': array}"
+        )
+    found = (
+        _specs_of(examples, settings.batching)
+        if settings.inputs is None
+        else specs_of("input", settings.inputs)
+    )
+    return {
+        each: spec._replace(optional=spec.optional or each in defaults)
+        for each, spec in found.items()
+    }
 
 
 def _specs_of(arrays: Mapping[str, np.ndarray], batching: bool) -> dict[str, Spec]:
@@ -195,10 +218,7 @@ def _message(
     kind: FunctionKind,
     inputs: Mapping[str, Spec],
     outputs: Mapping[str, Spec],
-    *,
-    batching: tuple[int, int, Sequence[int]] | None,
-    count: int,
-    config: Mapping[str, Any] | None,
+    settings: FunctionSettings,
 ) -> ModelConfig:
     message = ModelConfig(name=name, backend=kind)
     for each, spec in inputs.items():
@@ -207,16 +227,14 @@ def _message(
         )
     for each, spec in outputs.items():
         message.output.add(name=each, data_type=spec.dtype.number, dims=spec.shape)
-    more = _more(name, config)
-    if batching is not None:
-        rows, delay_us, preferred = batching
-        message.max_batch_size = rows
+    more = _more(name, settings.config)
+    if settings.batching:
+        message.max_batch_size = settings.max_batch_size or DEFAULT_MAX_BATCH_SIZE
         if not more.HasField("sequence_batching"):
-            message.dynamic_batching.max_queue_delay_microseconds = delay_us
-            message.dynamic_batching.preferred_batch_size.extend(preferred)
+            batching = message.dynamic_batching
+            batching.max_queue_delay_microseconds = settings.max_queue_delay_microseconds
+            batching.preferred_batch_size.extend(settings.preferred_batch_size)
     message.model_transaction_policy.decoupled = kind.endswith("stream")
-    if not more.instance_group:
-        message.instance_group.add(kind="KIND_CPU", count=count)
     message.MergeFrom(more)
     return message
 

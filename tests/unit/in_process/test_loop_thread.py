@@ -1,4 +1,4 @@
-"""Calls from threads to loops."""
+"""Calls from threads to event loops."""
 
 import asyncio
 import threading
