@@ -6,7 +6,6 @@ The kinds up to 7 are those of Triton's TRITONSERVER_Error_Code, so a model's `T
 from __future__ import annotations
 
 import enum
-from typing import Any
 
 
 class Kind(enum.Enum):
@@ -37,11 +36,7 @@ class CoreError(Exception):
     """An error with a kind and a text for the caller.
 
     The text names the thing, what was found, what was expected and what to do next.
-
-    caller   identity of the caller, for the access log; None if the caller was not identified
     """
-
-    caller: Any = None
 
     def __init__(self, kind: Kind, message: str):
         super().__init__(message)

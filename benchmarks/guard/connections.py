@@ -14,8 +14,8 @@ from benchmarks.exchange import JSON_SIZE, Exchange, Request, read_http
 from benchmarks.models.sample import Answer
 from core.account import Share
 from core.server import InferenceServer
-from frontends.http.native.lane import Lane
-from frontends.http.native.port import Port
+from frontends.http.native.fast_connection import FastConnection
+from frontends.http.native.listener_context import ListenerContext
 
 
 class Written(asyncio.Transport):
@@ -107,15 +107,15 @@ class HttpClients:
         self._rounds: Iterator[list[int]] = iter(())
         self.asked: Sequence[int] = [0] * len(transports)
         self.transports = transports
-        port = Port(
+        port = ListenerContext(
             server,
             asyncio.get_running_loop(),
-            guest=_no_guest,
+            fallback=_no_guest,
             opened=_nobody,
             lost=_nobody,
             keep_alive_s=3600.0,
         )
-        self._lanes = [Lane(port) for _ in transports]
+        self._lanes = [FastConnection(port) for _ in transports]
         for lane, transport in zip(self._lanes, transports, strict=True):
             lane.connection_made(transport)
 

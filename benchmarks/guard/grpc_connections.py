@@ -13,8 +13,8 @@ from benchmarks.models.sample import Answer
 from core.server import InferenceServer
 from frontends.grpc import transport as grpc_options
 from frontends.grpc.engine_native import _Protocol
-from frontends.grpc.intake import Intake
-from frontends.grpc.native.port import Port
+from frontends.grpc.native.engine_context import EngineContext
+from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
 
 
@@ -29,8 +29,8 @@ class GrpcClients:
         self.asked: Sequence[int] = [0] * len(transports)
         self.transports = transports
         options = server.options
-        table = methods(server, Intake())
-        port = Port(
+        table = methods(server, RequestsInFlight())
+        port = EngineContext(
             {GRPC_PATH: table[GRPC_PATH]},
             options,
             asyncio.get_running_loop(),

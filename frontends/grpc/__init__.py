@@ -9,8 +9,8 @@ engine.py            which engine serves: engine_native.py on libnghttp2, where 
 native/              the compiled engine: HTTP/2 session in C++, connection in Cython
 compression.py       compressed messages of the native engine
 table.py             every method with its path, its category and its function
-method.py                 what a method is; its `enter` checks a call before its message is taken
-guarded.py restricted.py  who may enter: the server's gate · a secret in the metadata
+method.py             what a method is; its `enter` checks a call before its message is taken
+interceptors.py       access policy, restrictions and access log, in front of methods
 services/            the methods, one file for each area
 protocol/            messages: bytes → InferenceRequest, InferenceResponse → bytes
 call.py status.py    what a method sees of its call · kinds of errors as status codes

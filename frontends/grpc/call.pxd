@@ -2,17 +2,20 @@ import cython
 
 
 @cython.final
-cdef class Call:
+cdef class GrpcCall:
     cdef object _metadata
     cdef object _source
     cdef public long long deadline_ns
     cdef public bint cancelled
-    cdef public object caller, active
+    cdef public object active
+    cdef public long long bytes_out
     cdef list _listeners
 
+    cpdef sent(self, message)
+    cpdef end(self, int code)
     cpdef on_cancel(self, listener)
     cpdef cancel(self)
 
 
-@cython.locals(call=Call)
-cpdef Call made_call(source, long long deadline_ns)
+@cython.locals(call=GrpcCall)
+cpdef GrpcCall new_call(source, long long deadline_ns)

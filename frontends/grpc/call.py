@@ -1,4 +1,4 @@
-"""Call: what a method may know of the call it answers. It names no transport."""
+"""GrpcCall: what a method may know of the call it answers. It names no transport."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import cython
+
+from frontends.grpc.status import Code
 
 Metadata = Sequence[tuple[str, str | bytes]]
 
@@ -25,7 +27,7 @@ class Source(Protocol):
 
 @cython.freelist(32)
 @cython.cclass
-class Call:
+class GrpcCall:
     """One call. Made by the engine; loop thread only.
 
     metadata      pairs as the client sent them; keys in lower case, those that end in -bin have bytes; None
@@ -40,8 +42,10 @@ class Call:
         self._source = source
         self.deadline_ns = deadline_ns
         self.cancelled = False
-        self.caller: Any = None  # a Caller, where calls are let in by a gate
-        self.active: Any = None  # a ActiveCall, until the engine lets it leave; see Method.enter
+        self.active: Any = (
+            None  # an ActiveCall, where calls are checked or logged; see Method.enter
+        )
+        self.bytes_out = 0  # of messages, counted where there is an ActiveCall
         self._listeners: list[Callable[[], None]] | None = None
 
     @property
@@ -82,8 +86,23 @@ class Call:
             return False
         return time.monotonic_ns() >= self.deadline_ns - _CLIENTS_LEAD_NS
 
+    def sent(self, message: Any) -> None:
+        """Count a message of the response, whole or in parts. For the engine, where `active` is not None."""
+        if isinstance(message, bytes):
+            self.bytes_out += len(message)
+            return
+        for part in message:
+            self.bytes_out += memoryview(part).nbytes
+
+    def end(self, code: int) -> None:
+        """End `active`, if there is one, with the status code that the client sees. For the engine."""
+        if self.active is None:
+            return
+        expired = code == Code.CANCELLED and self.expired
+        self.active.end(Code.DEADLINE_EXCEEDED if expired else code, self.bytes_out)
+
     def on_cancel(self, listener: Callable[[], None]) -> None:
-        """Call `listener` when the call is cancelled; at once if it already is."""
+        """GrpcCall `listener` when the call is cancelled; at once if it already is."""
         if self.cancelled:
             listener()
         elif self._listeners is None:
@@ -101,14 +120,14 @@ class Call:
             listener()
 
 
-def made_call(source: Source, deadline_ns: int) -> Call:
-    """A Call whose metadata is asked for when it is needed, for who makes one for every request."""
-    call: Call = Call.__new__(Call)
+def new_call(source: Source, deadline_ns: int) -> GrpcCall:
+    """A GrpcCall whose metadata is asked for when it is needed, for who makes one for every request."""
+    call: GrpcCall = GrpcCall.__new__(GrpcCall)
     call._source = source
     call._metadata = None
     call.deadline_ns = deadline_ns
     call.cancelled = False
-    call.caller = None
     call.active = None
+    call.bytes_out = 0
     call._listeners = None
     return call

@@ -38,7 +38,7 @@ class Unreadable(Exception):
         self.code = code
 
 
-class Ledger(Protocol):
+class MessageMemory(Protocol):
     """Counts what a call holds. `hold` and `hold_unpaid` raise MemoryExhausted."""
 
     def hold(self, size: int, what: str) -> None: ...
@@ -47,7 +47,7 @@ class Ledger(Protocol):
     def release_unpaid(self, size: int) -> None: ...
 
 
-async def unpack(data: bytes, encoding: int, most_bytes: int, ledger: Ledger) -> bytes:
+async def unpack(data: bytes, encoding: int, most_bytes: int, ledger: MessageMemory) -> bytes:
     """The message in `data`; `ledger` holds its bytes, and those of them that are unpaid.
 
     Raises Unreadable for one that is broken or larger than `most_bytes`, MemoryExhausted if there is no
@@ -61,7 +61,9 @@ async def unpack(data: bytes, encoding: int, most_bytes: int, ledger: Ledger) ->
         raise
 
 
-async def _unpacked(unpacking: _Unpacking, data: bytes, most_bytes: int, ledger: Ledger) -> bytes:
+async def _unpacked(
+    unpacking: _Unpacking, data: bytes, most_bytes: int, ledger: MessageMemory
+) -> bytes:
     paid = PAID_BYTES + PAID_RATIO * len(data)
     bound = min(_AT_ONCE_BYTES, most_bytes)
     held = unpaid = 0

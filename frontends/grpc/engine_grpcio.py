@@ -22,9 +22,9 @@ from core.account import MemoryAccount, Share
 from core.errors import CoreError, internal, unavailable
 from core.options import Options
 from frontends.grpc import transport
-from frontends.grpc.call import Call, Metadata
-from frontends.grpc.method import Method, Unary
-from frontends.grpc.status import code_of, details, unforeseen
+from frontends.grpc.call import GrpcCall, Metadata
+from frontends.grpc.method import Method, UnaryMethod
+from frontends.grpc.status import Code, code_of, details, unforeseen
 from frontends.shared.tls import Certificates
 from frontends.shared.watched_files import WatchedFiles
 
@@ -82,7 +82,7 @@ class GrpcioEngine:
         handlers = {
             path: _handler(each, compresses, self._account) for path, each in self._methods.items()
         }
-        server.add_generic_rpc_handlers((Router(handlers),))
+        server.add_generic_rpc_handlers((MethodRouter(handlers),))
         if unix_sockets.is_unix(address):
             self._file = _bind_at(server, address, certificates, options.unix_socket_mode)
             port = options.grpc_port
@@ -211,7 +211,7 @@ def _worth_logging(record: logging.LogRecord) -> bool:
     return kind is None or not issubclass(kind, grpc.aio.InternalError)
 
 
-class Router(grpc.GenericRpcHandler):
+class MethodRouter(grpc.GenericRpcHandler):
     """Path of a call → its handler."""
 
     def __init__(self, handlers: Mapping[str, Handler]):
@@ -253,7 +253,7 @@ def _handler(method: Method, compresses: bool, account: MemoryAccount) -> Handle
     compresses   whether the server compresses responses unless they are excepted
     """
     run = _Run(method, compresses and not method.compress, account)
-    if not isinstance(method, Unary):
+    if not isinstance(method, UnaryMethod):
         return grpc.stream_stream_rpc_method_handler(run.stream)
     if method.enter is not None:
         return grpc.stream_stream_rpc_method_handler(run.entered_unary)
@@ -287,31 +287,53 @@ class _Run:
         function: Any = self._method.function
         async with (
             self._running(context) as call,
-            contextlib.aclosing(function(requests, call)) as responses,
+            contextlib.aclosing(function(self._noted(requests, call), call)) as responses,
         ):
             async for response in responses:
+                if call.active is not None:
+                    call.sent(response)
                 if self._plain:
                     context.disable_next_message_compression()
                 await context.write(response)
 
-    async def _answered(self, request: bytes, call: Call, context: Context) -> bytes:
+    def _noted(self, requests: AsyncIterator[bytes], call: GrpcCall) -> AsyncIterator[bytes]:
+        """Return the requests of a stream, each of which `Method.received` sees."""
+        received = self._method.received
+        if received is None:
+            return requests
+
+        async def noted() -> AsyncIterator[bytes]:
+            async for request in requests:
+                received(call, request)
+                yield request
+
+        return noted()
+
+    async def _answered(self, request: bytes, call: GrpcCall, context: Context) -> bytes:
+        if self._method.received is not None:
+            self._method.received(call, request)
         call.hold(len(request), "a message")
         if self._plain:
             context.disable_next_message_compression()
         function: Any = self._method.function
         answer: bytes = await function(request, call)
+        if call.active is not None:
+            call.sent(answer)
+            call.end(Code.OK)
         return answer
 
     @contextlib.asynccontextmanager
-    async def _running(self, context: Context) -> AsyncIterator[Call]:
+    async def _running(self, context: Context) -> AsyncIterator[GrpcCall]:
         """A call that entered; what is raised within becomes its status."""
         share = self._account.share()
-        call = Call(None, _deadline_ns(context), _Source(context, share))
+        call = GrpcCall(None, _deadline_ns(context), _Source(context, share))
         try:
             if self._method.enter is not None:
                 call.active = self._method.enter(call)
             yield call
+            call.end(Code.OK)
         except CoreError as error:
+            call.end(code_of(error))
             await _abort(context, error)
         except asyncio.CancelledError:
             call.cancel()
@@ -322,10 +344,10 @@ class _Run:
         except grpc.aio.AbortError:
             raise
         except Exception as error:
+            call.end(Code.INTERNAL)
             await _abort(context, unforeseen(self._method.path, error))
         finally:
-            if call.active is not None:
-                call.active.end()
+            call.end(Code.CANCELLED)  # if it has not ended
             share.close()
 
 

@@ -17,7 +17,7 @@ from core.options import Options
 from frontends.grpc import transport
 from frontends.grpc.method import Method
 from frontends.grpc.native.connection import Connection
-from frontends.grpc.native.port import Port
+from frontends.grpc.native.engine_context import EngineContext
 from frontends.shared.connection_limit import BACKLOG, most_connections
 from frontends.shared.tls import listening
 from frontends.shared.watched_files import WatchedFiles
@@ -51,7 +51,7 @@ class NativeEngine:
         self._account = account
         self._files = files
         self._methods = methods
-        self._port: Port | None = None
+        self._port: EngineContext | None = None
         self._listeners: list[asyncio.Server] = []
         self._unix: unix_sockets.UnixListener | None = None
 
@@ -64,7 +64,7 @@ class NativeEngine:
         options = self._options
         secure = listening(transport.certificates(options), "h2", self._files)
         loop = asyncio.get_running_loop()
-        port = Port(
+        port = EngineContext(
             self._methods,
             options,
             loop,

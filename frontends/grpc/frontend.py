@@ -8,7 +8,7 @@ import time
 from core.server import InferenceServer
 from frontends.grpc import transport
 from frontends.grpc.engine import engine
-from frontends.grpc.intake import Intake
+from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
 from frontends.shared.context import context_of
 
@@ -26,7 +26,7 @@ class GrpcFrontend:
     def __init__(self, server: InferenceServer):
         """Raises CoreError(UNAVAILABLE) if --grpc-engine names one that is not there."""
         self._options = server.options
-        self._intake = Intake()
+        self._intake = RequestsInFlight()
         self._engine = engine(
             methods(server, self._intake), server.options, context_of(server).files, server.account
         )

@@ -12,19 +12,20 @@ from dataclasses import dataclass
 
 from core.errors import CoreError
 from core.tensor import Buffer
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 from frontends.shared.access import ActiveCall
 
 Message = bytes | list[Buffer]  # whole, or in parts that are sent one after another
 Done = Callable[[Message | CoreError], None]
-BeginFunction = Callable[[bytes, Call, Done], None]
-EnterFunction = Callable[[Call], ActiveCall]
-UnaryFunction = Callable[[bytes, Call], Awaitable[bytes]]
-StreamFunction = Callable[[AsyncIterator[bytes], Call], AsyncGenerator[bytes, None]]
+BeginFunction = Callable[[bytes, GrpcCall, Done], None]
+EnterFunction = Callable[[GrpcCall], ActiveCall]
+ReceivedFunction = Callable[[GrpcCall, bytes], None]
+UnaryFunction = Callable[[bytes, GrpcCall], Awaitable[bytes]]
+StreamFunction = Callable[[AsyncIterator[bytes], GrpcCall], AsyncGenerator[bytes, None]]
 
 
 @dataclass(frozen=True)
-class Unary:
+class UnaryMethod:
     """A method with one request and one response.
 
     path       /package.Service/Method, as on the wire
@@ -32,9 +33,10 @@ class Unary:
     changes    whether it may change the server, or a function of its request that says so; only a row of the
                table that says otherwise is for those who may only look
     compress   whether --grpc-infer-response-compression-level is for its responses
-    enter      what checks a call when its headers are here, before anything of its message is taken: the
-               engine calls it once, refuses the call if it raises CoreError, and lets the visit leave when
-               the call is over; None if every call may go on
+    enter      checks a call when its headers are here, before anything of its message is taken: the engine
+               calls it once, keeps the result in `call.active`, and refuses the call if it raises CoreError;
+               None if every call may go on
+    received   the engine calls it with each message, unpacked; None for none
     begin      the same as `function` without a task: `begin(request, call, done)` calls `done` once,
                on the loop, perhaps before it returns, and raises nothing; None if there is no such way
     """
@@ -46,10 +48,11 @@ class Unary:
     begin: BeginFunction | None = None
     changes: bool | Callable[[bytes], bool] = True
     enter: EnterFunction | None = None
+    received: ReceivedFunction | None = None
 
 
 @dataclass(frozen=True)
-class Stream:
+class StreamMethod:
     """A method with any number of requests and responses; the same attributes."""
 
     path: str
@@ -58,6 +61,7 @@ class Stream:
     compress: bool = False
     changes: bool = True
     enter: EnterFunction | None = None
+    received: ReceivedFunction | None = None
 
 
-Method = Unary | Stream
+Method = UnaryMethod | StreamMethod

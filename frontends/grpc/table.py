@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from core.server import InferenceServer
-from frontends.grpc.access_log import recorded
-from frontends.grpc.guarded import guarded
-from frontends.grpc.intake import Intake
-from frontends.grpc.method import Method, Stream, Unary
-from frontends.grpc.restricted import restricted
+from frontends.grpc.interceptors import intercepted, restrictions
+from frontends.grpc.method import Method, StreamMethod, UnaryMethod
+from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.services.health import HealthService
 from frontends.grpc.services.inbound import Inbound
 from frontends.grpc.services.infer import InferService
@@ -20,13 +18,14 @@ from frontends.grpc.services.stream import StreamService
 from frontends.grpc.services.trace import TraceService
 from frontends.grpc.services.unsupported import refusing_stream
 from frontends.shared.context import context_of
+from frontends.shared.interceptors import Interceptors
 
 _V2 = "/inference.GRPCInferenceService/"
 _HEALTH = "/grpc.health.v1.Health/"
 
 
-def methods(server: InferenceServer, intake: Intake) -> dict[str, Method]:
-    """Path → method, with the restrictions of --grpc-restricted-protocol and the server's gate in place."""
+def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Method]:
+    """Return path → method, behind the interceptors of the server."""
     context = context_of(server)
     health = HealthService(server)
     metadata = MetadataService(server)
@@ -41,38 +40,30 @@ def methods(server: InferenceServer, intake: Intake) -> dict[str, Method]:
     no_watch = refusing_stream("Health/Watch is not supported; call Health/Check.")
     # fmt: off
     rows: tuple[Method, ...] = (
-        Unary(_HEALTH + "Check", "health", health.check),
-        Stream(_HEALTH + "Watch", "health", no_watch),
-        Unary(_V2 + "ServerLive", "health", health.server_live),
-        Unary(_V2 + "ServerReady", "health", health.server_ready),
-        Unary(_V2 + "ModelReady", "health", health.model_ready),
-        Unary(_V2 + "ServerMetadata", "metadata", metadata.server_metadata),
-        Unary(_V2 + "ModelMetadata", "metadata", metadata.model_metadata),
-        Unary(_V2 + "ModelConfig", "model-config", metadata.model_config),
-        Unary(_V2 + "ModelStatistics", "statistics", statistics.model_statistics),
-        Unary(_V2 + "ModelInfer", "inference", infer.model_infer, compress=True, begin=infer.begin),
-        Stream(_V2 + "ModelStreamInfer", "inference", stream.model_stream_infer, compress=True),
-        Unary(_V2 + "RepositoryIndex", "model-repository", repository.index, changes=False),
-        Unary(_V2 + "RepositoryModelLoad", "model-repository", repository.load),
-        Unary(_V2 + "RepositoryModelUnload", "model-repository", repository.unload),
-        Unary(_V2 + "SystemSharedMemoryStatus", "shared-memory", system.status, changes=False),
-        Unary(_V2 + "SystemSharedMemoryRegister", "shared-memory", system.register),
-        Unary(_V2 + "SystemSharedMemoryUnregister", "shared-memory", system.unregister),
-        Unary(_V2 + "CudaSharedMemoryStatus", "shared-memory", cuda.status, changes=False),
-        Unary(_V2 + "CudaSharedMemoryRegister", "shared-memory", cuda.register),
-        Unary(_V2 + "CudaSharedMemoryUnregister", "shared-memory", cuda.unregister),
-        Unary(_V2 + "TraceSetting", "trace", trace.trace_setting, changes=trace.changes),
-        Unary(_V2 + "LogSettings", "logging", log.log_settings, changes=log.changes),
+        UnaryMethod(_HEALTH + "Check", "health", health.check),
+        StreamMethod(_HEALTH + "Watch", "health", no_watch),
+        UnaryMethod(_V2 + "ServerLive", "health", health.server_live),
+        UnaryMethod(_V2 + "ServerReady", "health", health.server_ready),
+        UnaryMethod(_V2 + "ModelReady", "health", health.model_ready),
+        UnaryMethod(_V2 + "ServerMetadata", "metadata", metadata.server_metadata),
+        UnaryMethod(_V2 + "ModelMetadata", "metadata", metadata.model_metadata),
+        UnaryMethod(_V2 + "ModelConfig", "model-config", metadata.model_config),
+        UnaryMethod(_V2 + "ModelStatistics", "statistics", statistics.model_statistics),
+        UnaryMethod(_V2 + "ModelInfer", "inference", infer.model_infer, compress=True, begin=infer.begin),
+        StreamMethod(_V2 + "ModelStreamInfer", "inference", stream.model_stream_infer, compress=True),
+        UnaryMethod(_V2 + "RepositoryIndex", "model-repository", repository.index, changes=False),
+        UnaryMethod(_V2 + "RepositoryModelLoad", "model-repository", repository.load),
+        UnaryMethod(_V2 + "RepositoryModelUnload", "model-repository", repository.unload),
+        UnaryMethod(_V2 + "SystemSharedMemoryStatus", "shared-memory", system.status, changes=False),
+        UnaryMethod(_V2 + "SystemSharedMemoryRegister", "shared-memory", system.register),
+        UnaryMethod(_V2 + "SystemSharedMemoryUnregister", "shared-memory", system.unregister),
+        UnaryMethod(_V2 + "CudaSharedMemoryStatus", "shared-memory", cuda.status, changes=False),
+        UnaryMethod(_V2 + "CudaSharedMemoryRegister", "shared-memory", cuda.register),
+        UnaryMethod(_V2 + "CudaSharedMemoryUnregister", "shared-memory", cuda.unregister),
+        UnaryMethod(_V2 + "TraceSetting", "trace", trace.trace_setting, changes=trace.changes),
+        UnaryMethod(_V2 + "LogSettings", "logging", log.log_settings, changes=log.changes),
     )
     # fmt: on
-    rules = server.options.grpc_restricted_protocol
-    found = {
-        row.path: restricted(row, *rules[row.category]) if row.category in rules else row
-        for row in rows
-    }
-    policy, lines = context.policy, context.access_log
-    if policy is not None:
-        found = {path: guarded(row, policy) for path, row in found.items()}
-    if lines is not None:  # around all else: refusals have lines too
-        found = {path: recorded(row, lines) for path, row in found.items()}
-    return found
+    interceptors = Interceptors(context)
+    required = restrictions(server.options.grpc_restricted_protocol)
+    return {row.path: intercepted(row, interceptors, required) for row in rows}

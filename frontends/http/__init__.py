@@ -2,7 +2,7 @@
 
 frontend.py                   the port of the protocol
 endpoint.py, connections.py   any port: the engine, aiohttp, and nothing of it anywhere else
-native/                       the fast lane past it, for common requests for inference
+native/                       the fast path past it, for common requests for inference
 router.py, restricted.py      which service answers a path, and who may ask
 services/                     what each path does
 platforms/                    the ports of SageMaker and Vertex AI

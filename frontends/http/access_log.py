@@ -1,33 +1,19 @@
-"""Lines of the access log for what aiohttp answers (--access-log); the fast lane has its own
-(native/recorder.pyx)."""
+"""Entries of the access log for requests of HTTP, of aiohttp and of the fast path (--access-log)."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping, Sequence
 from json import JSONDecoder
 from typing import Any, Protocol
 
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
-from frontends.aiohttp_web import web
-from frontends.http.message import Call
-from frontends.shared.access_log import GONE, AccessLog, Entry
-
-
-def _key(name: str) -> Any:
-    """Where a request of aiohttp keeps something; newer versions warn of texts."""
-    made = getattr(web, "RequestKey", None)
-    return name if made is None else made(name, object)
-
-
-CALL = _key("core.call")  # the Call that was made of it
-CALLER = _key("core.caller")  # and who sent it, where a gate has asked
+from frontends.http.aiohttp_web import web
+from frontends.http.message import HttpRequest
+from frontends.shared.access_log import GONE, AccessLog, AccessLogEntry
 
 MOST_SCANNED = 4096  # bytes of a refused body in which its id is looked for
 _DECODER = JSONDecoder()
-
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Names(Protocol):
@@ -36,39 +22,70 @@ class Names(Protocol):
     def captures(self, method: str, path: str) -> Mapping[str, Any]: ...
 
 
-def recorded(handler: Handler, access: AccessLog, names: Names) -> Handler:
-    """`handler`, each request of which has a line."""
+def entry_of(request: web.BaseRequest) -> AccessLogEntry:
+    """Return the entry of a request that has begun."""
+    client, path = client_of(request.transport), plain_path(request.raw_path)
+    entry = AccessLogEntry("http", client, path, request.method)
+    entry.belong(request.headers.get("traceparent", ""))
+    return entry
 
-    async def handle(request: web.BaseRequest) -> web.StreamResponse:
-        entry = Entry(
-            "http", client_of(request.transport), plain_path(request.raw_path), request.method
-        )
-        entry.belong(request.headers.get("traceparent", ""))
-        try:
-            response = await handler(request)
-        except asyncio.CancelledError:
-            _write(access, names, entry, request, GONE, 0)
-            raise
-        except web.HTTPException as error:
-            _write(access, names, entry, request, error.status, 0)
-            raise
-        except ConnectionError:
-            _write(access, names, entry, request, GONE, 0)
-            raise
-        _write(access, names, entry, request, response.status, _size(response))
-        return response
 
-    return handle
+def complete(entry: AccessLogEntry, names: Names, call: HttpRequest | None) -> None:
+    """Note what the request of an entry has asked for.
+
+    call   None for a request that has come to no service
+    """
+    named = names.captures(entry.method, entry.path) if call is None else call.captures
+    entry.model = named.get("model") or ""
+    entry.version = named.get("version") or ""
+    if call is None:
+        return
+    entry.bytes_in = len(call.body)
+    if (asked := call.asked) is None:
+        entry.id = named_id(call.body)
+    else:
+        entry.id = asked.id
+        if isinstance(asked.trace, Trace) and asked.trace.root is not None:
+            entry.trace = f"{asked.trace.root.trace_id:032x}"
+
+
+def entry_of_head(client: str, head: bytes, model: str, version: int, size: int) -> AccessLogEntry:
+    """Return the entry of a request on the fast path: it is POST, a path and the version of HTTP.
+
+    version   negative for none
+    size      bytes of the body
+    """
+    entry = AccessLogEntry(
+        "http", client, plain_path(head[5 : head.find(b" ", 5)].decode("latin-1")), "POST"
+    )
+    entry.model = model
+    entry.version = "" if version < 0 else str(version)
+    entry.bytes_in = size
+    if (at := head.lower().find(b"\r\ntraceparent:")) >= 0:
+        entry.belong(head[at + 14 : head.find(b"\r\n", at + 2)].decode("latin-1"))
+    return entry
+
+
+def end_of_answer(answer: bytes | Sequence[Any] | None) -> tuple[int, int]:
+    """Return status and bytes of the body of an answer on the fast path; of none, that the client has gone.
+
+    answer   bytes, or buffers of which the first holds the whole head
+    """
+    if answer is None:
+        return GONE, 0
+    parts: Sequence[Any] = [answer] if isinstance(answer, bytes) else answer
+    head, size = bytes(parts[0]), sum(map(len, parts))
+    return int(head[9:12]), size - head.find(b"\r\n\r\n") - 4
 
 
 def write_malformed(
     access: AccessLog, request: web.BaseRequest, status: int, response: web.StreamResponse
 ) -> None:
     """The line of what is no HTTP, or of a handler that failed."""
-    entry = Entry(
+    entry = AccessLogEntry(
         "http", client_of(request.transport), plain_path(request.raw_path), request.method
     )
-    access.write(entry, status, _size(response))
+    access.write(entry, status, size_of(response))
 
 
 def client_of(transport: Any) -> str:
@@ -88,30 +105,6 @@ def address_text(peer: Any) -> str:
 def plain_path(target: str) -> str:
     """The target of a request line without its query, which may hold a secret."""
     return target.partition("?")[0].partition("#")[0]
-
-
-def _write(
-    access: AccessLog,
-    names: Names,
-    entry: Entry,
-    request: web.BaseRequest,
-    status: int,
-    bytes_out: int,
-) -> None:
-    entry.come_from(request.get(CALLER))
-    call: Call | None = request.get(CALL)
-    named = names.captures(entry.method, entry.path) if call is None else call.captures
-    entry.model = named.get("model") or ""
-    entry.version = named.get("version") or ""
-    if call is not None:
-        entry.bytes_in = len(call.body)
-        if (asked := call.asked) is None:
-            entry.id = named_id(call.body)
-        else:
-            entry.id = asked.id
-            if isinstance(asked.trace, Trace) and asked.trace.root is not None:
-                entry.trace = f"{asked.trace.root.trace_id:032x}"
-    access.write(entry, status, bytes_out)
 
 
 def named_id(body: Buffer) -> str:
@@ -140,7 +133,7 @@ def _value(text: str) -> tuple[Any, str]:
     return value, text[end:].lstrip()
 
 
-def _size(response: web.StreamResponse) -> int:
+def size_of(response: web.StreamResponse) -> int:
     """Bytes of the body; of one that was sent in pieces, what was sent."""
     if isinstance(response, web.Response):
         body = response.body

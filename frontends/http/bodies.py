@@ -7,9 +7,9 @@ from collections.abc import Callable
 from core.account import UNCOUNTED
 from core.errors import CoreError
 from core.tensor import Buffer
-from frontends.aiohttp_web import HttpVersion11, web
+from frontends.http.aiohttp_web import HttpVersion11, web
 from frontends.http.codec.limits import MOST_CHUNKS, too_many_chunks
-from frontends.http.native.reception import append
+from frontends.http.native.body_receiver import append
 from frontends.http.request_share import RequestShare
 
 _BODY = "the body of the request"

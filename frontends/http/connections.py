@@ -1,9 +1,9 @@
 """The listening engine: aiohttp's low-level server, without its applications and routes.
 
-With a fast lane (native/lane.pyx) each connection is a Lane, and aiohttp is its guest for what the
-lane leaves to it; without one aiohttp has the connection for itself.
+With a fast path each connection is a FastConnection (native/fast_connection.pyx), which leaves other requests
+to aiohttp. Without one aiohttp has the connection for itself.
 
-The port of metrics listens with it too, without a lane: it has the same bounds.
+The port of metrics listens with it too, without a connection: it has the same bounds.
 
 Here and in endpoint.py are the only imports of aiohttp.
 """
@@ -22,19 +22,25 @@ from typing import Any
 from core.account import Share
 from core.errors import CoreError
 from core.server import InferenceServer
-from frontends.aiohttp_web import HttpVersion11, web
 from frontends.http.access_log import client_of, write_malformed
+from frontends.http.aiohttp_web import HttpVersion11, web
 from frontends.http.errors import refusal
-from frontends.http.guard import Guard
-from frontends.http.message import Call
+from frontends.http.interceptors import HttpInterceptors
+from frontends.http.message import HttpRequest
+from frontends.http.native.fast_connection import FastConnection
 from frontends.http.native.framing import Framing
-from frontends.http.native.lane import Lane
-from frontends.http.native.port import Port
-from frontends.http.patience import TOO_MANY, TOO_SLOW, Patience, Unfinished, Waiting
+from frontends.http.native.listener_context import ListenerContext
+from frontends.http.request_timeouts import (
+    TOO_MANY,
+    TOO_SLOW,
+    RequestTimeouts,
+    TimedConnection,
+    UnfinishedRequest,
+)
 from frontends.http.sending import response_of
-from frontends.http.sockets import Conversation
+from frontends.http.websocket import WebSocketSession
 from frontends.shared.access import ActiveCall
-from frontends.shared.access_log import AccessLog, Entry
+from frontends.shared.access_log import AccessLog, AccessLogEntry
 from frontends.shared.connection_limit import most_connections
 from frontends.shared.shutdown import GOODBYE_S, not_done
 
@@ -51,8 +57,8 @@ class Connections(web.Server):
     """Every connection of one port. A handler is cancelled when its client has gone.
 
     server      whose options bound connections
-    has_lane    whether connections have a fast lane for requests to it
-    guard       asked by the lanes before they take a request; None where they may take any
+    has_fast_path    whether connections have a fast path for requests to it
+    interceptors  asked by the fast path before it takes a request; None where it may take any
     patience    ends those whose request does not come
     access_log  for what is no HTTP; None for none
     """
@@ -61,8 +67,8 @@ class Connections(web.Server):
         self,
         handler: Handler,
         server: InferenceServer,
-        has_lane: bool,
-        guard: Guard | None = None,
+        has_fast_path: bool,
+        interceptors: HttpInterceptors | None = None,
         access_log: AccessLog | None = None,
     ):
         options = server.options
@@ -72,18 +78,20 @@ class Connections(web.Server):
             handler_cancellation=True,
             access_log=None,
             auto_decompress=False,
-            # A lane sees both engines' requests, so it alone knows when a connection is idle.
-            keepalive_timeout=_NEVER_S if has_lane else KEEP_ALIVE_S,
+            # A connection sees both engines' requests, so it alone knows when a connection is idle.
+            keepalive_timeout=_NEVER_S if has_fast_path else KEEP_ALIVE_S,
         )
         self._handler = handler
-        self._open: set[_Connection | Lane] = set()  # no guests: their lanes are there
+        self._open: set[_Connection | FastConnection] = (
+            set()
+        )  # no guests: their connections are there
         self._all_closed = asyncio.Event()
-        self._conversations: set[Conversation] = set()
+        self._conversations: set[WebSocketSession] = set()
         self._most = most_connections(options.http_max_connections)
         self.finishing = False
         self._refusing = False  # since when there are too many, which the log says once
         self.access_log = access_log
-        self.patience = Patience(
+        self.patience = RequestTimeouts(
             self._open,
             options.http_header_timeout_secs,
             options.http_body_timeout_secs,
@@ -91,31 +99,31 @@ class Connections(web.Server):
             given_up=self._too_slow,
         )
         self.patience.begin(self._loop)
-        self._port: Port | None = None
-        if has_lane:
-            self._port = Port(
+        self._context: ListenerContext | None = None
+        if has_fast_path:
+            self._context = ListenerContext(
                 server,
                 self._loop,
-                guard=guard,
+                interceptors=interceptors,
                 access_log=access_log,
-                guest=self._guest,
+                fallback=self._fallback,
                 opened=self._opened,
                 lost=self._lost,
                 keep_alive_s=KEEP_ALIVE_S,
             )
 
     def __call__(self) -> asyncio.Protocol:  # type: ignore[override]
-        if self._port is not None:
-            return Lane(self._port)
-        return self._guest(self._account.share())
+        if self._context is not None:
+            return FastConnection(self._context)
+        return self._fallback(self._account.share())
 
-    def _guest(self, share: Share) -> _Connection:
-        is_guest = self._port is not None
-        return _Connection(self, share, is_guest=is_guest, loop=self._loop, **self._kwargs)
+    def _fallback(self, share: Share) -> _Connection:
+        is_fallback = self._context is not None
+        return _Connection(self, share, is_fallback=is_fallback, loop=self._loop, **self._kwargs)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
-        if self._port is None:
+        if self._context is None:
             assert isinstance(handler, _Connection)
             self._opened(handler, transport)
 
@@ -123,11 +131,13 @@ class Connections(web.Server):
         self, handler: web.RequestHandler, exc: BaseException | None = None
     ) -> None:
         super().connection_lost(handler, exc)
-        if self._port is None:
+        if self._context is None:
             assert isinstance(handler, _Connection)
             self._lost(handler)
 
-    def _opened(self, connection: _Connection | Lane, transport: asyncio.Transport) -> None:
+    def _opened(
+        self, connection: _Connection | FastConnection, transport: asyncio.Transport
+    ) -> None:
         # So that the system notices a client that vanished without a word.
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if len(self._open) >= self._most:
@@ -142,13 +152,13 @@ class Connections(web.Server):
         transport.write(TOO_MANY)
         transport.close()
 
-    def _too_slow(self, connection: Waiting) -> None:
+    def _too_slow(self, connection: TimedConnection) -> None:
         if self.access_log is not None:
-            assert isinstance(connection, _Connection | Lane)
+            assert isinstance(connection, _Connection | FastConnection)
             client = client_of(connection.transport)
-            self.access_log.write(Entry("http", client, ""), HTTPStatus.REQUEST_TIMEOUT, 0)
+            self.access_log.write(AccessLogEntry("http", client, ""), HTTPStatus.REQUEST_TIMEOUT, 0)
 
-    def _lost(self, connection: _Connection | Lane) -> None:
+    def _lost(self, connection: _Connection | FastConnection) -> None:
         self._open.discard(connection)
         self._refusing = self._refusing and len(self._open) >= self._most
         if not self._open:
@@ -166,7 +176,7 @@ class Connections(web.Server):
             connection.heard = connection.came
 
     async def converse(
-        self, conversation: Conversation, call: Callable[[bytes], Call]
+        self, conversation: WebSocketSession, call: Callable[[bytes], HttpRequest]
     ) -> web.StreamResponse:
         """Run a conversation, to its end or to that of the server."""
         self._conversations.add(conversation)
@@ -238,27 +248,27 @@ class _Connection(web.RequestHandler):
         "came",
         "drops_followers",
         "heard",
-        "is_guest",
+        "is_fallback",
         "share",
         "used",
     )
 
-    def __init__(self, manager: Connections, share: Share, *, is_guest: bool, **options: Any):
+    def __init__(self, manager: Connections, share: Share, *, is_fallback: bool, **options: Any):
         super().__init__(manager, **options)
         self.share = share
-        self.is_guest = is_guest
+        self.is_fallback = is_fallback
         self.drops_followers = False
-        self._framing = Framing()  # its lane does the same for a guest
+        self._framing = Framing()  # its fast path does the same for a fallback
         self._unread = 0  # bytes that are counted for what the transport keeps
         self.busy = False
         self.used = 0.0
-        self.call: Call | None = None
+        self.call: HttpRequest | None = None
         self.active: ActiveCall | None = None
         self.came = self.heard = 0
 
     def data_received(self, data: bytes) -> None:
         self.came += len(data)
-        if self.is_guest or not data:
+        if self.is_fallback or not data:
             self._feed(data)
             return
         at = 0
@@ -269,7 +279,7 @@ class _Connection(web.RequestHandler):
             at = end
 
     def _feed(self, data: bytes) -> None:
-        """Give the engine a part; who reads a body in which there is an error is told."""
+        """Give the engine a part; who reads a body in which there is an error is request_head."""
         before = len(self._messages)
         super().data_received(data)
         messages: Any = self._messages
@@ -288,8 +298,8 @@ class _Connection(web.RequestHandler):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        if self.is_guest or self.transport is None:
-            return  # its lane counts
+        if self.is_fallback or self.transport is None:
+            return  # its fast path counts
         size = self.transport.get_write_buffer_size()
         if self.share.try_take(size):
             self._unread = size
@@ -313,13 +323,13 @@ class _Connection(web.RequestHandler):
         if self.transport is not None:
             self.transport.abort()
 
-    def unfinished(self) -> Unfinished | None:
+    def unfinished(self) -> UnfinishedRequest | None:
         """The request of which a part is missing, for which nothing but the client is to blame."""
         request = self._current_request
         if request is not None and not request.content.is_eof() and not self._reading_paused:
-            return Unfinished(True, self.used, self.came - self.heard)
+            return UnfinishedRequest(True, self.used, self.came - self.heard)
         if self.idle and self.came > self.heard:
-            return Unfinished(False, self.used, self.came - self.heard)
+            return UnfinishedRequest(False, self.used, self.came - self.heard)
         return None
 
     def give_up(self) -> None:

@@ -7,8 +7,8 @@ import logging
 import orjson
 
 from core.errors import CoreError, Kind, MemoryExhausted
-from frontends.access import answer_headers
-from frontends.http.message import JSON_HEADERS, Answer
+from frontends.http.message import JSON_HEADERS, HttpResponse
+from frontends.shared.interceptors import refusal_headers
 
 logger = logging.getLogger("core")
 
@@ -38,15 +38,15 @@ def status_of(error: CoreError) -> int:
     return STATUS[error.kind]
 
 
-def error_answer(error: CoreError) -> Answer:
+def error_answer(error: CoreError) -> HttpResponse:
     """The answer for an error of a service."""
     answer = refusal(status_of(error), error.message)
-    if more := answer_headers(error):
+    if more := refusal_headers(error):
         answer.headers = {**answer.headers, **more}
     return answer
 
 
-def refusal(status: int, text: str) -> Answer:
+def refusal(status: int, text: str) -> HttpResponse:
     """The answer with that status and text.
 
     text   may hold anything; lone surrogates, as of a path that is no UTF-8, come back as escapes. One
@@ -58,10 +58,10 @@ def refusal(status: int, text: str) -> Answer:
         body = orjson.dumps({"error": text})
     except orjson.JSONEncodeError:
         body = orjson.dumps({"error": text.encode("utf-8", "backslashreplace").decode()})
-    return Answer(status, JSON_HEADERS, body)
+    return HttpResponse(status, JSON_HEADERS, body)
 
 
-def unexpected(what: str, id: str = "") -> Answer:
+def unexpected(what: str, id: str = "") -> HttpResponse:
     """The answer for the exception that is being handled and that no room expected; logs it.
 
     what   was asked, for the log

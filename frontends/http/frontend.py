@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from core.options import Options
 from core.server import InferenceServer
-from frontends.http.endpoint import Endpoint
-from frontends.http.restricted import Restrictions
+from frontends.http.interceptors import restrictions
+from frontends.http.listener import HttpListener
 from frontends.http.router import TABLE, Router
 from frontends.shared.tls import Certificates, certificates_of_http
 
 
-class HttpFrontend(Endpoint):
+class HttpFrontend(HttpListener):
     """The KServe v2 protocol over HTTP/1.1. Loop thread only."""
 
     name = "http"
@@ -19,7 +19,7 @@ class HttpFrontend(Endpoint):
         options = server.options
         super().__init__(
             server,
-            Router(Restrictions(options.http_restricted_api), TABLE),
+            Router(restrictions(options.http_restricted_api), TABLE),
             "HTTPService",
             options.http_address,
             options.http_port,
@@ -34,7 +34,7 @@ class HttpFrontend(Endpoint):
 
 
 def _has_lane(options: Options) -> bool:
-    """Whether requests may go past aiohttp: not if their headers say more than the lane reads."""
+    """Whether requests may go past aiohttp: not if their headers say more than the fast path reads."""
     return options.http_lane == "auto" and not options.http_header_forward_pattern
 
 

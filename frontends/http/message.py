@@ -18,7 +18,7 @@ JSON_HEADERS = {"Content-Type": "application/json"}
 TEXT_HEADERS = {"Content-Type": "text/plain"}
 
 
-class Call:
+class HttpRequest:
     """One HTTP request, complete.
 
     method      in capitals
@@ -99,7 +99,7 @@ class Parts(Protocol):
     async def aclose(self) -> None: ...
 
 
-class Answer:
+class HttpResponse:
     """Status, headers and body of an HTTP response.
 
     body   all of it, or its beginning where more follows
@@ -123,4 +123,4 @@ class Answer:
         self.trace: Trace | None = None
 
     def __repr__(self) -> str:
-        return f"Answer({self.status}, {dict(self.headers)}, {self.body[:200]!r})"
+        return f"HttpResponse({self.status}, {dict(self.headers)}, {self.body[:200]!r})"

@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 import orjson
 
 from core.server import InferenceServer
-from frontends.http.errors import refusal
-from frontends.http.message import JSON_HEADERS, Answer, Call
+from frontends.http.errors import error_answer, refusal
+from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 from frontends.http.names import with_model
 from frontends.http.openapi.document import describe
-from frontends.http.restricted import Restrictions
 from frontends.http.services import health, metadata, repository, shared_memory
 from frontends.http.services.generate import generate, generate_stream
 from frontends.http.services.infer import infer
 from frontends.http.services.log import log_settings
 from frontends.http.services.trace import trace_settings
 from frontends.shared.access import Requirement, requirement
+from frontends.shared.interceptors import Restrictions
 
-Service = Callable[[InferenceServer, Call], Awaitable[Answer]]
+Service = Callable[[InferenceServer, HttpRequest], Awaitable[HttpResponse]]
 
 
 class Route(NamedTuple):
@@ -103,9 +103,9 @@ def _description() -> bytes:
     return orjson.dumps(describe(TABLE))
 
 
-async def openapi(server: InferenceServer, call: Call) -> Answer:
+async def openapi(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """What this table holds, as OpenAPI: the same for every server of a process."""
-    return Answer(200, JSON_HEADERS, _description())
+    return HttpResponse(200, JSON_HEADERS, _description())
 
 
 TABLE = (*_ROWS, row("GET", "(?:/v2)?/openapi\\.json", "metadata", openapi))
@@ -122,21 +122,21 @@ class Router:
         self._table = table
         self.unknown = unknown
 
-    def match(self, method: str, path: str, headers: Mapping[str, str]) -> Match | Answer:
+    def match(self, method: str, path: str, headers: Mapping[str, str]) -> Match | HttpResponse:
         """The service of a path, or the refusal: 404, 403 or 405, in that order.
 
         path   without its query
         """
-        if (found := self._row(method, path)) is None:
+        if (found := self._queue(method, path)) is None:
             return refusal(self.unknown, "Not Found")
         return self.led(*found, method, headers)
 
-    def demanded(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
-        """What a request demands of its caller; None for a path that no route has.
+    def requirement(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
+        """Return what a request needs of its caller; None for a path that no route has.
 
         path   without its query
         """
-        if (found := self._row(method, path)) is None:
+        if (found := self._queue(method, path)) is None:
             return None
         route, _ = found
         return requirement(route.category, changes=not route.looks and method != "GET")
@@ -146,14 +146,14 @@ class Router:
 
         path   without its query
         """
-        found = self._row(method, path)
+        found = self._queue(method, path)
         return {} if found is None else found[1]
 
     def named(self, server: InferenceServer, match: Match) -> Mapping[str, Any]:
         """Return the named parts of a path, with the model's name as the server knows it."""
         return with_model(server, match.captures, match.route.category)
 
-    def _row(self, method: str, path: str) -> tuple[Route, Mapping[str, Any]] | None:
+    def _queue(self, method: str, path: str) -> tuple[Route, Mapping[str, Any]] | None:
         """The first that fits, else the first for the path, with the named parts of that."""
         other = None
         for route in self._table:
@@ -165,10 +165,10 @@ class Router:
 
     def led(
         self, route: Route, captures: Mapping[str, Any], method: str, headers: Mapping[str, str]
-    ) -> Match | Answer:
+    ) -> Match | HttpResponse:
         """To the service of a route, unless it is restricted or has no such method."""
-        if (refused := self.restrictions.refuse(route.category, headers)) is not None:
-            return refused
+        if (error := self.restrictions.objection(route.category, headers.get)) is not None:
+            return error_answer(error)
         if method not in route.methods:
             return refusal(405, "Method Not Allowed")
         return Match(route, captures)

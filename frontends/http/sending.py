@@ -1,7 +1,7 @@
 """How answers leave through aiohttp.
 
-Answer ─► [sending] ─► aiohttp.  Small ones as the engine does it; large ones piece by piece, so that they are
-held once and not a second time by the transport.
+HttpResponse ─► [sending] ─► aiohttp.  Small ones leave as aiohttp sends them, large ones in pieces, so that
+the transport holds no second copy of them.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from typing import Any
 from core.account import UNCOUNTED
 from core.errors import MemoryExhausted
 from core.telemetry.tracing import Trace
-from frontends.aiohttp_web import web
+from frontends.http.aiohttp_web import web
 from frontends.http.errors import error_answer
-from frontends.http.message import Answer, Parts
+from frontends.http.message import HttpResponse, Parts
 from frontends.http.request_share import RequestShare
 
 _PIECE = 1024 * 1024  # bytes of a large answer that the transport gets at a time
 
 
-async def send(answer: Answer, request: web.BaseRequest, share: RequestShare) -> web.StreamResponse:
+async def send(
+    answer: HttpResponse, request: web.BaseRequest, share: RequestShare
+) -> web.StreamResponse:
     """Send an answer; one that is small, and holds nothing, is left to the engine.
 
     share   of the request, which counts the answer too until it has left
@@ -36,7 +38,7 @@ async def send(answer: Answer, request: web.BaseRequest, share: RequestShare) ->
     return await _send_whole(answer, request, share)
 
 
-def response_of(answer: Answer, request: web.BaseRequest) -> web.Response:
+def response_of(answer: HttpResponse, request: web.BaseRequest) -> web.Response:
     """The answer as the engine sends it."""
     response = web.Response(
         status=answer.status, headers={**answer.headers, "Server": "core"}, body=answer.body
@@ -59,7 +61,7 @@ def _ends(request: web.BaseRequest) -> bool:
     return connection.drops_followers and request._message.upgrade and bool(request.content_length)
 
 
-def _begun(answer: Answer, request: web.BaseRequest) -> web.StreamResponse:
+def _begun(answer: HttpResponse, request: web.BaseRequest) -> web.StreamResponse:
     response = web.StreamResponse(
         status=answer.status, headers={**answer.headers, "Server": "core"}
     )
@@ -69,7 +71,7 @@ def _begun(answer: Answer, request: web.BaseRequest) -> web.StreamResponse:
 
 
 async def _send_traced(
-    answer: Answer, trace: Trace, request: web.BaseRequest, share: RequestShare
+    answer: HttpResponse, trace: Trace, request: web.BaseRequest, share: RequestShare
 ) -> web.StreamResponse:
     """Send an answer here and not behind the handler, so that the trace learns when: from its first
     byte to its last."""
@@ -86,7 +88,7 @@ async def _send_traced(
 
 
 async def _send_whole(
-    answer: Answer, request: web.BaseRequest, share: RequestShare
+    answer: HttpResponse, request: web.BaseRequest, share: RequestShare
 ) -> web.StreamResponse:
     """Send an answer; returns when the client has taken it, but for a piece that is not counted."""
     try:
@@ -128,7 +130,7 @@ async def _taken(request: web.BaseRequest) -> None:
 
 
 async def _send_parts(
-    answer: Answer, more: Parts, request: web.BaseRequest, share: RequestShare
+    answer: HttpResponse, more: Parts, request: web.BaseRequest, share: RequestShare
 ) -> web.StreamResponse:
     """Send an answer whose body comes in parts: each when it is there and the client took the last.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from core.server import InferenceServer
-from frontends.http.endpoint import Endpoint
-from frontends.http.message import Answer, Call
-from frontends.http.restricted import Restrictions
+from frontends.http.interceptors import restrictions
+from frontends.http.listener import HttpListener
+from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.router import Router, row
 from frontends.metrics.text import CONTENT_TYPE, render
 from frontends.shared.tls import certificates_of_http
@@ -15,23 +15,23 @@ from frontends.shared.tls import certificates_of_http
 _HEADERS = {"Content-Type": CONTENT_TYPE}
 
 
-async def metrics(server: InferenceServer, call: Call) -> Answer:
+async def metrics(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """The metrics at /metrics; nothing at other paths, as dashboards' probes expect.
 
     Raises CoreError(UNAVAILABLE) if a worker does not answer: sums would fall.
     """
     if call.path != "/metrics":
-        return Answer(200, _HEADERS)
+        return HttpResponse(200, _HEADERS)
     families = await server.control.health.metrics()
     # On another thread: the text of a thousand models takes a while.
     text = await asyncio.get_running_loop().run_in_executor(None, render, families)
-    return Answer(200, _HEADERS, text.encode())
+    return HttpResponse(200, _HEADERS, text.encode())
 
 
 _TABLE = (row("GET", ".*", "metrics", metrics),)
 
 
-class MetricsFrontend(Endpoint):
+class MetricsFrontend(HttpListener):
     """GET /metrics on --metrics-port. Loop thread only."""
 
     name = "metrics"
@@ -40,21 +40,21 @@ class MetricsFrontend(Endpoint):
         options = server.options
         super().__init__(
             server,
-            Router(Restrictions(options.http_restricted_api), _TABLE),
+            Router(restrictions(options.http_restricted_api), _TABLE),
             "Metrics Service",
             options.metrics_address,
             options.metrics_port,
             reuse_port=options.workers > 1,
             certificates=certificates_of_http(options) if options.metrics_use_ssl else None,
+            logged=False,  # scrapes have no lines in the access log
         )
-        self._access_log = None  # scrapes have no lines there
 
     @property
     def enabled(self) -> bool:
         return self._server.options.allow_metrics
 
     async def start(self) -> None:
-        """Listen. Raises as Endpoint.start."""
+        """Listen. Raises as HttpListener.start."""
         self._server.watch.start(asyncio.get_running_loop())
         await super().start()
 

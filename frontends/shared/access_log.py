@@ -1,6 +1,6 @@
 """The access log: a JSON object on a line of its own for every request (--access-log).
 
-frontend ─► Entry ─► [AccessLog] ─► a thread ─► file.  The loop only puts an Entry into a queue: if the file
+frontend ─► AccessLogEntry ─► [AccessLog] ─► a thread ─► file.  The loop only fills a queue: if the file
 cannot keep up, lines are lost and counted, and no request waits.
 """
 
@@ -33,7 +33,7 @@ _END_S = 5.0  # for the last lines; a pipe that nobody reads must not keep the s
 _ATOMIC = 4096  # bytes that a pipe takes as one, whoever else writes to it
 
 
-class Entry:
+class AccessLogEntry:
     """What a line says of one request. Filled by the frontend on the loop, then the writer's.
 
     protocol          "http" or "grpc"
@@ -125,7 +125,7 @@ class AccessLog:
         self._rate = rate
         self._most = most
         self._passed = 0  # since the last that was written
-        self._waiting: deque[Entry] = deque()
+        self._waiting: deque[AccessLogEntry] = deque()
         # Written by the loop and by the writer; what is missed waits a pause more.
         self._asleep = True
         self._stir = threading.Event()
@@ -158,7 +158,7 @@ class AccessLog:
             )
         return cls(options.access_log, options.access_log_rate)
 
-    def write(self, entry: Entry, status: int, bytes_out: int) -> None:
+    def write(self, entry: AccessLogEntry, status: int, bytes_out: int) -> None:
         """The request is over."""
         good = status < 400 if entry.protocol == "http" else status == 0
         if good and self._rate > 1:

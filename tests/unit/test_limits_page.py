@@ -5,16 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from core import v2
 from core.options import FLAGS
 from core.repository.names import LONGEST_NAME
-from core.telemetry import access_log, log
-from frontends import protocol
+from core.telemetry import log
 from frontends.grpc import status
 from frontends.grpc.protocol import decode as grpc_decode
 from frontends.grpc.protocol import parse as grpc_parse
 from frontends.grpc.services import stream
 from frontends.http import connections, errors, patience, sockets
 from frontends.http.codec import json_tensor, limits
+from frontends.shared import access_log
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "limits.md").read_text()
@@ -61,7 +62,7 @@ def test_every_flag_that_bounds_clients_is_on_the_page():
     [
         ("chunks of a body", 1, limits.MOST_CHUNKS),
         ("nesting of `data`", 1, json_tensor._MOST_DEPTH),
-        ("inputs, outputs, parameters", 1, protocol.MOST_ENTRIES),
+        ("inputs, outputs, parameters", 1, v2.MOST_ENTRIES),
         ("inputs, outputs, parameters", 2, grpc_decode.MOST_ENTRIES),
         ("messages, map entries and texts", 2, grpc_decode.MOST_PARTS),
         (
@@ -70,7 +71,7 @@ def test_every_flag_that_bounds_clients_is_on_the_page():
             header_constant("frontends/grpc/native/wire.hpp", "kMostParts"),
         ),
         ("elements of typed contents", 2, grpc_decode.MOST_ELEMENTS),
-        ("dimensions of a shape", 1, protocol.MOST_DIMENSIONS),
+        ("dimensions of a shape", 1, v2.MOST_DIMENSIONS),
         ("dimensions of a shape", 2, grpc_parse.MOST_DIMENSIONS),
         ("name of a model to load", 1, LONGEST_NAME),
         ("error text", 1, errors.LONGEST_TEXT),

@@ -9,8 +9,8 @@ import grpc
 import pytest
 
 from frontends.grpc import frontend
-from frontends.grpc.intake import Intake
 from frontends.grpc.method import Stream
+from frontends.grpc.requests_in_flight import Intake
 from frontends.grpc.table import methods
 from frontends.http import frontend as http_frontend
 from frontends.http.openapi.document import templates
@@ -49,7 +49,7 @@ def paths(route, model):
 
 
 def call(server, path, method, message):
-    """Call a method of gRPC with any bytes."""
+    """HttpRequest a method of gRPC with any bytes."""
     channel = server.channel_now()
     if isinstance(method, Stream):
         list(channel.stream_stream(path)(iter([message]), timeout=30))

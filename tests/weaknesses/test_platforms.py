@@ -3,22 +3,22 @@
 import pytest
 
 from core.options.values import RESTRICTED_CATEGORIES
-from frontends.http.message import Answer
+from frontends.http.interceptors import restrictions
+from frontends.http.message import HttpResponse
 from frontends.http.openapi.document import templates
 from frontends.http.platforms.sagemaker import SageMakerRouter, table
 from frontends.http.platforms.vertex_ai import REDIRECT, VertexAIRouter
-from frontends.http.restricted import Restrictions
 from frontends.http.router import TABLE
 
-OPEN = Restrictions({})
-CLOSED = Restrictions({each: ("key", "secret") for each in (*RESTRICTED_CATEGORIES, "metrics")})
+OPEN = restrictions({})
+CLOSED = restrictions({each: ("key", "secret") for each in (*RESTRICTED_CATEGORIES, "metrics")})
 METHODS = ("GET", "POST", "PUT", "DELETE")
 OF_SAGEMAKER = ("/ping", "/invocations", "/models", "/models/", "/models/1f", "/models/1f/invoke")
 READING = {"metadata", "health", "model-config", "statistics"}
 
 
 def status(found):
-    return found.status if isinstance(found, Answer) else 200
+    return found.status if isinstance(found, HttpResponse) else 200
 
 
 def routes():
@@ -71,7 +71,7 @@ def test_who_is_led_needs_what_the_path_there_needs(vertex):
     router = vertex(OPEN)
 
     for route, path in routes():
-        found = router.demanded("POST", "/p", {REDIRECT: path[1:]})
+        found = router.requirement("POST", "/p", {REDIRECT: path[1:]})
         if status(router.match("POST", "/p", {REDIRECT: path[1:]})) == 200:
             assert found is not None
             assert found.category == route.category

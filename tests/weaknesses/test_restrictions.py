@@ -5,7 +5,7 @@ import pytest
 import tritonclient.grpc.service_pb2 as pb
 
 from core.options.values import RESTRICTED_CATEGORIES
-from frontends.grpc.intake import Intake
+from frontends.grpc.requests_in_flight import Intake
 from frontends.grpc.table import methods
 from frontends.http.openapi.document import templates
 from frontends.http.router import TABLE

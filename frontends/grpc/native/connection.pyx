@@ -8,25 +8,22 @@ A unary method that has `begin` runs without a task and without a coroutine. All
 while the loop handles one piece of input, or within one turn of the loop, leave in one write.
 """
 
-cimport cython
-from cpython.bytes cimport (
-    PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE,
-)
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t
 
-from frontends.grpc.call cimport Call, made_call
+from frontends.grpc.call cimport new_call
 from frontends.grpc.native.exchange cimport (
-    first_byte, flat, give, give_unpaid, metadata_of, now_ns, peer_of, take, wire_pieces,
+    give, give_unpaid, now_ns, take, wire_pieces,
 )
-from frontends.grpc.native.port cimport Port, Route
+from frontends.grpc.native.handle cimport Handle
+from frontends.grpc.native.engine_context cimport EngineContext, MethodRoute
 from frontends.grpc.native.session cimport (
-    DEFLATE, GZIP, IDENTITY, INTERNAL, NEVER, OK, RESOURCE_EXHAUSTED, UNAVAILABLE,
-    Event, EventKind, PythonHost, PythonMemory, RequestHead, Session, Settings, Wire,
+    INTERNAL, NEVER, UNAVAILABLE, Event, EventKind, PythonHost, PythonMemory, Session, Settings, Wire,
 )
 
-from core.errors import CoreError, MemoryExhausted
-from frontends.grpc.native.running import StreamRun, pack_answer, run_unary
+from core.errors import CoreError
+from frontends.grpc.native.running import StreamRun, run_unary
 from frontends.grpc.status import code_of, details, unforeseen
 
 cdef enum:
@@ -39,16 +36,7 @@ cdef PythonMemory memory
 cdef class Connection:
     """One connection: a protocol of asyncio for buffered reading. Loop thread only."""
 
-    cdef Port port
-    cdef PythonHost host
-    cdef Session* session
-    cdef object transport, timer
-    cdef readonly object share  # of the server's account of memory
-    cdef int64_t timer_ns
-    # busy: events are handled or bytes written, and who does it writes the rest too, if there is `more`
-    cdef bint busy, more, scheduled, paused, closing
-
-    def __init__(self, Port port):
+    def __init__(self, EngineContext port):
         self.port = port
         self.timer_ns = NEVER
 
@@ -194,15 +182,16 @@ cdef class Connection:
 
     cdef handle_events(self):
         cdef Event event
+        cdef Handle gone
         while self.session.next_event(event):
             if event.kind == EventKind.request:
                 self.on_request(event)
             elif event.kind == EventKind.open:
                 self.on_open(event)
             elif event.kind == EventKind.gone:
-                handle = <Handle>event.object
-                Py_DECREF(handle)
-                handle.gone()
+                gone = <Handle>event.object
+                Py_DECREF(gone)
+                gone.gone()
             else:
                 self.on_stream_event(event)
 
@@ -215,7 +204,7 @@ cdef class Connection:
             return
         tag = self.session.untag(event.id)
         if tag == NULL:
-            handle = self.handle(event.id, event.method)
+            handle = <Handle>self.new_handle(event.id, event.method)
         else:  # of a call that was admitted; `keep` makes a new reference
             handle = <Handle>tag
             Py_DECREF(handle)
@@ -225,6 +214,8 @@ cdef class Connection:
             )
         else:
             try:
+                if handle.route.received is not None:
+                    handle.route.received(handle.call, message)
                 handle.route.begin(message, handle.call, handle)
             except Exception as error:
                 handle(unforeseen(handle.route.method.path, error))
@@ -237,7 +228,7 @@ cdef class Connection:
         if self.session.is_open(event.id):
             tag = self.session.tag(event.id)
             if tag == NULL:
-                handle = self.handle(event.id, event.method)
+                handle = <Handle>self.new_handle(event.id, event.method)
                 self.keep(handle)
             else:
                 handle = <Handle>tag
@@ -259,16 +250,17 @@ cdef class Connection:
         else:
             run.put_room()
 
-    cdef Handle handle(self, int32_t id, int32_t method):
+    cdef new_handle(self, int32_t id, int32_t method):
         cdef Handle handle = Handle.__new__(Handle)
         handle.connection = self
         handle.id = id
-        handle.route = <Route>self.port.routes[method]
-        handle.call = made_call(handle, self.session.deadline_ns(id))
+        handle.route = <MethodRoute>self.port.routes[method]
+        handle.call = new_call(handle, self.session.deadline_ns(id))
         return handle
 
-    cdef keep(self, Handle handle):
-        """Let the stream tell `handle` when nobody waits any more."""
+    cdef keep(self, object call):
+        """Let the session report to a Handle that its client has gone."""
+        cdef Handle handle = <Handle>call
         # The call may have ended while its method began.
         if self.session != NULL and self.session.set_tag(handle.id, <void*>handle):
             Py_INCREF(handle)
@@ -279,7 +271,7 @@ cdef class Connection:
 
     cdef bint admit(self, int32_t id, int32_t method):
         """Whether a call may go on, of which the headers are here; one that may not is answered."""
-        cdef Handle handle = self.handle(id, method)
+        cdef Handle handle = <Handle>self.new_handle(id, method)
         cdef bint was_busy = self.busy
         self.busy = True  # the session is in the middle of its input
         try:
@@ -296,153 +288,3 @@ cdef class Connection:
 
 cdef int _admit(void* connection, int32_t id, int32_t method) noexcept:
     return (<Connection>connection).admit(id, method)
-
-
-@cython.final
-@cython.freelist(32)
-cdef class Handle:
-    """The engine's side of one call, and the `done` of a unary one. See connection.pyi."""
-
-    cdef Connection connection
-    cdef int32_t id
-    cdef Route route
-    # call: what the method sees; worker: the task or the StreamRun that answers, None without one.
-    # Both lead back here and are forgotten with the end, so that no call waits for a collection.
-    cdef Call call
-    cdef object worker
-    cdef readonly bint over
-
-    def __call__(self, result):
-        if self.over or self.connection.session == NULL:
-            return
-        # Asked first of all: isinstance is slow where the answer is no.
-        if not PyBytes_CheckExact(result) and isinstance(result, CoreError):
-            self.finish(code_of(result), details(result.message))
-        elif self.route.compresses and self.response_encoding != IDENTITY:
-            self.worker = self.connection.port.loop.create_task(pack_answer(self, result))
-        else:
-            self.answer(result, False)
-
-    cpdef answer(self, message, bint compressed):
-        """Send the only message of the response, and that all went well."""
-        if self.send(message, compressed) is not None:
-            self.finish(OK, "")
-
-    cpdef send(self, message, bint compressed):
-        """Send one message; whether there is room for more, None if nobody waits for it."""
-        cdef Session* session = self.connection.session
-        if self.over or session == NULL or not session.is_open(self.id):
-            return None
-        cdef size_t size = 0
-        if PyBytes_CheckExact(message):
-            parts = None
-            size = PyBytes_GET_SIZE(message)
-        else:
-            parts = [flat(each) for each in message]
-            for part in parts:
-                size += len(part)
-        if size > <size_t>self.connection.port.most_message_bytes:
-            text = f"Sent message larger than max ({size} vs. {self.connection.port.most_message_bytes})"
-            self.finish(RESOURCE_EXHAUSTED, text)
-            return None
-        if compressed:
-            session.set_packing(self.id, self.response_encoding)
-        if not session.message(self.id, size, compressed):
-            self.connection.soon()
-            return None
-        if parts is None:
-            session.part(self.id, PyBytes_AS_STRING(message), size, <void*>message)
-        else:
-            for part in parts:
-                session.part(self.id, first_byte(part), len(part), <void*>part)
-        room = session.push(self.id)
-        self.connection.soon()
-        return room
-
-    cpdef finish(self, int code, str text):
-        """End the call with a status. A second call does nothing."""
-        cdef Session* session = self.connection.session
-        cdef void* tag
-        if self.over or session == NULL:
-            return
-        self.over = True
-        if self.call.active is not None:
-            self.call.active.end()
-        self.call = self.worker = None
-        tag = session.untag(self.id)
-        encoded = text.encode() if text else b""
-        session.finish(self.id, code, PyBytes_AS_STRING(encoded), PyBytes_GET_SIZE(encoded))
-        self.connection.soon()
-        if tag != NULL:
-            Py_DECREF(<Handle>tag)
-
-    def taken(self, size_t size):
-        """The client may send more: a message of `size` bytes, as it came, was consumed."""
-        if self.connection.session != NULL:
-            self.connection.session.taken(self.id, size)
-            self.connection.soon()
-
-    def hold(self, size_t size, what):
-        """Count `size` bytes of `what` until the call is over. Raises MemoryExhausted."""
-        cdef Session* session = self.connection.session
-        if session != NULL and not session.hold(self.id, size):
-            raise MemoryExhausted(session.why_not().decode())
-
-    def release(self, size_t size):
-        """Count `size` bytes less."""
-        if self.connection.session != NULL:
-            self.connection.session.release(self.id, size)
-
-    def hold_unpaid(self, size_t size, what):
-        """Count `size` bytes that decompression makes and nobody paid for. Raises MemoryExhausted."""
-        cdef Session* session = self.connection.session
-        if session != NULL:
-            self.connection.share.take_unpaid(size, what)
-            if not session.owe(self.id, size):
-                self.connection.share.give_unpaid(size)
-
-    def release_unpaid(self, size_t size):
-        """Count `size` such bytes less."""
-        if self.connection.session != NULL:
-            self.connection.session.pay(self.id, size)
-
-    def metadata(self):
-        """The metadata of the call; none if the call is over."""
-        head = self.connection.session.head(self.id) if self.connection.session != NULL else NULL
-        return () if head == NULL else metadata_of(head)
-
-    def peer(self):
-        """Where the call comes from, as Call.peer has it."""
-        return peer_of(self.connection.transport)
-
-    @property
-    def request_encoding(self):
-        head = self.connection.session.head(self.id) if self.connection.session != NULL else NULL
-        return <int>IDENTITY if head == NULL else <int>head.encoding
-
-    @property
-    def response_encoding(self):
-        """The first of gzip and deflate that the client takes, if responses are compressed."""
-        head = self.connection.session.head(self.id) if self.connection.session != NULL else NULL
-        if head == NULL or not self.route.compresses:
-            return <int>IDENTITY
-        if head.accepts >> <int>GZIP & 1:
-            return <int>GZIP
-        return <int>DEFLATE if head.accepts >> <int>DEFLATE & 1 else <int>IDENTITY
-
-    @property
-    def port(self):
-        return self.connection.port
-
-    cdef gone(self):
-        cdef Call call = self.call
-        worker = self.worker
-        if self.over:
-            return
-        self.over = True
-        if call.active is not None:
-            call.active.end()
-        self.call = self.worker = None
-        call.cancel()
-        if worker is not None:
-            worker.cancel()

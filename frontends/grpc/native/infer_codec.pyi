@@ -1,7 +1,7 @@
 from core.request import InferenceRequest
 from core.response import InferenceResponse
 from core.tensor import Buffer
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 
 COPIED_BYTES: int  # tensors of a response that are, together, no more than this are copied into it
 
@@ -16,7 +16,7 @@ class RequestReader:
 
     held: int
 
-    def read(self, data: bytes, ledger: Call | None = None) -> InferenceRequest | None:
+    def read(self, data: bytes, ledger: GrpcCall | None = None) -> InferenceRequest | None:
         """The request in `data`; None if it must be read the long way, which tells what is wrong.
 
         ledger   counts tensors that are made of typed contents, with `hold`, which may raise

@@ -27,7 +27,7 @@ cdef class RepeatedMessage:
 
 
 @cython.final
-cdef class RepeatedAnswer:
+cdef class RepeatedResponseMessage:
     """Written once; a message with the answer that it was made of, and where its tensors are."""
 
     cdef bytes _data

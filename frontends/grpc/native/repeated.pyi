@@ -16,5 +16,5 @@ class MessageReader:
 class RepeatedMessage:
     """A message that was read, for one that has other bytes in its tensors."""
 
-class RepeatedAnswer:
+class RepeatedResponseMessage:
     """A message that was written, for a response that has tensors of the same names, types and shapes."""

@@ -2,7 +2,7 @@
 """What is the same in the messages of clients, and in their answers; see repeated.pyi.
 
 bytes ─► [RepeatedMessage] ─► InferenceRequest
-InferenceResponse ─► [RepeatedAnswer] ─► bytes
+InferenceResponse ─► [RepeatedResponseMessage] ─► bytes
 """
 
 cimport cython
@@ -20,7 +20,7 @@ cdef enum:
     LARGEST = 8 * 1024  # message that is kept
     EACH = 8  # of so many that are not as the one before, one is kept in its place
 
-cdef list _answers = [None] * PLACES  # RepeatedAnswer or None at each place
+cdef list _answers = [None] * PLACES  # RepeatedResponseMessage or None at each place
 cdef unsigned int _missed = 0
 
 
@@ -105,7 +105,7 @@ cdef class RepeatedMessage:
 
 
 @cython.final
-cdef class RepeatedAnswer:
+cdef class RepeatedResponseMessage:
     """See repeated.pyi."""
 
     cdef bytes again(self, InferenceResponse response):
@@ -155,7 +155,7 @@ cdef inline Py_ssize_t _place(str model) noexcept:
 
 cdef bytes answered_again(InferenceResponse response):
     """The message of a response that is like one before it; None for another."""
-    cdef RepeatedAnswer like = _answers[_place(response.model_name)]
+    cdef RepeatedResponseMessage like = _answers[_place(response.model_name)]
     return None if like is None else like.again(response)
 
 
@@ -164,7 +164,7 @@ cdef keep_answer(InferenceResponse response, bytes message, list raws):
 
     raws   the bytes of its tensors, of which the message has each behind its size, the last at its end
     """
-    cdef RepeatedAnswer kept
+    cdef RepeatedResponseMessage kept
     cdef Tensor tensor
     cdef Py_ssize_t i, end = PyBytes_GET_SIZE(message), size, rest
     cdef list tensors = [], starts = [], sizes = []
@@ -185,7 +185,7 @@ cdef keep_answer(InferenceResponse response, bytes message, list raws):
         while rest:
             end -= 1
             rest >>= 7
-    kept = RepeatedAnswer.__new__(RepeatedAnswer)
+    kept = RepeatedResponseMessage.__new__(RepeatedResponseMessage)
     kept._data = message
     kept._model = response.model_name
     kept._version = response.model_version

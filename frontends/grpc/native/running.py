@@ -8,24 +8,26 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from core.errors import CoreError
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.compression import Unreadable, pack, unpack, unpaid_bytes
-from frontends.grpc.method import Message, Stream, Unary
+from frontends.grpc.method import Message, StreamMethod, UnaryMethod
 from frontends.grpc.status import Code, code_of, details, unforeseen
 
 if TYPE_CHECKING:
-    from frontends.grpc.native.connection import Handle
+    from frontends.grpc.native.handle import Handle
 
 
 async def run_unary(
-    method: Unary, request: bytes, compressed: bool, call: Call, handle: Handle
+    method: UnaryMethod, request: bytes, compressed: bool, call: GrpcCall, handle: Handle
 ) -> None:
-    """Answer `handle` with what the method makes of `request`."""
+    """UnaryResponse `handle` with what the method makes of `request`."""
     try:
         if compressed:
             request = await unpack(
                 request, handle.request_encoding, handle.port.most_request_bytes, handle
             )
+        if method.received is not None:
+            method.received(call, request)
         if method.begin is not None:
             method.begin(request, call, handle)
         else:
@@ -42,7 +44,7 @@ async def run_unary(
 
 
 async def pack_answer(handle: Handle, message: Message) -> None:
-    """Answer `handle` with a compressed message."""
+    """UnaryResponse `handle` with a compressed message."""
     handle.answer(*await pack(message, handle.response_encoding, handle.port.compression_level))
 
 
@@ -52,7 +54,9 @@ class StreamRun:
     Iterating over it gives the messages of the client; what is not taken is, beyond a bound, not sent.
     """
 
-    def __init__(self, handle: Handle, call: Call, method: Stream, loop: asyncio.AbstractEventLoop):
+    def __init__(
+        self, handle: Handle, call: GrpcCall, method: StreamMethod, loop: asyncio.AbstractEventLoop
+    ):
         self._handle = handle
         self._call = call
         self._method = method
@@ -92,7 +96,11 @@ class StreamRun:
             await self._reader
         message, compressed = self._messages.popleft()
         self._handle.taken(len(message))
-        return await self._unpacked(message) if compressed else message
+        if compressed:
+            message = await self._unpacked(message)
+        if self._method.received is not None:
+            self._method.received(self._call, message)
+        return message
 
     async def _unpacked(self, message: bytes) -> bytes:
         handle = self._handle
@@ -129,6 +137,8 @@ class StreamRun:
     async def _send(self, message: Message) -> None:
         handle = self._handle
         compressed = False
+        if self._call.active is not None:
+            self._call.sent(message)
         if encoding := handle.response_encoding:
             message, compressed = await pack(message, encoding, handle.port.compression_level)
         if handle.send(message, compressed) is False:

@@ -34,6 +34,7 @@ cdef extern from "session.hpp" namespace "core_grpc" nogil:
         DEFLATE
 
     cdef enum Status:
+        CANCELLED
         OK
         INTERNAL
         RESOURCE_EXHAUSTED

@@ -17,6 +17,7 @@ namespace core_grpc {
 // The status codes that the transport itself answers with.
 enum Status : int {
   OK = 0,
+  CANCELLED = 1,
   UNKNOWN = 2,
   DEADLINE_EXCEEDED = 4,
   RESOURCE_EXHAUSTED = 8,

@@ -16,15 +16,22 @@ from core.config import Signature
 from core.dtypes import DataType
 from core.errors import CoreError, invalid
 from core.memory import DevicePlace, SharedMemoryRegions
-from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest, RequestedOutput
+from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Buffer, Tensor
+from core.v2 import (
+    EMPTY_FINAL,
+    MOST_DIMENSIONS,
+    OWN_PREFIX,
+    labelled,
+    repeated_input,
+    reserved_parameter,
+    set_parameter,
+    too_many_dimensions,
+)
 from frontends.grpc.protocol import contents, shared_memory
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import InferParameter, ModelInferRequest
 from frontends.grpc.protocol.parameters import UINT64, boolean, custom, kind
-from frontends.shared.protocol import MOST_DIMENSIONS
-
-EMPTY_FINAL = "triton_enable_empty_final_response"
 
 Input = ModelInferRequest.InferInputTensor
 
@@ -62,13 +69,9 @@ def parse(
     for entry in message.inputs:
         name, shape = entry.name, entry.shape
         if len(shape) > MOST_DIMENSIONS:
-            raise _labelled(
-                message,
-                f"input '{name}' has a shape of {len(shape)} dimensions; {MOST_DIMENSIONS} are "
-                "the most",
-            )
+            raise labelled(message.id, too_many_dimensions(name, shape))
         if name in request.inputs:
-            raise _labelled(message, f"input '{name}' already exists in request")
+            raise labelled(message.id, repeated_input(name))
         dtype = dtypes.BY_NAME.get(entry.datatype)
         place = shared_memory.place(entry.parameters, entry.name)
         if place is None:
@@ -82,7 +85,7 @@ def parse(
             raw = regions.read(*place, dtype)
             request.shared = True
         if dtype is None:
-            raise _labelled(message, _no_datatype(entry, signature))
+            raise labelled(message.id, _no_datatype(entry, signature))
         if isinstance(raw, DevicePlace):
             request.inputs[name] = raw.tensor(name, dtype, tuple(shape), message.model_name)
         else:
@@ -104,66 +107,48 @@ def wants_empty_final(message: ModelInferRequest | InferenceRequest) -> bool:
 
 
 def _set_parameter(request: InferenceRequest, name: str, parameter: InferParameter) -> None:
-    if (known := _PARAMETERS.get(name)) is not None:
-        known(request, parameter)
-    elif name.startswith("triton_"):
-        raise invalid(
-            "parameter keys starting with 'triton_' are reserved for Triton usage. Only the "
-            f"following keys starting with 'triton_' are allowed: {EMPTY_FINAL}"
-        )
+    if (value_of := _READERS.get(name)) is not None:
+        set_parameter(request, name, value_of(name, parameter))
+    elif name == EMPTY_FINAL:
+        boolean(name, parameter)
+    elif name.startswith(OWN_PREFIX):
+        raise reserved_parameter(allowed=EMPTY_FINAL)
     else:
         request.parameters[name] = custom(name, parameter)
 
 
-def _sequence_id(request: InferenceRequest, parameter: InferParameter) -> None:
+def _sequence_id(name: str, parameter: InferParameter) -> int | str:
     which = kind(parameter)
     if which == "int64_param":
-        request.correlation_id = parameter.int64_param % UINT64
-    elif which == "string_param":
-        request.correlation_id = parameter.string_param
-    else:
-        raise _wrong_kind("sequence_id", "int64_param or string_param")
+        return parameter.int64_param % UINT64
+    if which == "string_param":
+        return parameter.string_param
+    raise _wrong_kind(name, "int64_param or string_param")
 
 
-def _sequence_start(request: InferenceRequest, parameter: InferParameter) -> None:
-    if boolean("sequence_start", parameter):
-        request.flags |= SEQUENCE_START
-
-
-def _sequence_end(request: InferenceRequest, parameter: InferParameter) -> None:
-    if boolean("sequence_end", parameter):
-        request.flags |= SEQUENCE_END
-
-
-def _priority(request: InferenceRequest, parameter: InferParameter) -> None:
+def _priority(name: str, parameter: InferParameter) -> int:
     which = kind(parameter)
     if which == "uint64_param":
-        request.priority = parameter.uint64_param
-    elif which != "int64_param":
-        raise _wrong_kind("priority", "int64_param or uint64_param")
-    elif parameter.int64_param < 0:
+        return parameter.uint64_param
+    if which != "int64_param":
+        raise _wrong_kind(name, "int64_param or uint64_param")
+    if parameter.int64_param < 0:
         raise invalid("invalid value for 'priority', expected value >= 0.")
-    else:
-        request.priority = parameter.int64_param
+    return parameter.int64_param
 
 
-def _timeout(request: InferenceRequest, parameter: InferParameter) -> None:
+def _timeout(name: str, parameter: InferParameter) -> int:
     if kind(parameter) != "int64_param":
-        raise _wrong_kind("timeout", "int64_param")
-    request.timeout_us = parameter.int64_param % UINT64
+        raise _wrong_kind(name, "int64_param")
+    return parameter.int64_param % UINT64
 
 
-def _empty_final(request: InferenceRequest, parameter: InferParameter) -> None:
-    boolean(EMPTY_FINAL, parameter)
-
-
-_PARAMETERS: dict[str, Callable[[InferenceRequest, InferParameter], None]] = {
+_READERS: dict[str, Callable[[str, InferParameter], bool | int | str]] = {
     "sequence_id": _sequence_id,
-    "sequence_start": _sequence_start,
-    "sequence_end": _sequence_end,
+    "sequence_start": boolean,
+    "sequence_end": boolean,
     "priority": _priority,
     "timeout": _timeout,
-    EMPTY_FINAL: _empty_final,
 }
 
 
@@ -209,10 +194,6 @@ def _no_datatype(entry: Input, signature: Signature) -> str:
     )
 
 
-def _labelled(message: ModelInferRequest, text: str) -> CoreError:
-    return invalid(f"[request id: {message.id or '<id_unknown>'}] {text}")
-
-
 # Outputs ----------------------------------------------------------------------------------
 
 
@@ -222,7 +203,7 @@ def _outputs(
     wanted: dict[str, RequestedOutput] = {}
     for entry in message.outputs:
         if entry.name in wanted:
-            raise _labelled(message, f"output '{entry.name}' already exists in request")
+            raise labelled(message.id, f"output '{entry.name}' already exists in request")
         class_count, memory = 0, None
         if entry.parameters:
             place = shared_memory.place(entry.parameters, entry.name)

@@ -12,7 +12,7 @@ _BYTE_SIZE = "shared_memory_byte_size"
 _OFFSET = "shared_memory_offset"
 
 
-class Place(NamedTuple):
+class RegionSlice(NamedTuple):
     """Where in a registered region; sizes in bytes."""
 
     region: str
@@ -20,7 +20,7 @@ class Place(NamedTuple):
     byte_size: int
 
 
-def place(parameters: Parameters, tensor: str) -> Place | None:
+def place(parameters: Parameters, tensor: str) -> RegionSlice | None:
     """The place that the parameters of `tensor` name, None if they name none.
 
     Raises CoreError(INVALID) if they are incomplete or of the wrong kind.
@@ -45,7 +45,7 @@ def place(parameters: Parameters, tensor: str) -> Place | None:
             f"'{_BYTE_SIZE}' must be specified along with '{_REGION}' parameter for tensor "
             f"'{tensor}'"
         )
-    return Place(parameter.string_param, offset, byte_size)
+    return RegionSlice(parameter.string_param, offset, byte_size)
 
 
 def _integer(parameters: Parameters, name: str, tensor: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.config.model_version import parse_version
 from core.errors import CoreError
 from core.server import InferenceServer
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.health_messages import HealthCheckRequest, HealthCheckResponse
 from frontends.grpc.protocol.messages import (
@@ -24,17 +24,17 @@ class HealthService:
     def __init__(self, server: InferenceServer):
         self._server = server
 
-    async def server_live(self, data: bytes, call: Call) -> bytes:
+    async def server_live(self, data: bytes, call: GrpcCall) -> bytes:
         decode(ServerLiveRequest, data)
         return ServerLiveResponse(live=self._server.control.health.live()).SerializeToString()
 
-    async def server_ready(self, data: bytes, call: Call) -> bytes:
+    async def server_ready(self, data: bytes, call: GrpcCall) -> bytes:
         decode(ServerReadyRequest, data)
         return ServerReadyResponse(
             ready=await self._server.control.health.ready()
         ).SerializeToString()
 
-    async def model_ready(self, data: bytes, call: Call) -> bytes:
+    async def model_ready(self, data: bytes, call: GrpcCall) -> bytes:
         """Whether a version can serve; not ready, and no error, for one that is unknown."""
         request = decode(ModelReadyRequest, data)
         version = parse_version(request.version)
@@ -45,7 +45,7 @@ class HealthService:
             ready = False
         return ModelReadyResponse(ready=ready).SerializeToString()
 
-    async def check(self, data: bytes, call: Call) -> bytes:
+    async def check(self, data: bytes, call: GrpcCall) -> bytes:
         """Readiness of the server, whatever service the request names."""
         decode(HealthCheckRequest, data)
         try:

@@ -3,7 +3,7 @@ import cython
 from core.pipeline.endpoint_table cimport EndpointTable
 from core.pipeline.endpoint cimport ModelEndpoint as Endpoint
 from core.request cimport InferenceRequest
-from frontends.grpc.call cimport Call
+from frontends.grpc.call cimport GrpcCall
 from frontends.grpc.native.repeated cimport MessageReader
 
 
@@ -13,7 +13,7 @@ cdef class Inbound:
     cdef object _forwarded
     cdef MessageReader _reader
 
-    cpdef read(self, bytes data, Call call)
+    cpdef read(self, bytes data, GrpcCall call)
     @cython.locals(request=InferenceRequest)
     cpdef Endpoint endpoint(self, asked)
-    cpdef request(self, asked, signature, Call call)
+    cpdef request(self, asked, signature, GrpcCall call)

@@ -7,14 +7,13 @@ import re
 from core.config import Signature
 from core.config.model_version import parse_version
 from core.control import ModelEndpoint
-from core.errors import invalid
 from core.request import InferenceRequest
 from core.server import InferenceServer
-from frontends.grpc.call import Call
+from core.v2 import forward_header
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.native.infer_codec import RequestReader
 from frontends.grpc.protocol.messages import ModelInferRequest
 from frontends.grpc.protocol.parse import parse, read
-from frontends.shared.protocol import RESERVED
 
 # What a message asks: the request itself, or a message that becomes one the long way, perhaps.
 Asked = InferenceRequest | ModelInferRequest
@@ -30,7 +29,7 @@ class Inbound:
         self._forwarded = re.compile(pattern) if pattern else None
         self._reader = RequestReader()
 
-    def read(self, data: bytes, call: Call) -> Asked:
+    def read(self, data: bytes, call: GrpcCall) -> Asked:
         """What the bytes ask. `call` holds the tensors that are made of typed contents.
 
         Raises CoreError(INVALID) for bytes that are no message, MemoryExhausted.
@@ -52,7 +51,7 @@ class Inbound:
             return self._endpoints.find(request.model_name, request.model_version)
         return self._endpoints.find(asked.model_name, parse_version(asked.model_version))
 
-    def request(self, asked: Asked, signature: Signature, call: Call) -> InferenceRequest:
+    def request(self, asked: Asked, signature: Signature, call: GrpcCall) -> InferenceRequest:
         """The request that the call makes of it; raises CoreError for a message that is none."""
         if isinstance(asked, InferenceRequest):
             request: InferenceRequest = asked
@@ -65,13 +64,11 @@ class Inbound:
         return request
 
     @staticmethod
-    def _forward(pattern: re.Pattern[str], request: InferenceRequest, call: Call) -> None:
+    def _forward(pattern: re.Pattern[str], request: InferenceRequest, call: GrpcCall) -> None:
         """Make parameters of the metadata whose keys match (--grpc-header-forward-pattern)."""
         for key, value in call.metadata:
             if pattern.search(key) is None:
                 continue
-            if key in RESERVED or key.startswith("triton_"):
-                raise invalid(
-                    f"Header '{key}' is reserved for Triton usage and cannot be forwarded."
-                )
-            request.parameters[key] = value if isinstance(value, str) else value.decode("latin-1")
+            forward_header(
+                request, key, value if isinstance(value, str) else value.decode("latin-1")
+            )

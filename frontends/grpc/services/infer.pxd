@@ -4,8 +4,8 @@ from core.config.signature cimport Signature
 from core.pipeline.endpoint cimport ModelEndpoint
 from core.request cimport InferenceRequest
 from core.response cimport InferenceResponse, ReplyListener, Reply
-from frontends.grpc.call cimport Call
-from frontends.grpc.intake cimport Intake
+from frontends.grpc.call cimport GrpcCall
+from frontends.grpc.requests_in_flight cimport RequestsInFlight
 from frontends.grpc.native.infer_codec cimport response as encoded
 from frontends.grpc.services.inbound cimport Inbound
 
@@ -14,18 +14,18 @@ cdef class InferService:
     cdef object _models
     cdef object _tracing
     cdef Inbound _inbound
-    cdef Intake _intake
+    cdef RequestsInFlight _intake
 
-    @cython.locals(answer=Answer, reply=Reply)
-    cpdef begin(self, data, Call call, done)
+    @cython.locals(answer=UnaryResponse, reply=Reply)
+    cpdef begin(self, data, GrpcCall call, done)
     @cython.locals(request=InferenceRequest, start_ns=cython.longlong, read_ns=cython.longlong,
                    endpoint=ModelEndpoint, signature=Signature, reply=Reply)
-    cdef Answer _ask(self, data, Call call, done)
+    cdef UnaryResponse _ask(self, data, GrpcCall call, done)
 
 
-cdef class Answer(ReplyListener):
+cdef class UnaryResponse(ReplyListener):
     cdef public Reply reply
-    cdef Intake _intake
+    cdef RequestsInFlight _intake
     cdef object _done
     cdef list _earlier
 
@@ -37,9 +37,9 @@ cdef class Answer(ReplyListener):
     cpdef _pass(self, outcome)
 
 
-@cython.locals(answer=Answer)
-cdef Answer made_answer(Reply reply, Intake intake, done)
+@cython.locals(answer=UnaryResponse)
+cdef UnaryResponse new_response(Reply reply, RequestsInFlight intake, done)
 
 
-cdef class TracedAnswer(Answer):
+cdef class TracedUnaryResponse(UnaryResponse):
     cdef object _trace

@@ -11,11 +11,11 @@ from core.response import InferenceResponse, Reply, ReplyListener
 from core.server import InferenceServer
 from core.telemetry.log import failed
 from core.telemetry.tracing import Trace
-from frontends.grpc.call import Call
-from frontends.grpc.intake import Intake
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.method import Done, Message
 from frontends.grpc.native.infer_codec import response as encoded
 from frontends.grpc.protocol import render
+from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.services.inbound import Inbound
 from frontends.grpc.services.traced import bring_context, received
 from frontends.grpc.status import unforeseen
@@ -26,13 +26,13 @@ PATH = "/inference.GRPCInferenceService/ModelInfer"
 class InferService:
     """One request, one response. Loop thread only."""
 
-    def __init__(self, server: InferenceServer, inbound: Inbound, intake: Intake):
+    def __init__(self, server: InferenceServer, inbound: Inbound, intake: RequestsInFlight):
         self._models = server.models
         self._tracing = server.tracing
         self._inbound = inbound
         self._intake = intake
 
-    async def model_infer(self, data: bytes, call: Call) -> bytes:
+    async def model_infer(self, data: bytes, call: GrpcCall) -> bytes:
         """For an engine that runs methods as tasks."""
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self.begin(data, call, FutureSetter(future))
@@ -43,8 +43,8 @@ class InferService:
             raise
         return message if isinstance(message, bytes) else b"".join(message)
 
-    def begin(self, data: bytes, call: Call, done: Done) -> None:
-        """The same without a task; see Unary.begin."""
+    def begin(self, data: bytes, call: GrpcCall, done: Done) -> None:
+        """The same without a task; see UnaryMethod.begin."""
         try:
             self._intake.enter()
         except CoreError as error:
@@ -66,7 +66,7 @@ class InferService:
         if answer.waits():
             call.on_cancel(answer.cancel)
 
-    def _ask(self, data: bytes, call: Call, done: Done) -> Answer:
+    def _ask(self, data: bytes, call: GrpcCall, done: Done) -> UnaryResponse:
         """Hand the request to its model; who waits for the answer. Raises CoreError for refusals."""
         start_ns = time.monotonic_ns() if self._tracing.on else 0
         asked = self._inbound.read(data, call)
@@ -78,7 +78,7 @@ class InferService:
             )
         request = self._inbound.request(asked, signature, call)
         if not start_ns:
-            return made_answer(endpoint.submit(request), self._intake, done)
+            return new_response(endpoint.submit(request), self._intake, done)
         bring_context(self._tracing, call, request)
         read_ns = time.monotonic_ns()
         try:
@@ -88,17 +88,17 @@ class InferService:
             raise
         trace = received(request, start_ns, read_ns)
         if trace is None:
-            return made_answer(reply, self._intake, done)
-        return TracedAnswer(reply, self._intake, done, trace)
+            return new_response(reply, self._intake, done)
+        return TracedUnaryResponse(reply, self._intake, done, trace)
 
 
-class Answer(ReplyListener):
+class UnaryResponse(ReplyListener):
     """Waits for the one answer to a request and passes it on once. Loop thread only.
 
     reply   the answer comes from there; gone when it was passed on, as is all that holds memory
     """
 
-    def __init__(self, reply: Reply, intake: Intake, done: Done):
+    def __init__(self, reply: Reply, intake: RequestsInFlight, done: Done):
         self.reply = reply
         self._intake = intake
         self._done: Done | None = done
@@ -157,9 +157,9 @@ class Answer(ReplyListener):
         done(outcome)
 
 
-def made_answer(reply: Reply, intake: Intake, done: Done) -> Answer:
-    """Answer(…) for who makes one for every request."""
-    answer: Answer = Answer.__new__(Answer)
+def new_response(reply: Reply, intake: RequestsInFlight, done: Done) -> UnaryResponse:
+    """UnaryResponse(…) for who makes one for every request."""
+    answer: UnaryResponse = UnaryResponse.__new__(UnaryResponse)
     answer.reply = reply
     answer._intake = intake
     answer._done = done
@@ -167,17 +167,17 @@ def made_answer(reply: Reply, intake: Intake, done: Done) -> Answer:
     return answer
 
 
-class TracedAnswer(Answer):
+class TracedUnaryResponse(UnaryResponse):
     """The same; the trace learns when the response was made for sending. The engine sends it."""
 
-    def __init__(self, reply: Reply, intake: Intake, done: Done, trace: Trace):
+    def __init__(self, reply: Reply, intake: RequestsInFlight, done: Done, trace: Trace):
         super().__init__(reply, intake, done)
         self._trace = trace
         trace.hold()
 
     def _rendered(self, response: InferenceResponse) -> Message | CoreError:
         self._trace.stamp("GRPC_SEND_START")
-        outcome = Answer._rendered(self, response)
+        outcome = UnaryResponse._rendered(self, response)
         self._trace.stamp("GRPC_SEND_END")
         return outcome
 
@@ -185,7 +185,7 @@ class TracedAnswer(Answer):
         waiting = self._done is not None
         if waiting and isinstance(outcome, CoreError):
             self._trace.span("GRPC_SEND", 0, 0)
-        Answer._pass(self, outcome)
+        UnaryResponse._pass(self, outcome)
         if waiting:
             self._trace.release()
 

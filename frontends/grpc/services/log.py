@@ -6,7 +6,7 @@ from typing import Any
 
 from core.errors import CoreError
 from core.server import InferenceServer
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import LogSettingsRequest, LogSettingsResponse
 
@@ -27,7 +27,7 @@ class LogService:
         except CoreError:
             return True
 
-    async def log_settings(self, data: bytes, call: Call) -> bytes:
+    async def log_settings(self, data: bytes, call: GrpcCall) -> bytes:
         """All settings, after the changes of the request; one without a value changes nothing."""
         request = decode(LogSettingsRequest, data)
         changes = {key: _value(setting) for key, setting in request.settings.items()}

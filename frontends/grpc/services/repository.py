@@ -8,7 +8,7 @@ from typing import Any
 
 from core.errors import invalid, unsupported
 from core.server import InferenceServer
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import (
     ModelRepositoryParameter,
@@ -29,7 +29,7 @@ class RepositoryService:
     def __init__(self, server: InferenceServer):
         self._server = server
 
-    async def index(self, data: bytes, call: Call) -> bytes:
+    async def index(self, data: bytes, call: GrpcCall) -> bytes:
         request = decode(RepositoryIndexRequest, data)
         _refuse_name(request.repository_name)
         models = await self._server.control.repository.index(request.ready)
@@ -37,7 +37,7 @@ class RepositoryService:
         known = [{key: each[key] for key in each if key != "namespace"} for each in models]
         return RepositoryIndexResponse(models=known).SerializeToString()
 
-    async def load(self, data: bytes, call: Call) -> bytes:
+    async def load(self, data: bytes, call: GrpcCall) -> bytes:
         """Returns when the model is ready. A client that goes away does not stop the load."""
         request = decode(RepositoryModelLoadRequest, data)
         _refuse_name(request.repository_name)
@@ -45,7 +45,7 @@ class RepositoryService:
         await _to_the_end(self._server.control.repository.load(request.model_name, overrides))
         return RepositoryModelLoadResponse().SerializeToString()
 
-    async def unload(self, data: bytes, call: Call) -> bytes:
+    async def unload(self, data: bytes, call: GrpcCall) -> bytes:
         request = decode(RepositoryModelUnloadRequest, data)
         _refuse_name(request.repository_name)
         dependents = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.server import InferenceServer
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import (
     CudaSharedMemoryRegisterRequest,
@@ -27,7 +27,7 @@ class SystemMemoryService:
     def __init__(self, server: InferenceServer):
         self._server = server
 
-    async def status(self, data: bytes, call: Call) -> bytes:
+    async def status(self, data: bytes, call: GrpcCall) -> bytes:
         request = decode(SystemSharedMemoryStatusRequest, data)
         regions = {
             region.name: SystemSharedMemoryStatusResponse.RegionStatus(**region._asdict())
@@ -35,14 +35,14 @@ class SystemMemoryService:
         }
         return SystemSharedMemoryStatusResponse(regions=regions).SerializeToString()
 
-    async def register(self, data: bytes, call: Call) -> bytes:
+    async def register(self, data: bytes, call: GrpcCall) -> bytes:
         request = decode(SystemSharedMemoryRegisterRequest, data)
         await self._server.control.memory.register(
             request.name, request.key, request.offset, request.byte_size
         )
         return SystemSharedMemoryRegisterResponse().SerializeToString()
 
-    async def unregister(self, data: bytes, call: Call) -> bytes:
+    async def unregister(self, data: bytes, call: GrpcCall) -> bytes:
         request = decode(SystemSharedMemoryUnregisterRequest, data)
         await self._server.control.memory.unregister(request.name)
         return SystemSharedMemoryUnregisterResponse().SerializeToString()
@@ -54,7 +54,7 @@ class CudaMemoryService:
     def __init__(self, server: InferenceServer):
         self._server = server
 
-    async def status(self, data: bytes, call: Call) -> bytes:
+    async def status(self, data: bytes, call: GrpcCall) -> bytes:
         request = decode(CudaSharedMemoryStatusRequest, data)
         regions = {
             region.name: CudaSharedMemoryStatusResponse.RegionStatus(**region._asdict())
@@ -62,14 +62,14 @@ class CudaMemoryService:
         }
         return CudaSharedMemoryStatusResponse(regions=regions).SerializeToString()
 
-    async def register(self, data: bytes, call: Call) -> bytes:
+    async def register(self, data: bytes, call: GrpcCall) -> bytes:
         request = decode(CudaSharedMemoryRegisterRequest, data)
         await self._server.control.memory.register_cuda(
             request.name, request.raw_handle, request.device_id, request.byte_size
         )
         return CudaSharedMemoryRegisterResponse().SerializeToString()
 
-    async def unregister(self, data: bytes, call: Call) -> bytes:
+    async def unregister(self, data: bytes, call: GrpcCall) -> bytes:
         request = decode(CudaSharedMemoryUnregisterRequest, data)
         await self._server.control.memory.unregister_cuda(request.name)
         return CudaSharedMemoryUnregisterResponse().SerializeToString()

@@ -6,7 +6,7 @@ from typing import Any
 
 from core.config.model_version import parse_version
 from core.server import InferenceServer
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import (
     InferResponseStatistics,
@@ -22,7 +22,7 @@ class StatisticsService:
     def __init__(self, server: InferenceServer):
         self._server = server
 
-    async def model_statistics(self, data: bytes, call: Call) -> bytes:
+    async def model_statistics(self, data: bytes, call: GrpcCall) -> bytes:
         request = decode(ModelStatisticsRequest, data)
         version = parse_version(request.version)
         entries = await self._server.control.health.statistics(request.name, version)

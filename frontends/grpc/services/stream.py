@@ -16,14 +16,14 @@ from core.response import InferenceResponse, Reply
 from core.server import InferenceServer
 from core.telemetry.log import failed
 from frontends.grpc.access_log import code_of_end, entry_for
-from frontends.grpc.call import Call
-from frontends.grpc.intake import Intake
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.protocol import render
 from frontends.grpc.protocol.parse import wants_empty_final
+from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.services.inbound import Asked, Inbound
 from frontends.grpc.services.traced import Sending, bring_context, received
 from frontends.grpc.status import code_of
-from frontends.shared.access_log import AccessLog, Entry
+from frontends.shared.access_log import AccessLog, AccessLogEntry
 
 logger = logging.getLogger("core")
 
@@ -42,7 +42,7 @@ class StreamService:
         self,
         server: InferenceServer,
         inbound: Inbound,
-        intake: Intake,
+        intake: RequestsInFlight,
         access_log: AccessLog | None = None,
     ):
         self.server = server
@@ -52,13 +52,13 @@ class StreamService:
         self.intake = intake
 
     def model_stream_infer(
-        self, requests: AsyncIterator[bytes], call: Call
+        self, requests: AsyncIterator[bytes], call: GrpcCall
     ) -> AsyncGenerator[bytes, None]:
         return InferStream(self, call).responses(requests)
 
 
 @dataclass
-class Turn:
+class ResponseSlot:
     """Where the responses to one request stand in the order of the stream."""
 
     items: list[Item] = field(default_factory=list)
@@ -77,12 +77,12 @@ class InferStream:
     4. What waits for the client of decoupled models is counted in a Backlog, which holds their requests.
     """
 
-    def __init__(self, service: StreamService, call: Call):
+    def __init__(self, service: StreamService, call: GrpcCall):
         self._service = service
         self._call = call
         self._errors_end_it = call.value("triton_grpc_error") == "true"
         self._open: set[Reply] = set()  # accepted requests without their last response
-        self._turns: deque[Turn] = deque()
+        self._turns: deque[ResponseSlot] = deque()
         self._outbox: deque[tuple[Item, bool]] = deque()  # with whether the backlog counts it
         self._backlog = Backlog(self._give_up)
         self._unsent_bytes = 0
@@ -91,7 +91,7 @@ class InferStream:
         self._stirred = asyncio.Event()  # there is something to send, or nothing more will come
         self._room = asyncio.Event()  # enough was sent for reading to go on
         self._log = service.access_log
-        self._lines: dict[Reply, Entry] = {}  # of accepted requests, where there is a log
+        self._lines: dict[Reply, AccessLogEntry] = {}  # of accepted requests, where there is a log
 
     async def responses(self, requests: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """Read requests, and give the bytes of each response. Raises CoreError as the status."""
@@ -135,7 +135,11 @@ class InferStream:
 
     async def _read(self, requests: AsyncIterator[bytes]) -> None:
         try:
+            counts = False  # the first request was counted with the call
             async for data in requests:
+                if self._call.active is not None:
+                    self._call.active.count_request(counts=counts)
+                    counts = True
                 self._accept(data)
                 while self._unsent_bytes > MOST_UNSENT_BYTES:
                     self._room.clear()
@@ -195,7 +199,7 @@ class InferStream:
 
     # responses -----------------------------------------------------------------
 
-    def _listen(self, reply: Reply, asked: Asked, turn: Turn | None, size: int) -> None:
+    def _listen(self, reply: Reply, asked: Asked, turn: ResponseSlot | None, size: int) -> None:
         """Forward the answers to a request that holds `size` bytes."""
         named, tell_end = _named(asked), wants_empty_final(asked)
 
@@ -234,7 +238,8 @@ class InferStream:
         if isinstance(answer, CoreError):
             line.status = code_of_end(self._call, answer)
         if final:
-            line.come_from(self._call.caller)
+            if self._call.active is not None:
+                line.come_from(self._call.active.caller)
             self._log.write(self._lines.pop(reply), line.status, line.bytes_out)
 
     def _rendered(
@@ -259,12 +264,12 @@ class InferStream:
         failed(request.id, answer)
         return answer if self._errors_end_it else render.stream_error(answer, *named, final)
 
-    def _next_turn(self) -> Turn:
-        turn = Turn()
+    def _next_turn(self) -> ResponseSlot:
+        turn = ResponseSlot()
         self._turns.append(turn)
         return turn
 
-    def _emit(self, turn: Turn | None, item: Item | None, final: bool) -> None:
+    def _emit(self, turn: ResponseSlot | None, item: Item | None, final: bool) -> None:
         """Send `item` when its turn has come, at once without a turn."""
         if turn is None:
             if item is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from core.errors import CoreError, invalid
 from core.server import InferenceServer
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.protocol.decode import decode
 from frontends.grpc.protocol.messages import TraceSettingRequest, TraceSettingResponse
 
@@ -26,7 +26,7 @@ class TraceService:
         except CoreError:
             return True
 
-    async def trace_setting(self, data: bytes, call: Call) -> bytes:
+    async def trace_setting(self, data: bytes, call: GrpcCall) -> bytes:
         """All settings, of the server or of a model, after the changes of the request.
 
         Every value is a list; an empty one clears the setting.

@@ -8,12 +8,12 @@ from core.errors import CoreError
 from core.request import InferenceRequest
 from core.response import InferenceResponse
 from core.telemetry.tracing import Trace, Tracer
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 
 Arrived = Callable[[InferenceResponse | CoreError | None, bool], None]
 
 
-def bring_context(tracing: Tracer, call: Call, request: InferenceRequest) -> None:
+def bring_context(tracing: Tracer, call: GrpcCall, request: InferenceRequest) -> None:
     """Let the request tell the server the context in its metadata, if that makes it traced."""
     if not tracing.takes_context:
         return

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from core.errors import CoreError, invalid
 from core.tensor import Buffer
-from frontends.http.aside import begin
+from frontends.http.background import begin
 
 GZIP = "gzip"
 DEFLATE = "deflate"

@@ -1,7 +1,7 @@
 """The plain JSON of generate: members ↔ tensors and parameters.
 
 A member that is called like an input of the model is that input, every other is a parameter of the
-request; an answer has a member for each output. Shapes are not told: they follow from the model.
+request; an answer has a member for each output. Shapes are not request_head: they follow from the model.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from core.native.gather import joined
 from core.request import InferenceRequest
 from core.response import InferenceResponse
 from core.tensor import Buffer, Tensor
-from frontends.http.aside import LARGE_BYTES
+from core.v2 import check_entries
+from frontends.http.background import LARGE_BYTES
 from frontends.http.codec.json_tensor import read_tensor
 from frontends.http.codec.json_text import MEMBERS, MOST_TEXT_BYTES, Elements, read_json
-from frontends.http.codec.limits import check_entries
 from frontends.http.codec.parameters import custom, typed
 from frontends.http.native.infer_response import write_data
 

@@ -7,11 +7,10 @@ body. Tensors in binary are views, so only the body's own bound is theirs.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from core.errors import CoreError, invalid
 from frontends.http.native.infer_request import natural_number
-from frontends.shared.protocol import MOST_ENTRIES
 
 JSON_SIZE = "Inference-Header-Content-Length"
 MOST_CHUNKS = 65536  # with something in them, of one body
@@ -60,12 +59,6 @@ def too_many_chunks() -> CoreError:
         f"Chunked request body exceeds maximum of {MOST_CHUNKS} non-empty chunks. "
         "Send fewer or larger HTTP chunks."
     )
-
-
-def check_entries(what: str, entries: Collection[object]) -> None:
-    """Raise CoreError(INVALID) for more inputs, outputs or parameters than any model has."""
-    if len(entries) > MOST_ENTRIES:
-        raise invalid(f"the request has {len(entries)} {what}; {MOST_ENTRIES} are the most")
 
 
 def json_size(headers: Mapping[str, str], body_size: int) -> int:

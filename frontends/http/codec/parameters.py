@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any
 
 from core.errors import CoreError, invalid
-from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest, Parameter
-from frontends.http.codec.limits import check_entries
-from frontends.shared.protocol import RESERVED
+from core.request import InferenceRequest, Parameter
+from core.v2 import (
+    LARGEST_UNSIGNED,
+    OWN_PREFIX,
+    PARAMETERS,
+    check_entries,
+    reserved_parameter,
+    set_parameter,
+)
 
-_OWN_PREFIX = "triton_"
-_LARGEST_UNSIGNED = 2**64 - 1
 _SIGNED = range(-(2**63), 2**63)
 
 
@@ -25,23 +29,12 @@ def read_parameters(parameters: Any, request: InferenceRequest) -> bool:
     check_entries("parameters", parameters)
     binary_output = False
     for key, value in parameters.items():
-        if key == "sequence_id":
-            request.correlation_id = _correlation_id(value)
-        elif key == "sequence_start":
-            request.flags |= SEQUENCE_START if truth(key, value) else 0
-        elif key == "sequence_end":
-            request.flags |= SEQUENCE_END if truth(key, value) else 0
-        elif key == "priority":
-            request.priority = natural(key, value)
-        elif key == "timeout":
-            request.timeout_us = natural(key, value)
+        if (kind := PARAMETERS.get(key)) is not None:
+            set_parameter(request, key, _READERS[kind](key, value))
         elif key == "binary_data_output":
             binary_output = truth(key, value)
-        elif key.startswith(_OWN_PREFIX):
-            raise invalid(
-                "parameter keys starting with 'triton_' are reserved for Triton usage and should not "
-                "be specified."
-            )
+        elif key.startswith(OWN_PREFIX):
+            raise reserved_parameter()
         else:
             request.parameters[key] = custom(key, value)
     return binary_output
@@ -59,22 +52,11 @@ def custom(key: str, value: Any) -> Parameter:
     )
 
 
-def add_headers(headers: Iterable[tuple[str, str]], request: InferenceRequest) -> None:
-    """Write forwarded headers into the request's parameters, under their names as they came.
-
-    Raises CoreError(INVALID) for a name that parameters of the protocol have.
-    """
-    for name, value in headers:
-        if name.lower() in RESERVED or name.lower().startswith(_OWN_PREFIX):
-            raise invalid(f"Header '{name}' is reserved for Triton usage and cannot be forwarded.")
-        request.parameters[name] = value
-
-
-def _correlation_id(value: Any) -> int | str:
+def _sequence_id(key: str, value: Any) -> int | str:
     if type(value) is str:
         return value
-    if type(value) is not int or not 0 <= value <= _LARGEST_UNSIGNED:
-        raise typed("sequence_id", "string", ", or non-unsigned-integer as unsigned-integer")
+    if type(value) is not int or not 0 <= value <= LARGEST_UNSIGNED:
+        raise typed(key, "string", ", or non-unsigned-integer as unsigned-integer")
     return value
 
 
@@ -87,7 +69,7 @@ def truth(key: str, value: Any, where: str = "") -> bool:
 
 def natural(key: str, value: Any, where: str = "") -> int:
     """`value` if it is an integer from 0 to 2^64 - 1. Raises CoreError(INVALID)."""
-    if type(value) is not int or not 0 <= value <= _LARGEST_UNSIGNED:
+    if type(value) is not int or not 0 <= value <= LARGEST_UNSIGNED:
         raise typed(key, "unsigned-integer", where)
     return value
 
@@ -95,3 +77,10 @@ def natural(key: str, value: Any, where: str = "") -> int:
 def typed(key: str, kind: str, where: str = "") -> CoreError:
     """The refusal of a member that is not of the kind that it must be."""
     return invalid(f"Unable to parse '{key}': attempt to access JSON non-{kind} as {kind}{where}")
+
+
+_READERS: dict[str, Callable[[str, Any], bool | int | str]] = {
+    "id": _sequence_id,
+    "bool": truth,
+    "number": natural,
+}

@@ -15,14 +15,20 @@ from core.errors import CoreError, invalid
 from core.memory import DevicePlace, SharedMemoryRegions
 from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Buffer, Tensor
+from core.v2 import (
+    MOST_DIMENSIONS,
+    check_entries,
+    labelled,
+    repeated_input,
+    too_many_dimensions,
+)
 from frontends.http.codec import raw
 from frontends.http.codec.json_tensor import LARGEST, read_tensor
 from frontends.http.codec.json_text import INFERENCE, read_json
-from frontends.http.codec.limits import check_entries, json_size, too_large
+from frontends.http.codec.limits import json_size, too_large
 from frontends.http.codec.parameters import natural, read_parameters, truth, typed
 from frontends.http.native.infer_request import OutputForm as OutputForm
 from frontends.http.native.infer_request import read
-from frontends.shared.protocol import MOST_DIMENSIONS
 
 _SOURCES = ("data", "binary_data_size", "shared_memory_region")
 
@@ -120,9 +126,7 @@ def _read_inputs(
         source = _source(entry, options)
         name, dtype, shape = _describe(entry)
         if name in request.inputs:
-            raise invalid(
-                f"[request id: {request.id or '<id_unknown>'}] input '{name}' already exists in request"
-            )
+            raise labelled(request.id, repeated_input(name))
         if source == "data":
             tensor = read_tensor(name, dtype, shape, entry["data"], most_bytes)
         elif source == "binary_data_size":
@@ -172,9 +176,7 @@ def _describe(entry: dict[str, Any]) -> tuple[str, dtypes.DataType, tuple[int, .
     if type(shape) is not list:
         raise typed("shape", "array", where)
     if len(shape) > MOST_DIMENSIONS:
-        raise invalid(
-            f"input '{name}' has a shape of {len(shape)} dimensions; {MOST_DIMENSIONS} are the most"
-        )
+        raise invalid(too_many_dimensions(name, shape))
     for size in shape:
         if type(size) is not int or not 0 <= size <= LARGEST:
             raise typed("shape", "unsigned-integer", where)

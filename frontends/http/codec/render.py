@@ -9,9 +9,9 @@ from __future__ import annotations
 from core.native.gather import joined
 from core.response import InferenceResponse
 from core.tensor import Buffer
-from frontends.http.aside import TakesLong
+from frontends.http.background import TakesLong
 from frontends.http.codec.limits import JSON_SIZE
-from frontends.http.message import JSON_HEADERS, Answer
+from frontends.http.message import JSON_HEADERS, HttpResponse
 from frontends.http.native.infer_request import OutputForm
 from frontends.http.native.infer_response import write as write
 from frontends.http.native.infer_response import write_at_once
@@ -19,7 +19,7 @@ from frontends.http.native.infer_response import write_at_once
 MOST_JOINED = 2 * 1024 * 1024  # bytes of an answer in parts that are put together on the event loop
 
 
-def render(response: InferenceResponse, form: OutputForm) -> Answer:
+def render(response: InferenceResponse, form: OutputForm) -> HttpResponse:
     """Make the answer 200 with the outputs, each in the form that the request wants.
 
     Any thread. Raises what `write` raises.
@@ -27,7 +27,7 @@ def render(response: InferenceResponse, form: OutputForm) -> Answer:
     return _answer(*write(response, form))
 
 
-def render_at_once(response: InferenceResponse, form: OutputForm) -> Answer | None:
+def render_at_once(response: InferenceResponse, form: OutputForm) -> HttpResponse | None:
     """The same, or None if that takes more than a few milliseconds."""
     try:
         json_size, parts = write_at_once(response, form)
@@ -38,9 +38,9 @@ def render_at_once(response: InferenceResponse, form: OutputForm) -> Answer | No
     return _answer(json_size, parts)
 
 
-def _answer(json_size: int, parts: list[Buffer]) -> Answer:
+def _answer(json_size: int, parts: list[Buffer]) -> HttpResponse:
     body = parts[0] if len(parts) == 1 else joined(parts)
     if not json_size:
-        return Answer(200, JSON_HEADERS, body)
+        return HttpResponse(200, JSON_HEADERS, body)
     headers = {"Content-Type": "application/octet-stream", JSON_SIZE: str(json_size)}
-    return Answer(200, headers, body)
+    return HttpResponse(200, headers, body)

@@ -9,7 +9,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
-from frontends.http.native.port cimport Head, Infer, More, Regular, read
+from frontends.http.native.listener_context cimport Head, Infer, More, Regular, read
 
 cdef enum:
     UNKNOWN = -1

@@ -18,7 +18,7 @@
 
 namespace http_json {
 
-constexpr size_t kMostEntries = 10000;  // as limits.py has it
+constexpr size_t kMostEntries = 10000;  // as core/v2.py has it
 constexpr size_t kMostDimensions = 100;
 constexpr uint64_t kLargest = (uint64_t{1} << 63) - 1;  // of an element count
 constexpr size_t kKeptBytes = size_t{1} << 20;  // of scratch memory, from one request to the next

@@ -12,7 +12,7 @@ def write(response: InferenceResponse, form: OutputForm) -> tuple[int, list[Buff
     """
 
 def write_at_once(response: InferenceResponse, form: OutputForm) -> tuple[int, list[Buffer]]:
-    """Write an answer as `write` does. Raises what `write` raises, and TakesLong of frontends.http.aside."""
+    """Write an answer as `write` does. Raises as `write`, and TakesLong of frontends.http.background."""
 
 def write_data(tensor: Tensor) -> bytes:
     """The elements as a flat JSON array in row-major order.

@@ -19,7 +19,7 @@ import orjson
 from core.dtypes import BYTES
 from core.errors import invalid
 from core.native.strings import encode
-from frontends.http.aside import TakesLong
+from frontends.http.background import TakesLong
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL

@@ -216,7 +216,7 @@ class Cursor {
     }
   }
 
-  // Call `member()` at the value of each member of the object at this place, with its key in `key`.
+  // HttpRequest `member()` at the value of each member of the object at this place, with its key in `key`.
   template <class Member>
   bool each_member(Text& key, std::deque<std::string>& unescaped, Member member) {
     if (!take('{')) return false;
@@ -227,7 +227,7 @@ class Cursor {
     return take('}');
   }
 
-  // Call `element()` at each element of the array at this place.
+  // HttpRequest `element()` at each element of the array at this place.
   template <class Element>
   bool each_element(Element element) {
     if (!take('[')) return false;

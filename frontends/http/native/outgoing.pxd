@@ -2,7 +2,7 @@ import cython
 
 from libc.stdint cimport int64_t
 
-from frontends.http.native.tally cimport Tally
+from frontends.http.native.connection_memory cimport ConnectionMemory
 
 
 @cython.final
@@ -18,4 +18,4 @@ cdef class Outgoing:
     cdef int64_t _held
 
     cdef add(self, list buffers, int64_t held)
-    cdef send_piece(self, transport, Tally tally)
+    cdef send_piece(self, transport, ConnectionMemory memory)

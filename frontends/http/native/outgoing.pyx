@@ -1,14 +1,14 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
 """Answers that are sent piece by piece; see outgoing.pyi.
 
-Lane ─► [Outgoing] ─► transport
+FastConnection ─► [Outgoing] ─► transport
 """
 
 cimport cython
 from libc.stdint cimport int64_t
 
-from frontends.http.native.flight cimport write_all
-from frontends.http.native.tally cimport Tally
+from frontends.http.native.pending_response cimport write_all
+from frontends.http.native.connection_memory cimport ConnectionMemory
 
 from collections import deque
 
@@ -28,7 +28,7 @@ cdef class Outgoing:
         self._held += held
         self.waits = True
 
-    cdef send_piece(self, transport, Tally tally):
+    cdef send_piece(self, transport, ConnectionMemory memory):
         """Give the transport as much as it gets at a time; what left is counted no longer."""
         cdef list piece = []
         cdef Py_ssize_t room = PIECE, left
@@ -48,5 +48,5 @@ cdef class Outgoing:
         self.waits = bool(self._buffers)
         gone = min(self._held, <int64_t>(PIECE - room)) if self.waits else self._held
         self._held -= gone
-        tally.release(gone)
+        memory.release(gone)
         write_all(transport, piece)

@@ -16,7 +16,7 @@
 
 namespace http_json {
 
-// Call `element()` at each element of lists in lists, `most` levels deep.
+// HttpRequest `element()` at each element of lists in lists, `most` levels deep.
 template <class Element>
 bool each_leaf(Cursor& cursor, Element element) {
   int depth = 0;

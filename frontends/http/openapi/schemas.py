@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core import dtypes
-from frontends.shared.protocol import MOST_DIMENSIONS, MOST_ENTRIES
+from core.v2 import MOST_DIMENSIONS, MOST_ENTRIES
 
 Schema = dict[str, Any]
 

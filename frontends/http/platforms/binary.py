@@ -15,7 +15,7 @@ from multidict import CIMultiDict
 from core.errors import CoreError, invalid
 from core.server import InferenceServer
 from frontends.http.codec.limits import JSON_SIZE
-from frontends.http.message import Answer, Call
+from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.router import Service
 
 _SIZE = re.compile(r"\s*([+-]?[0-9]+)")
@@ -38,9 +38,9 @@ class BinaryForm:
     def service(self, infer: Service) -> Service:
         """A service of the v2 protocol that takes and gives tensors in this form."""
 
-        async def adapted(server: InferenceServer, call: Call) -> Answer:
+        async def adapted(server: InferenceServer, call: HttpRequest) -> HttpResponse:
             call.headers = self._headers(call)
-            return self._told(await infer(server, call))
+            return self._request_head(await infer(server, call))
 
         return adapted
 
@@ -49,7 +49,7 @@ class BinaryForm:
         _, start, size = headers.get("Content-Type", "").partition(self._start)
         return most_body if start and size.strip() != "0" else most_bytes
 
-    def _headers(self, call: Call) -> Mapping[str, str]:
+    def _headers(self, call: HttpRequest) -> Mapping[str, str]:
         """Those of a request, as the service looks for them. Raises CoreError(INVALID)."""
         found: CIMultiDict[str] = CIMultiDict(call.headers.items())
         for name in _NOT_PASSED_ON:
@@ -74,7 +74,7 @@ class BinaryForm:
             raise _wrong(f"inference header size should be in range (0, {most})", text)
         return size
 
-    def _told(self, answer: Answer) -> Answer:
+    def _request_head(self, answer: HttpResponse) -> HttpResponse:
         if self._answers and (size := answer.headers.get(JSON_SIZE)) is not None:
             rest = {name: value for name, value in answer.headers.items() if name != JSON_SIZE}
             answer.headers = {**rest, "Content-Type": self._start + size}

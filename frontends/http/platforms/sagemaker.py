@@ -12,18 +12,19 @@ from typing import Any
 from core.errors import invalid
 from core.options.platforms import EVERYWHERE
 from core.server import InferenceServer
-from frontends.http.endpoint import Endpoint
 from frontends.http.errors import refusal
-from frontends.http.message import Answer, Call
+from frontends.http.interceptors import restrictions
+from frontends.http.listener import HttpListener
+from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.platforms.binary import BinaryForm
 from frontends.http.platforms.default import default_model
 from frontends.http.platforms.sagemaker_folder import ROOT
 from frontends.http.platforms.sagemaker_models import SageMakerModels
-from frontends.http.restricted import Restrictions
 from frontends.http.router import Match, Route, Router, Service, row
 from frontends.http.services import health
 from frontends.http.services.generate import generate, generate_stream
 from frontends.http.services.infer import infer
+from frontends.shared.interceptors import Restrictions
 
 BINARY = BinaryForm("application/vnd.sagemaker-triton.binary+json", answers=True)
 DEFAULT = "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"
@@ -38,7 +39,7 @@ _TYPES: dict[str, Service] = {
 _PINGS: dict[str, Service] = {"ready": health.ready, "live": health.live}
 
 
-class SageMakerFrontend(Endpoint):
+class SageMakerFrontend(HttpListener):
     """The contract of SageMaker's containers: /ping, /invocations and /models. Loop thread only."""
 
     name = "sagemaker"
@@ -52,7 +53,7 @@ class SageMakerFrontend(Endpoint):
         options = server.options
         super().__init__(
             server,
-            SageMakerRouter(Restrictions(options.http_restricted_api), table(root)),
+            SageMakerRouter(restrictions(options.http_restricted_api), table(root)),
             "Sagemaker HTTPService",
             EVERYWHERE,
             options.sagemaker_port,
@@ -76,7 +77,7 @@ class SageMakerRouter(Router):
 
     def led(
         self, route: Route, captures: Mapping[str, Any], method: str, headers: Mapping[str, str]
-    ) -> Match | Answer:
+    ) -> Match | HttpResponse:
         if route.category == "model-repository" and method not in route.methods:
             return refusal(self.unknown, f"there is no {method} here")
         return super().led(route, captures, method, headers)
@@ -105,7 +106,7 @@ def _invocations(service: Service) -> Service:
     """The service for the model of requests that name none."""
     named = os.environ.get(DEFAULT, "")
 
-    async def ask_default(server: InferenceServer, call: Call) -> Answer:
+    async def ask_default(server: InferenceServer, call: HttpRequest) -> HttpResponse:
         model = default_model(server, named, f"the variable {DEFAULT}")
         call.captures = {"model": model, "version": None}
         return await service(server, call)

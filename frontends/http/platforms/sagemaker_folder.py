@@ -43,7 +43,7 @@ def _normal(url: str) -> str:
 def model_in(path: Path) -> Path:
     """The folder of the model that is to be served: this one, the only one in it, or its ensemble.
 
-    Blocks. Raises CoreError(INVALID) where that cannot be told.
+    Blocks. Raises CoreError(INVALID) where that cannot be request_head.
     """
     try:
         folders = sorted(each.name for each in path.iterdir() if each.is_dir())

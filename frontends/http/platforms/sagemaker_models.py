@@ -15,7 +15,7 @@ from core.errors import CoreError, Kind, already_exists, invalid
 from core.server import InferenceServer
 from frontends.http.codec.json_text import read_control
 from frontends.http.errors import refusal
-from frontends.http.message import Answer, Call
+from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.names import as_known
 from frontends.http.platforms.sagemaker_folder import ROOT, checked, model_in
 from frontends.http.router import Service
@@ -47,20 +47,20 @@ class SageMakerModels:
         self._infer = infer
         self._root = root
 
-    async def index(self, server: InferenceServer, call: Call) -> Answer:
+    async def index(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
         """Those that serve, each with its hash and its place."""
         found = [
             place for place in server.control.repository.joined() if _serves(server, place.name)
         ]
         return json_answer({"models": [_told_of(place) for place in found]})
 
-    async def one(self, server: InferenceServer, call: Call) -> Answer:
+    async def one(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
         """The place of a model; 404 for one that has not been loaded."""
         if (place := _place(server, call.model)) is None:
             return _unknown(call.model)
         return json_answer(_told_of(place))
 
-    async def load(self, server: InferenceServer, call: Call) -> Answer:
+    async def load(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
         """Load a model that SageMaker has unpacked: 409 if it is there, 507 if memory is short."""
         try:
             label, url = _asked(call)
@@ -75,9 +75,9 @@ class SageMakerModels:
             await server.control.repository.join(name, label, str(folder.parent), folder.name)
         except CoreError as error:
             return _refused(error, tried=True)
-        return Answer()
+        return HttpResponse()
 
-    async def unload(self, server: InferenceServer, call: Call) -> Answer:
+    async def unload(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
         """Unload a model and what it is composed of; answers when no request is left."""
         if (place := _place(server, call.model)) is None:
             return _unknown(call.model)
@@ -86,9 +86,9 @@ class SageMakerModels:
             await server.control.repository.leave(place.name)
         except CoreError as error:
             return _refused(error, tried=False)
-        return Answer()
+        return HttpResponse()
 
-    async def invoke(self, server: InferenceServer, call: Call) -> Answer:
+    async def invoke(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
         """Ask a model that has been loaded. Any error is 400, or 507 if memory is short."""
         if (place := _place(server, call.model)) is None:
             return _unknown(call.model)
@@ -112,7 +112,7 @@ def _told_of(place: Place) -> dict[str, str]:
     return {"modelName": place.label, "modelUrl": place.location}
 
 
-def _asked(call: Call) -> tuple[str, str]:
+def _asked(call: HttpRequest) -> tuple[str, str]:
     """Hash and url of a model that is to be loaded. Raises CoreError(INVALID)."""
     document = read_control(call.body)
     found = document if type(document) is dict else {}
@@ -126,7 +126,7 @@ def _asked(call: Call) -> tuple[str, str]:
     return label, url
 
 
-def _name(call: Call, label: str) -> str:
+def _name(call: HttpRequest, label: str) -> str:
     """What the model is served as: as clients call it, in a form that is a name of a model."""
     target = call.headers.get(TARGET) or label
     return target.replace("%", "%25").replace("/", "%2F")
@@ -139,11 +139,11 @@ def _serves(server: InferenceServer, name: str) -> bool:
         return False
 
 
-def _unknown(label: str) -> Answer:
+def _unknown(label: str) -> HttpResponse:
     return refusal(404, f"model '{label}' is not loaded")
 
 
-def _refused(error: CoreError, *, tried: bool) -> Answer:
+def _refused(error: CoreError, *, tried: bool) -> HttpResponse:
     """tried: whether something was done that takes memory; other errors may hold any words of a client"""
     if error.kind is Kind.ALREADY_EXISTS:
         return refusal(409, error.message)

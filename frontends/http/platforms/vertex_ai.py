@@ -20,17 +20,18 @@ from core.options.platforms import (
     predict_route,
 )
 from core.server import InferenceServer
-from frontends.http.endpoint import Endpoint
 from frontends.http.errors import refusal
-from frontends.http.message import Answer, Call
+from frontends.http.interceptors import restrictions
+from frontends.http.listener import HttpListener
+from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.platforms.binary import BinaryForm
 from frontends.http.platforms.default import default_model
-from frontends.http.restricted import Restrictions
 from frontends.http.router import TABLE, Match, Route, Router, row
 from frontends.http.services import health
 from frontends.http.services.infer import infer
 from frontends.metrics.text import CONTENT_TYPE, render
 from frontends.shared.access import Requirement
+from frontends.shared.interceptors import Restrictions
 
 logger = logging.getLogger("core")
 
@@ -41,7 +42,7 @@ _infer = BINARY.service(infer)
 _NO_PLACE = ("logging", "trace")  # settings are none of a platform's clients'
 
 
-class VertexAIFrontend(Endpoint):
+class VertexAIFrontend(HttpListener):
     """The contract of Vertex AI's containers. Loop thread only."""
 
     name = "vertex_ai"
@@ -51,7 +52,7 @@ class VertexAIFrontend(Endpoint):
         options = server.options
         super().__init__(
             server,
-            VertexAIRouter(Restrictions(options.http_restricted_api)),
+            VertexAIRouter(restrictions(options.http_restricted_api)),
             "Vertex AI HTTPService",
             EVERYWHERE,
             options.vertex_ai_port,
@@ -63,8 +64,7 @@ class VertexAIFrontend(Endpoint):
         return self._server.options.allow_vertex_ai
 
     async def start(self) -> None:
-        """Listen. Raises what Endpoint.start does, and CoreError(INVALID) where the environment does not say
-        the paths."""
+        """Listen. Raises as HttpListener.start, and CoreError(INVALID) without paths in the environment."""
         for variable, path in ((PREDICT_ROUTE, predict_route()), (HEALTH_ROUTE, health_route())):
             if not path:
                 raise invalid(f"{variable} is not defined for Vertex AI endpoint")
@@ -85,7 +85,7 @@ class VertexAIRouter(Router):
         )
         super().__init__(restrictions, table, unknown=400)
 
-    def match(self, method: str, path: str, headers: Mapping[str, str]) -> Match | Answer:
+    def match(self, method: str, path: str, headers: Mapping[str, str]) -> Match | HttpResponse:
         if (target := self._target(path, headers)) is None:
             return super().match(method, path, headers)
         if method != "POST":
@@ -97,22 +97,22 @@ class VertexAIRouter(Router):
                 return self.led(route, found.groupdict(), next(iter(route.methods)), headers)
         return refusal(400, f"{REDIRECT} names nothing that is known: '{target[1:]}'")
 
-    def demanded(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
+    def requirement(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
         if (target := self._target(path, headers)) is None:
-            return super().demanded(method, path, headers)
-        return _V2.demanded("GET", target, headers)
+            return super().requirement(method, path, headers)
+        return _V2.requirement("GET", target, headers)
 
     def _target(self, path: str, headers: Mapping[str, str]) -> str | None:
         """The path that a request is led to, None for one that stays."""
-        told = headers.get(REDIRECT) if path == self._predict else None
-        return None if told is None else f"/{told}"
+        target = headers.get(REDIRECT) if path == self._predict else None
+        return None if target is None else f"/{target}"
 
 
 def _may_be_led(route: Route) -> bool:
     return route.looks or route.category == "inference" or route.methods == {"GET"}
 
 
-async def _healthy(server: InferenceServer, call: Call) -> Answer:
+async def _healthy(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """200 when the server is ready, and so is the model that answers requests which name none."""
     if (answer := await health.ready(server, call)).status != 200:
         return answer
@@ -120,25 +120,25 @@ async def _healthy(server: InferenceServer, call: Call) -> Answer:
         asked = _to_default(server, call)
     except CoreError as error:  # who asks for health need not know the models
         logger.warning("Vertex AI: not healthy: %s", error.message)
-        return Answer(400)
+        return HttpResponse(400)
     return await health.model_ready(server, asked)
 
 
-async def _predicted(server: InferenceServer, call: Call) -> Answer:
+async def _predicted(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     return await _infer(server, _to_default(server, call))
 
 
-def _to_default(server: InferenceServer, call: Call) -> Call:
+def _to_default(server: InferenceServer, call: HttpRequest) -> HttpRequest:
     named = server.options.vertex_ai_default_model
     model = default_model(server, named, "--vertex-ai-default-model")
     call.captures = {"model": model, "version": None}
     return call
 
 
-async def _metrics(server: InferenceServer, call: Call) -> Answer:
+async def _metrics(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     families = await server.control.health.metrics()
     text = await asyncio.get_running_loop().run_in_executor(None, render, families)
-    return Answer(200, {"Content-Type": CONTENT_TYPE}, text.encode())
+    return HttpResponse(200, {"Content-Type": CONTENT_TYPE}, text.encode())
 
 
 _LED = (
@@ -149,4 +149,4 @@ _LED = (
     ),
     row("GET", "/metrics", "metrics", _metrics),
 )
-_V2 = Router(Restrictions({}), _LED)
+_V2 = Router(restrictions({}), _LED)

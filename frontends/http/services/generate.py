@@ -16,11 +16,11 @@ from core.errors import CoreError, internal, invalid
 from core.response import InferenceResponse, Reply
 from core.server import InferenceServer
 from core.tensor import Buffer
-from frontends.http.aside import LARGE_BYTES, begin, turn
+from frontends.http.background import LARGE_BYTES, begin, turn
 from frontends.http.codec import generate as codec
 from frontends.http.codec.json_text import MEMBERS, read_json
 from frontends.http.errors import error_answer, refusal, status_of, unexpected
-from frontends.http.message import JSON_HEADERS, Answer, Call
+from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 from frontends.http.services.traced import bring_context, received
 
 logger = logging.getLogger("core")
@@ -34,7 +34,7 @@ _EVENT_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8"}
 Item = InferenceResponse | CoreError
 
 
-async def generate(server: InferenceServer, call: Call) -> Answer:
+async def generate(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """The one answer of the model. None, or a second one, is an error with status 200, as in Triton.
 
     When the waiting is cancelled, because the client has gone, the request is cancelled too; so it is
@@ -44,17 +44,17 @@ async def generate(server: InferenceServer, call: Call) -> Answer:
     return await _traced(reply, _only_answer(reply))
 
 
-async def _only_answer(reply: Reply) -> Answer:
+async def _only_answer(reply: Reply) -> HttpResponse:
     async with aclosing(aiter(reply)) as answers:
         first = await anext(answers, None)
         if isinstance(first, CoreError):
             raise first
         if first is None or await anext(answers, None) is not None:
             return refusal(200, _NOT_ONE)
-        return Answer(200, JSON_HEADERS, await _text(first, b"", b""))
+        return HttpResponse(200, JSON_HEADERS, await _text(first, b"", b""))
 
 
-async def generate_stream(server: InferenceServer, call: Call) -> Answer:
+async def generate_stream(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """An event for each answer, begun when the first is there: it decides the status.
 
     Once the client has gone the request is cancelled.
@@ -63,16 +63,16 @@ async def generate_stream(server: InferenceServer, call: Call) -> Answer:
     return await _traced(reply, _event_stream(reply))
 
 
-async def _event_stream(reply: Reply) -> Answer:
+async def _event_stream(reply: Reply) -> HttpResponse:
     answers = aiter(reply)
     first = await anext(answers, None)
     if first is None:
-        return Answer(200, _EVENT_HEADERS)
+        return HttpResponse(200, _EVENT_HEADERS)
     status, event = await _event(first)
-    return Answer(status, _EVENT_HEADERS, event, _Events(answers))
+    return HttpResponse(status, _EVENT_HEADERS, event, _Events(answers))
 
 
-async def _traced(reply: Reply, answering: Awaitable[Answer]) -> Answer:
+async def _traced(reply: Reply, answering: Awaitable[HttpResponse]) -> HttpResponse:
     """The answer, with the trace of its request if that has one."""
     trace = reply.request.trace
     if trace is None:
@@ -90,7 +90,7 @@ async def _traced(reply: Reply, answering: Awaitable[Answer]) -> Answer:
 
 
 async def messages(
-    server: InferenceServer, call: Call, id: str | None
+    server: InferenceServer, call: HttpRequest, id: str | None
 ) -> AsyncGenerator[bytes, None]:
     """What the events of generate_stream hold, for a connection that has several requests.
 
@@ -142,7 +142,7 @@ def _with_id(text: bytes, id: str | None) -> bytes:
     return text if id is None else b'%b,"id":%b}' % (text[:-1], orjson.dumps(id))
 
 
-async def _asked(server: InferenceServer, call: Call) -> Reply:
+async def _asked(server: InferenceServer, call: HttpRequest) -> Reply:
     model, version = call.model, call.version
     signature = server.models.signature(model, version)
     if call.headers.get("Content-Encoding", "identity") != "identity":

@@ -5,20 +5,20 @@ from __future__ import annotations
 from core.errors import CoreError, Kind, Loading
 from core.server import InferenceServer
 from frontends.http.errors import refusal
-from frontends.http.message import Answer, Call
+from frontends.http.message import HttpRequest, HttpResponse
 
 
-async def live(server: InferenceServer, call: Call) -> Answer:
+async def live(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """200 while the server can answer."""
     return _as_status(server.control.health.live())
 
 
-async def ready(server: InferenceServer, call: Call) -> Answer:
+async def ready(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """200 when it can serve, 400 before."""
     return _as_status(await server.control.health.ready())
 
 
-async def model_ready(server: InferenceServer, call: Call) -> Answer:
+async def model_ready(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """200 when that version, or the newest, can serve; 503 while it is being loaded; 400 for what cannot
     serve and for what is unknown."""
     try:
@@ -27,8 +27,8 @@ async def model_ready(server: InferenceServer, call: Call) -> Answer:
         if isinstance(error, Loading) or error.kind not in (Kind.NOT_FOUND, Kind.UNAVAILABLE):
             raise
         serves = False
-    return Answer() if serves else refusal(400, "Model version not ready")
+    return HttpResponse() if serves else refusal(400, "Model version not ready")
 
 
-def _as_status(healthy: bool) -> Answer:
-    return Answer(200 if healthy else 400)
+def _as_status(healthy: bool) -> HttpResponse:
+    return HttpResponse(200 if healthy else 400)

@@ -15,22 +15,22 @@ from core.response import Reply
 from core.server import InferenceServer
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer
-from frontends.http.aside import LARGE_BYTES, begin, turn
+from core.v2 import forward_header
+from frontends.http.background import LARGE_BYTES, begin, turn
 from frontends.http.codec import compression
 from frontends.http.codec.limits import JSON_SIZE
-from frontends.http.codec.parameters import add_headers
 from frontends.http.codec.parse import OutputForm, parse
 from frontends.http.codec.render import render, render_at_once
 from frontends.http.errors import error_answer, refusal
-from frontends.http.message import Answer, Call
+from frontends.http.message import HttpRequest, HttpResponse
+from frontends.http.native.connection_memory import made_bytes
 from frontends.http.native.infer_request import natural_number
-from frontends.http.native.tally import made_bytes
 from frontends.http.services.traced import bring_context, received
 
 _UNPACKED = "the unpacked body of a request"
 
 
-async def infer(server: InferenceServer, call: Call) -> Answer:
+async def infer(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Hand the request to its model and wait for the answer.
 
     When the waiting is cancelled, because the client has gone, the request is cancelled too.
@@ -42,7 +42,7 @@ async def infer(server: InferenceServer, call: Call) -> Answer:
     encoding = call.headers.get("Content-Encoding")
     if not compression.known(encoding):
         refused = refusal(501, "Unsupported compression type")
-        return Answer(
+        return HttpResponse(
             501, {**refused.headers, "Accept-Encoding": compression.OFFERED}, refused.body
         )
     request, form = await _read(server, call, signature, encoding)
@@ -51,7 +51,9 @@ async def infer(server: InferenceServer, call: Call) -> Answer:
     call.share.take_large(made, "the tensors of the request")
     if pattern := server.options.http_header_forward_pattern:
         forwarded = _compiled(pattern)
-        add_headers((item for item in call.headers.items() if forwarded(item[0])), request)
+        for name, value in call.headers.items():
+            if forwarded(name):
+                forward_header(request, name, value)
     request.deadline_ns = call.deadline_ns
     bring_context(server, call, request)
     try:
@@ -66,7 +68,7 @@ async def infer(server: InferenceServer, call: Call) -> Answer:
 
 
 async def _read(
-    server: InferenceServer, call: Call, signature: Signature, encoding: str | None
+    server: InferenceServer, call: HttpRequest, signature: Signature, encoding: str | None
 ) -> tuple[InferenceRequest, OutputForm]:
     """The request in a body. What takes long is done on another thread, for a few requests at a time."""
     body, most_bytes = call.body, server.options.http_max_input_size
@@ -111,7 +113,7 @@ def refuse_decoupled() -> NoReturn:
     raise unsupported("HTTP end point doesn't support models with decoupled transaction policy")
 
 
-async def _answered(reply: Reply, form: OutputForm, call: Call) -> Answer:
+async def _answered(reply: Reply, form: OutputForm, call: HttpRequest) -> HttpResponse:
     response = await reply
     answer = render_at_once(response, form)
     if answer is None:
@@ -120,10 +122,10 @@ async def _answered(reply: Reply, form: OutputForm, call: Call) -> Answer:
     if wanted == compression.IDENTITY:
         return answer
     packed = await _compressed(answer.body, wanted)
-    return Answer(answer.status, {**answer.headers, "Content-Encoding": wanted}, packed)
+    return HttpResponse(answer.status, {**answer.headers, "Content-Encoding": wanted}, packed)
 
 
-async def _traced(trace: Trace, reply: Reply, form: OutputForm, call: Call) -> Answer:
+async def _traced(trace: Trace, reply: Reply, form: OutputForm, call: HttpRequest) -> HttpResponse:
     trace.hold()
     try:
         answer = await _answered(reply, form, call)

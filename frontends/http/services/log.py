@@ -5,11 +5,11 @@ from __future__ import annotations
 from core.errors import invalid
 from core.server import InferenceServer
 from frontends.http.codec.json_text import read_control
-from frontends.http.message import Answer, Call
+from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.metadata import json_answer
 
 
-async def log_settings(server: InferenceServer, call: Call) -> Answer:
+async def log_settings(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """GET: all settings. POST: the same after the changes in the body; null changes nothing."""
     if call.method == "GET":
         return json_answer(server.control.settings.log_settings())

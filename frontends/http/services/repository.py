@@ -10,22 +10,22 @@ from core.config import MOST_JSON_BYTES, config_too_large
 from core.errors import CoreError, invalid, unsupported
 from core.server import InferenceServer
 from core.tensor import Buffer
-from frontends.http.aside import begin
+from core.v2 import check_entries
+from frontends.http.background import begin
 from frontends.http.codec.json_text import (
     MEMBERS,
     Elements,
     read_control,
     read_json,
 )
-from frontends.http.codec.limits import check_entries
 from frontends.http.codec.parameters import typed
-from frontends.http.message import Answer, Call
+from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.metadata import json_answer
 
 _PIECE = 256 * 1024  # characters of base64, whole groups of four
 
 
-async def index(server: InferenceServer, call: Call) -> Answer:
+async def index(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Every model with its versions; with `ready` in the body only those that serve."""
     document = _object(read_control(call.body) if len(call.body) else {})
     ready = document.get("ready", False)
@@ -34,15 +34,15 @@ async def index(server: InferenceServer, call: Call) -> Answer:
     return json_answer(await server.control.repository.index(ready))
 
 
-async def load(server: InferenceServer, call: Call) -> Answer:
+async def load(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Load or reload; answers when the model is ready."""
     _refuse_repository(call)
     parameters = await begin(_load_parameters, call.body) if len(call.body) else {}
     await server.control.repository.load(call.model, parameters)
-    return Answer()
+    return HttpResponse()
 
 
-async def unload(server: InferenceServer, call: Call) -> Answer:
+async def unload(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Unload; answers when no version is ready any more."""
     _refuse_repository(call)
     document = read_control(call.body) if len(call.body) else {}
@@ -50,10 +50,10 @@ async def unload(server: InferenceServer, call: Call) -> Answer:
     if type(dependents) is not bool:
         raise typed("unload_dependents", "boolean")
     await server.control.repository.unload(call.model, dependents)
-    return Answer()
+    return HttpResponse()
 
 
-def _refuse_repository(call: Call) -> None:
+def _refuse_repository(call: HttpRequest) -> None:
     if call.captures["repository"] is not None:
         raise unsupported("'repository_name' specification is not supported")
 

@@ -10,20 +10,20 @@ from core.errors import CoreError, invalid
 from core.server import InferenceServer
 from frontends.http.codec.json_text import read_control
 from frontends.http.codec.parameters import natural, typed
-from frontends.http.message import Answer, Call
+from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.metadata import json_answer
 
 _HANDLE_BYTES = 64  # of a cudaIpcMemHandle_t
 
 
-async def status(server: InferenceServer, call: Call) -> Answer:
+async def status(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """The regions, or the one that the path names."""
     memory = server.control.memory
     look = memory.status if call.captures["kind"] == "system" else memory.cuda_status
     return json_answer([region._asdict() for region in look(_name(call))])
 
 
-async def register(server: InferenceServer, call: Call) -> Answer:
+async def register(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Make a region of what the body describes."""
     server.control.memory.check_allowed()
     name = _name(call)
@@ -38,19 +38,19 @@ async def register(server: InferenceServer, call: Call) -> Answer:
         await server.control.memory.register_cuda(name, *_read_cuda(document))
     else:
         await server.control.memory.register(name, *_read_system(document))
-    return Answer()
+    return HttpResponse()
 
 
-async def unregister(server: InferenceServer, call: Call) -> Answer:
+async def unregister(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """Forget the regions, or the one that the path names."""
     if call.captures["kind"] == "system":
         await server.control.memory.unregister(_name(call))
     else:
         await server.control.memory.unregister_cuda(_name(call))
-    return Answer()
+    return HttpResponse()
 
 
-def _name(call: Call) -> str:
+def _name(call: HttpRequest) -> str:
     """The region in the path, "" for none."""
     return call.captures["region"] or ""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from core.errors import invalid
 from core.server import InferenceServer
 from frontends.http.codec.json_text import read_control
-from frontends.http.message import Answer, Call
+from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.services.metadata import json_answer
 
 
-async def trace_settings(server: InferenceServer, call: Call) -> Answer:
+async def trace_settings(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     """GET: all settings, of the server or of the model in the path. POST: the same after the changes
     in the body; null clears one."""
     model = call.captures["model"] or ""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from core.request import InferenceRequest
 from core.server import InferenceServer
 from core.telemetry.tracing import Trace
-from frontends.http.message import Call
+from frontends.http.message import HttpRequest
 
 
-def bring_context(server: InferenceServer, call: Call, request: InferenceRequest) -> None:
+def bring_context(server: InferenceServer, call: HttpRequest, request: InferenceRequest) -> None:
     """Let the request tell the server the context in its headers, if that makes it traced."""
     tracing = server.tracing
     if tracing.on and tracing.takes_context:
@@ -17,7 +17,7 @@ def bring_context(server: InferenceServer, call: Call, request: InferenceRequest
         request.trace = tracing.context(headers.get("traceparent"), states)
 
 
-def received(request: InferenceRequest, call: Call) -> Trace | None:
+def received(request: InferenceRequest, call: HttpRequest) -> Trace | None:
     """The trace of a request that the server has got, with the times of receiving it; None for none.
 
     In the turn of the loop in which the server got it.

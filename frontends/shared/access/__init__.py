@@ -6,8 +6,9 @@ A frontend asks the policy first, for every call (frontends/shared/interceptors.
 issuers and limits there is no policy.
 """
 
+from frontends.shared.access.active_call import ActiveCall
 from frontends.shared.access.credentials import Credentials
-from frontends.shared.access.policy import AccessPolicy, ActiveCall, Caller
+from frontends.shared.access.policy import AccessPolicy, Caller
 from frontends.shared.access.roles import CATEGORIES, ROLES, Requirement, requirement
 
 __all__ = [

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from core.errors import Exhausted, Unauthenticated, forbidden
+from core.errors import Unauthenticated, forbidden
 from core.options import Options
+from frontends.shared.access.active_call import ActiveCall
 from frontends.shared.access.bucket_table import BucketTable
 from frontends.shared.access.credentials import Credentials, network_of
 from frontends.shared.access.limits import Allowance, Allowances, Clock, Limits
@@ -76,58 +77,10 @@ class Caller:
         )
 
     def begin_call(self) -> ActiveCall:
-        """Count a call that begins. Raises Exhausted if the caller has reached a limit."""
-        if self.allowance is None:
-            return ActiveCall(self)
-        try:
-            return ActiveCall(self, self.allowance, self.allowance.enter())
-        except Exhausted as error:
-            error.caller = self
-            raise
-
-
-class ActiveCall:
-    """A call that was admitted, from `Caller.begin_call` to `end`.
-
-    The call goes on when the token of its caller expires; later requests within it are checked again.
-
-    caller   None for a call that is exempt from the policy
-    """
-
-    __slots__ = ("_allowance", "_renew", "_slot", "caller")
-
-    def __init__(
-        self, caller: Caller | None = None, allowance: Allowance | None = None, slot: int = -1
-    ):
-        self.caller = caller
-        self._allowance = allowance
-        self._slot = slot  # in which the allowance counts this call
-        self._renew: Callable[[], Caller] | None = None
-
-    def renew_with(self, renew: Callable[[], Caller]) -> None:
-        """Prepare for more requests within the call.
-
-        renew   authorizes the same caller again, when the present identification is not valid any more
-        """
-        if self.caller is not None:
-            self._renew = renew
-
-    def count_request(self, *, counts: bool = True) -> None:
-        """Check one more request within the call, such as a message of a stream.
-
-        counts   False for the first request, which was counted with the call
-        Raises Exhausted, Unauthenticated, or CoreError(FORBIDDEN) for a caller that has lost its role.
-        """
-        if self._renew is not None and self.caller is not None and not self.caller.is_valid():
-            self.caller = self._renew()
-        if counts and self._allowance is not None:
-            self._allowance.take()
-
-    def end(self) -> None:
-        """Count the call as over. A second call does nothing."""
-        allowance, self._allowance = self._allowance, None
-        if allowance is not None:
-            allowance.leave(self._slot)
+        """Return a call of this caller, counted in its limits. Raises Exhausted if one is reached."""
+        active = ActiveCall()
+        active.begin(self)
+        return active
 
 
 class AccessPolicy:
@@ -210,9 +163,7 @@ class AccessPolicy:
                 shown=False,
             )
         has = ", ".join(sorted(caller.roles)) or "no role"
-        error = forbidden(f"this API needs the role {wanted.text}; {caller.text} has {has}")
-        error.caller = caller
-        raise error
+        raise forbidden(f"this API needs the role {wanted.text}; {caller.text} has {has}")
 
     def is_exempt(self, wanted: Requirement) -> bool:
         """Return whether such calls are neither checked nor counted: health, unless it is closed."""

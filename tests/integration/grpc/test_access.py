@@ -15,8 +15,8 @@ import tritonclient.grpc.service_pb2_grpc as pb_grpc
 
 from core.options.values import RESTRICTED_CATEGORIES
 from frontends.grpc.engine_grpcio import GrpcioEngine
-from frontends.grpc.intake import Intake
-from frontends.grpc.method import Stream
+from frontends.grpc.method import StreamMethod
+from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
 from frontends.shared.access import CATEGORIES
 from frontends.shared.access.limits import Limits
@@ -44,7 +44,7 @@ def bearer(token):
 
 def table_of(served):
     async def found():
-        return methods(served.server, Intake())
+        return methods(served.server, RequestsInFlight())
 
     return served.loop_thread.run(found())
 
@@ -55,7 +55,7 @@ def answers(served, metadata):
     with grpc.insecure_channel(served.address) as channel:
         for path, method in table_of(served).items():
             try:
-                if isinstance(method, Stream):
+                if isinstance(method, StreamMethod):
                     call = channel.stream_stream(path)
                     list(call(iter((b"",)), metadata=metadata, timeout=PATIENCE_S))
                 else:

@@ -14,7 +14,7 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import ResponseReceived, StreamEnded, TrailersReceived
 
-from frontends.grpc.intake import Intake
+from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
 from frontends.shared.access.tokens import line_of
 
@@ -100,7 +100,7 @@ def paths(served):
     async def found():
         return [
             path
-            for path, row in methods(served.server, Intake()).items()
+            for path, row in methods(served.server, RequestsInFlight()).items()
             if row.category != "health"
         ]
 

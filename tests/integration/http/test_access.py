@@ -74,7 +74,7 @@ def tokens(tmp_path):
 def passed(monkeypatch):
     """Paths of the requests that came to aiohttp."""
     found = []
-    for name in ("_handle", "_handle_guarded"):
+    for name in ("_handle", "_handle_intercepted"):
         handle = getattr(HttpFrontend, name)
 
         async def counted(self, request, handle=handle, name=name):
@@ -320,7 +320,7 @@ async def test_a_client_that_goes_away_is_no_longer_in_flight(open_with, tokens,
 
 
 def _inside(policy):
-    """Whether the caller `one` has a request in flight."""
+    """Whether the caller `one` has a request in pending."""
     try:
         policy.identify(Credentials("one")).begin_call().end()
     except Exhausted:

@@ -19,7 +19,7 @@ from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
 from frontends.http import HttpFrontend, sockets
-from frontends.http.sockets import MOST_REQUESTS
+from frontends.http.websocket import MOST_REQUESTS
 from frontends.shared.watched_files import WatchedFiles
 
 PATIENCE_S = 20

@@ -8,7 +8,7 @@ import pytest
 
 from core.errors import CoreError
 from core.options import Options
-from frontends.shared.access_log import LONGEST_TEXT, AccessLog, Entry, iso8601
+from frontends.shared.access_log import LONGEST_TEXT, AccessLog, AccessLogEntry, iso8601
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def opened(path):
 
 
 def entry(model="m", **more):
-    found = Entry("http", "127.0.0.1:5000", "/v2/models/m/infer", "POST")
+    found = AccessLogEntry("http", "127.0.0.1:5000", "/v2/models/m/infer", "POST")
     found.model = model
     for name, value in more.items():
         setattr(found, name, value)
@@ -71,7 +71,7 @@ def test_a_line_says_what_is_known(opened, path):
 
 def test_what_is_not_known_is_left_out(opened, path):
     log = opened()
-    log.write(Entry("grpc", "", "/x"), 0, 0)
+    log.write(AccessLogEntry("grpc", "", "/x"), 0, 0)
     log.close()
 
     (line,) = lines(path)
@@ -114,7 +114,7 @@ def test_one_of_so_many_is_written_and_every_failure(opened, path):
     log = opened(rate=10)
     for number in range(100):
         log.write(entry(id=str(number)), 404 if number == 50 else 200, 0)
-    log.write(Entry("grpc", "", "/x"), 3, 0)
+    log.write(AccessLogEntry("grpc", "", "/x"), 3, 0)
     log.close()
 
     assert [line["status"] for line in lines(path)].count(200) == 9

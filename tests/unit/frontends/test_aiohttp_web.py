@@ -29,7 +29,7 @@ for name in ("load_default_certs", "set_default_verify_paths"):
 
 
 def test_importing_the_server_reads_no_certificates():
-    assert run(COUNTED.format(body="import frontends.aiohttp_web; print(len(read))")) == ["0"]
+    assert run(COUNTED.format(body="import frontends.http.aiohttp_web; print(len(read))")) == ["0"]
 
 
 def test_importing_aiohttp_alone_does():
@@ -40,7 +40,7 @@ def test_importing_aiohttp_alone_does():
 
 @pytest.mark.parametrize("module", ["client", "connector", "client_reqrep", "tracing"])
 def test_importing_the_server_leaves_the_client_out(module):
-    script = f"import sys, frontends.aiohttp_web; print('aiohttp.{module}' in sys.modules)"
+    script = f"import sys, frontends.http.aiohttp_web; print('aiohttp.{module}' in sys.modules)"
 
     assert run(script) == ["False"]
 
@@ -59,7 +59,7 @@ def test_importing_the_server_leaves_the_client_out(module):
 )
 def test_who_uses_the_client_finds_it_with_the_certificates_of_the_system(use):
     body = f"""
-import frontends.aiohttp_web
+import frontends.http.aiohttp_web
 {use}
 print(len(read))
 from aiohttp import connector
@@ -77,21 +77,23 @@ def test_the_package_is_then_what_it_is_without_us():
         "import aiohttp; aiohttp.ClientSession; print(*sorted(vars(aiohttp)), aiohttp.__version__)"
     )
 
-    ours = run(f"import frontends.aiohttp_web; {names}")
+    ours = run(f"import frontends.http.aiohttp_web; {names}")
     plain = run(f"import aiohttp.web; {names}")
 
     assert set(plain) - set(ours) == set()
 
 
 def test_a_name_that_it_does_not_have_is_an_attribute_error():
-    script = "import frontends.aiohttp_web, aiohttp; print(getattr(aiohttp, 'no_such', 'none'))"
+    script = (
+        "import frontends.http.aiohttp_web, aiohttp; print(getattr(aiohttp, 'no_such', 'none'))"
+    )
 
     assert run(script) == ["none"]
 
 
 def test_threads_that_ask_at_once_all_find_it():
     script = """
-import frontends.aiohttp_web, threading, aiohttp
+import frontends.http.aiohttp_web, threading, aiohttp
 barrier = threading.Barrier(8)
 found = []
 def ask():
@@ -110,7 +112,7 @@ def test_an_aiohttp_that_was_imported_before_is_left_as_it_is():
     script = """
 import aiohttp
 before = aiohttp
-import frontends.aiohttp_web, sys
+import frontends.http.aiohttp_web, sys
 print(sys.modules["aiohttp"] is before, type(before).__name__)
 """
 

@@ -18,10 +18,10 @@ from core.pipeline.endpoint_table import EndpointTable
 from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
-from frontends.grpc.call import Call
-from frontends.grpc.intake import Intake
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.protocol.messages import ModelInferRequest, ModelStreamInferResponse
 from frontends.grpc.protocol.parse import parse, read
+from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.services.inbound import Inbound
 from frontends.grpc.services.infer import InferService
 from frontends.grpc.services.stream import StreamService
@@ -122,7 +122,7 @@ class ScriptedServer:
         return reply
 
     def answer(self, id, value=0.0, final=True, parameters=None):
-        """Answer a request with one element."""
+        """UnaryResponse a request with one element."""
         reply = self.replies[id]
         tensor = Tensor.of("y", dtypes.FP32.numpy.type([value]))
         name = reply.request.model_name
@@ -136,7 +136,7 @@ def scripted():
 
 @pytest.fixture
 def intake():
-    return Intake()
+    return RequestsInFlight()
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ async def talk(scripted, intake):
     opened = []
 
     def open_stream(metadata=()):
-        opened.append(Conversation(service, Call(metadata)))
+        opened.append(Conversation(service, GrpcCall(metadata)))
         return opened[-1]
 
     yield open_stream

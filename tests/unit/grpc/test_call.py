@@ -1,17 +1,17 @@
 """What a method sees of its call."""
 
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 
 
 def test_the_last_of_several_values_counts():
-    call = Call([("a", "1"), ("b", "2"), ("a", "3")])
+    call = GrpcCall([("a", "1"), ("b", "2"), ("a", "3")])
 
     assert (call.value("a"), call.value("b"), call.value("c")) == ("3", "2", None)
 
 
 def test_listeners_hear_of_the_end_once():
     heard = []
-    call = Call()
+    call = GrpcCall()
     call.on_cancel(lambda: heard.append("first"))
 
     call.cancel()

@@ -15,7 +15,7 @@ MB = 2**20
 GZIP, DEFLATE = 1, 2
 
 
-class Ledger:
+class MessageMemory:
     """Counts what is held. `most` and `most_unpaid` are what it has room for."""
 
     def __init__(self, most=2**40, most_unpaid=2**40):
@@ -43,7 +43,7 @@ class Ledger:
 @pytest.mark.parametrize("size", [0, 1, PAID_BYTES, PAID_BYTES + 1, 5 * MB, 40 * MB])
 @pytest.mark.parametrize(("encoding", "pack"), [(GZIP, gzip.compress), (DEFLATE, zlib.compress)])
 async def test_a_message_comes_back_and_is_held(size, encoding, pack):
-    message, ledger = bytes(size), Ledger()
+    message, ledger = bytes(size), MessageMemory()
     packed = pack(message)
 
     assert await unpack(packed, encoding, 2**31, ledger) == message
@@ -52,13 +52,13 @@ async def test_a_message_comes_back_and_is_held(size, encoding, pack):
 
 
 async def test_random_bytes_are_paid_for():
-    message, ledger = os.urandom(3 * MB), Ledger(most_unpaid=0)
+    message, ledger = os.urandom(3 * MB), MessageMemory(most_unpaid=0)
 
     assert await unpack(gzip.compress(message), GZIP, 2**31, ledger) == message
 
 
 async def test_unpacking_ends_where_nothing_more_is_paid_for():
-    ledger = Ledger(most_unpaid=8 * MB)
+    ledger = MessageMemory(most_unpaid=8 * MB)
 
     with pytest.raises(MemoryExhausted):
         await unpack(gzip.compress(bytes(100 * MB)), GZIP, 2**31, ledger)
@@ -70,10 +70,10 @@ async def test_unpacking_ends_where_there_is_no_memory():
     message = b"".join(b"%08d" % number for number in range(2**20))
 
     with pytest.raises(MemoryExhausted):
-        await unpack(gzip.compress(message), GZIP, 2**31, Ledger(most=4 * MB))
+        await unpack(gzip.compress(message), GZIP, 2**31, MessageMemory(most=4 * MB))
 
 
-@pytest.mark.parametrize("ledger", [Ledger(most=8 * MB), Ledger(most_unpaid=8 * MB)])
+@pytest.mark.parametrize("ledger", [MessageMemory(most=8 * MB), MessageMemory(most_unpaid=8 * MB)])
 async def test_an_error_that_is_kept_keeps_nothing_that_was_unpacked(ledger):
     packed = gzip.compress(bytes(20 * MB))
     tracemalloc.start()
@@ -89,9 +89,9 @@ async def test_an_error_that_is_kept_keeps_nothing_that_was_unpacked(ledger):
 
 @pytest.mark.parametrize("most", [100, PAID_BYTES, 2 * MB])
 async def test_the_largest_message_is_a_bound_too(most):
-    assert await unpack(gzip.compress(bytes(most)), GZIP, most, Ledger()) == bytes(most)
+    assert await unpack(gzip.compress(bytes(most)), GZIP, most, MessageMemory()) == bytes(most)
     with pytest.raises(Unreadable) as error:
-        await unpack(gzip.compress(bytes(most + 1)), GZIP, most, Ledger())
+        await unpack(gzip.compress(bytes(most + 1)), GZIP, most, MessageMemory())
     assert error.value.code is Code.RESOURCE_EXHAUSTED
 
 
@@ -104,6 +104,6 @@ async def test_what_is_broken_is_refused(size, broken):
     packed = broken(gzip.compress(os.urandom(size)))
 
     with pytest.raises(Unreadable) as error:
-        await unpack(packed, GZIP, 2**31, Ledger())
+        await unpack(packed, GZIP, 2**31, MessageMemory())
 
     assert error.value.code is Code.INTERNAL

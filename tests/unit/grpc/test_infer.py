@@ -12,14 +12,14 @@ from core import dtypes
 from core.errors import CoreError, Kind, unavailable
 from core.response import InferenceResponse
 from core.tensor import Tensor
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.protocol.messages import ModelInferResponse
 from frontends.grpc.services.inbound import Inbound
 from frontends.grpc.services.infer import InferService
 
 
 async def begin(infer, message, call=None):
-    task = asyncio.ensure_future(infer(message.SerializeToString(), call or Call()))
+    task = asyncio.ensure_future(infer(message.SerializeToString(), call or GrpcCall()))
     await asyncio.sleep(0)
     return task
 
@@ -58,7 +58,7 @@ async def test_a_large_answer_is_whole(infer, scripted, message):
 
 async def test_a_decoupled_model_is_refused(infer, message, intake):
     with pytest.raises(CoreError) as error:
-        await infer(message(model="many").SerializeToString(), Call())
+        await infer(message(model="many").SerializeToString(), GrpcCall())
 
     assert error.value.kind is Kind.UNSUPPORTED
     assert error.value.message == (
@@ -69,18 +69,18 @@ async def test_a_decoupled_model_is_refused(infer, message, intake):
 
 async def test_the_version_is_looked_at_before_the_model(infer, message):
     with pytest.raises(CoreError, match="failed to get model version"):
-        await infer(message(model="absent", model_version="x").SerializeToString(), Call())
+        await infer(message(model="absent", model_version="x").SerializeToString(), GrpcCall())
 
 
 async def test_bytes_that_are_no_request_are_invalid(infer):
     with pytest.raises(CoreError) as error:
-        await infer(b"\xff\xff\xff", Call())
+        await infer(b"\xff\xff\xff", GrpcCall())
 
     assert error.value.kind is Kind.INVALID
 
 
 async def test_a_cancelled_call_cancels_its_request(infer, scripted, message):
-    call = Call()
+    call = GrpcCall()
     await begin(infer, message("r"), call)
 
     call.cancel()
@@ -99,7 +99,7 @@ async def test_a_cancelled_task_cancels_its_request(infer, scripted, message, in
 
 
 async def test_the_deadline_of_the_call_is_that_of_the_request(infer, scripted, message):
-    await begin(infer, message("r"), Call(deadline_ns=123))
+    await begin(infer, message("r"), GrpcCall(deadline_ns=123))
 
     assert scripted.replies["r"].request.deadline_ns == 123
 
@@ -108,7 +108,7 @@ async def test_a_stopping_server_refuses_new_requests(infer, message, intake):
     await intake.drain(0)
 
     with pytest.raises(CoreError) as error:
-        await infer(message().SerializeToString(), Call())
+        await infer(message().SerializeToString(), GrpcCall())
     assert error.value.kind is Kind.UNAVAILABLE
     assert error.value.message == (
         "GRPC server is shutting down and has stopped accepting new requests."
@@ -124,7 +124,7 @@ class TestForwardedHeaders:
         return InferService(scripted, Inbound(scripted), intake).model_infer
 
     async def parameters(self, infer, scripted, message, *metadata):
-        await begin(infer, message("r"), Call(metadata))
+        await begin(infer, message("r"), GrpcCall(metadata))
         return scripted.replies["r"].request.parameters
 
     async def test_matching_keys_become_parameters(self, infer, scripted, message):
@@ -147,7 +147,7 @@ class TestForwardedHeaders:
     @pytest.mark.parametrize("key", ["timeout", "triton_x"])
     async def test_reserved_keys_are_refused(self, infer, message, key):
         with pytest.raises(CoreError) as error:
-            await infer(message().SerializeToString(), Call([(key, "1")]))
+            await infer(message().SerializeToString(), GrpcCall([(key, "1")]))
 
         assert error.value.message == (
             f"Header '{key}' is reserved for Triton usage and cannot be forwarded."
@@ -168,7 +168,7 @@ class TestWithoutATask:
 
         def ask(message, call=None):
             data = message if isinstance(message, bytes) else message.SerializeToString()
-            service.begin(data, call or Call(), outcomes.append)
+            service.begin(data, call or GrpcCall(), outcomes.append)
 
         return ask
 
@@ -231,7 +231,7 @@ class TestWithoutATask:
         assert intake.in_flight == 0
 
     def test_a_cancelled_call_ends_at_once_and_once(self, ask, scripted, message, outcomes, intake):
-        call = Call()
+        call = GrpcCall()
         ask(message("r"), call)
 
         call.cancel()
@@ -244,7 +244,7 @@ class TestWithoutATask:
     def test_a_call_that_was_cancelled_before_it_began(
         self, ask, scripted, message, outcomes, intake
     ):
-        call = Call()
+        call = GrpcCall()
         call.cancel()
 
         ask(message("r"), call)
@@ -256,7 +256,7 @@ class TestWithoutATask:
     def test_a_cancellation_after_the_answer_does_nothing(
         self, ask, scripted, message, outcomes, intake
     ):
-        call = Call()
+        call = GrpcCall()
         ask(message("r"), call)
         scripted.answer("r")
 
@@ -320,7 +320,7 @@ class TestWithoutATask:
         class Watched:
             """Something that the request holds."""
 
-        call = Call()
+        call = GrpcCall()
         ask(message("r"), call)
         held = Watched()
         watched = weakref.ref(held)

@@ -7,7 +7,7 @@ import tritonclient.grpc.service_pb2 as pb
 
 from core.errors import CoreError, Kind
 from core.telemetry.log_settings import LogSettings
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.services.log import LogService
 
 
@@ -38,7 +38,7 @@ def ask():
         request = pb.LogSettingsRequest()
         for key, fields in settings.items():
             request.settings[key].CopyFrom(pb.LogSettingsRequest.SettingValue(**fields))
-        data = await service.log_settings(request.SerializeToString(), Call(()))
+        data = await service.log_settings(request.SerializeToString(), GrpcCall(()))
         found = pb.LogSettingsResponse.FromString(data).settings
         return {key: (value.WhichOneof("parameter_choice"), value) for key, value in found.items()}
 

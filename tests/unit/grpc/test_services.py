@@ -15,9 +15,9 @@ from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
 from core.telemetry.statistics import Statistics
 from core.telemetry.tracing import Tracer
-from frontends.grpc.call import Call
-from frontends.grpc.intake import Intake
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.protocol.health_messages import HealthCheckRequest, HealthCheckResponse
+from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
 
 
@@ -107,24 +107,28 @@ async def server():
 
 @pytest.fixture
 async def ask(server):
-    table = methods(server, Intake())
+    table = methods(server, RequestsInFlight())
 
     async def call(method, request=None):
         path = f"/inference.GRPCInferenceService/{method}"
         request = request if request is not None else getattr(pb, f"{method}Request")()
         data = request if isinstance(request, bytes) else request.SerializeToString()
-        return getattr(pb, f"{method}Response").FromString(await table[path].function(data, Call()))
+        return getattr(pb, f"{method}Response").FromString(
+            await table[path].function(data, GrpcCall())
+        )
 
     return call
 
 
 @pytest.fixture
 async def check(server):
-    function = methods(server, Intake())["/grpc.health.v1.Health/Check"].function
+    function = methods(server, RequestsInFlight())["/grpc.health.v1.Health/Check"].function
 
     async def call(service=""):
         request = HealthCheckRequest(service=service)
-        return HealthCheckResponse.FromString(await function(request.SerializeToString(), Call()))
+        return HealthCheckResponse.FromString(
+            await function(request.SerializeToString(), GrpcCall())
+        )
 
     return call
 
@@ -312,7 +316,7 @@ class TestRepository:
 async def test_every_method_of_the_clients_is_in_the_table(server):
     service = pb.DESCRIPTOR.services_by_name["GRPCInferenceService"]
 
-    table = methods(server, Intake())
+    table = methods(server, RequestsInFlight())
 
     assert table.keys() == {
         *(f"/inference.GRPCInferenceService/{method.name}" for method in service.methods),
@@ -362,13 +366,13 @@ class TestSharedMemory:
     async def test_without_leave_only_the_status_answers(self, server, kind):
         regions = SharedMemoryRegions(allowed=False)
         server.control.memory = MemoryControl(regions, CudaRegions(regions))
-        table = methods(server, Intake())
+        table = methods(server, RequestsInFlight())
         base = f"/inference.GRPCInferenceService/{kind}SharedMemory"
 
-        assert await table[base + "Status"].function(b"", Call()) == b""
+        assert await table[base + "Status"].function(b"", GrpcCall()) == b""
         for method in ("Register", "Unregister"):
             with pytest.raises(CoreError) as error:
-                await table[base + method].function(b"", Call())
+                await table[base + method].function(b"", GrpcCall())
             assert error.value.kind is Kind.UNSUPPORTED
             assert error.value.message == (
                 "Client shared memory is disabled. Start the server with "
@@ -387,7 +391,7 @@ class TestRestrictedProtocols:
         server.options = Options.defaults(
             grpc_restricted_protocol={"health": rule, "inference": rule}
         )
-        return methods(server, Intake())
+        return methods(server, RequestsInFlight())
 
     @pytest.mark.parametrize(
         "metadata",
@@ -403,38 +407,38 @@ class TestRestrictedProtocols:
         ready = table["/inference.GRPCInferenceService/ServerReady"]
 
         with pytest.raises(CoreError) as error:
-            ready.enter(Call(metadata))
+            ready.enter(GrpcCall(metadata))
         assert error.value.kind is Kind.UNAVAILABLE
         assert error.value.message == (
             "This protocol is restricted, expecting header 'triton-grpc-protocol-key'"
         )
 
     async def test_no_method_of_a_restricted_kind_is_open(self, server):
-        every = {row.category for row in methods(server, Intake()).values()}
+        every = {row.category for row in methods(server, RequestsInFlight()).values()}
         server.options = Options.defaults(
             grpc_restricted_protocol={category: ("key", "secret") for category in every}
         )
         refused = []
 
-        for path, method in methods(server, Intake()).items():
+        for path, method in methods(server, RequestsInFlight()).items():
             with pytest.raises(CoreError) as error:
-                method.enter(Call((("triton-grpc-protocol-key", "wrong"),)))
+                method.enter(GrpcCall((("triton-grpc-protocol-key", "wrong"),)))
             assert error.value.kind is Kind.UNAVAILABLE
             refused.append(path)
 
-        assert len(refused) == len(methods(server, Intake()))
+        assert len(refused) == len(methods(server, RequestsInFlight()))
 
     async def test_who_shows_it_is_answered(self, table):
         ready = table["/inference.GRPCInferenceService/ServerReady"]
 
-        call = Call(self.SECRET)
+        call = GrpcCall(self.SECRET)
         ready.enter(call)
 
         assert await ready.function(b"", call) == b"\x08\x01"
 
     def test_the_health_protocol_is_restricted_with_health(self, table):
         with pytest.raises(CoreError, match="restricted"):
-            table["/grpc.health.v1.Health/Check"].enter(Call())
+            table["/grpc.health.v1.Health/Check"].enter(GrpcCall())
 
     async def test_streams_are_restricted_with_inference(self, table):
         stream = table["/inference.GRPCInferenceService/ModelStreamInfer"]
@@ -444,11 +448,13 @@ class TestRestrictedProtocols:
             yield
 
         with pytest.raises(CoreError, match="restricted"):
-            stream.enter(Call())
-        call = Call(self.SECRET)
+            stream.enter(GrpcCall())
+        call = GrpcCall(self.SECRET)
         stream.enter(call)
         assert [each async for each in stream.function(requests(), call)] == []
         assert stream.compress
 
     async def test_other_categories_stay_open(self, table):
-        assert await table["/inference.GRPCInferenceService/ServerMetadata"].function(b"", Call())
+        assert await table["/inference.GRPCInferenceService/ServerMetadata"].function(
+            b"", GrpcCall()
+        )

@@ -9,7 +9,7 @@ from core import dtypes
 from core.errors import CoreError, Kind, internal
 from core.response import InferenceResponse
 from core.tensor import Tensor
-from frontends.grpc.protocol.parse import EMPTY_FINAL
+from core.v2 import EMPTY_FINAL
 from frontends.grpc.protocol.render import FINAL
 from frontends.grpc.services import stream as stream_module
 
@@ -256,7 +256,7 @@ async def test_a_client_that_does_not_read_is_not_read(scripted, intake, message
             await asyncio.sleep(0)
 
     service = stream_module.StreamService(scripted, stream_module.Inbound(scripted), intake)
-    responses = service.model_stream_infer(requests(), stream_module.Call())
+    responses = service.model_stream_infer(requests(), stream_module.GrpcCall())
     await anext(responses)
     for _ in range(100):
         await asyncio.sleep(0)

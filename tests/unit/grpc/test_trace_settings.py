@@ -9,7 +9,7 @@ from core.control.settings import SettingsControl
 from core.errors import CoreError, Kind
 from core.options import Options
 from core.telemetry.tracing import Tracer
-from frontends.grpc.call import Call
+from frontends.grpc.call import GrpcCall
 from frontends.grpc.services.trace import TraceService
 
 
@@ -30,7 +30,7 @@ def ask():
         for key, values in settings.items():
             request.settings[key].value.extend(values)
             request.settings[key].SetInParent()
-        data = await service.trace_setting(request.SerializeToString(), Call(()))
+        data = await service.trace_setting(request.SerializeToString(), GrpcCall(()))
         found = pb.TraceSettingResponse.FromString(data).settings
         return {key: list(setting.value) for key, setting in found.items()}
 

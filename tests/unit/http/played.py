@@ -15,8 +15,8 @@ from core.pipeline.endpoint import InFlightRequests, ModelEndpoint
 from core.pipeline.endpoint_table import EndpointTable
 from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
-from frontends.http.native.lane import Lane
-from frontends.http.native.port import Port
+from frontends.http.native.fast_connection import FastConnection
+from frontends.http.native.listener_context import ListenerContext
 
 OTHER = b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -91,7 +91,7 @@ class Transport:
         return b"".join(bytes(buffer) for buffers in self.written for buffer in buffers)
 
 
-class Guest:
+class AiohttpFallback:
     """The other engine, which answers when a test says so."""
 
     def __init__(self):
@@ -124,7 +124,7 @@ class Connection:
 
     def __init__(self, most=1 << 20, memory=1 << 30):
         self.transport = Transport()
-        self.guests = []
+        self.fallbacks = []
         self.turns = []  # what waits for the end of the turn
         self.replies = []
         self.answers_at_once = False
@@ -150,15 +150,15 @@ class Connection:
             call_later=lambda seconds, call: SimpleNamespace(cancel=lambda: None),
             call_soon=self.turns.append,
         )
-        self.port = Port(
+        self.port = ListenerContext(
             server,
             loop,
-            guest=self.guest,
+            fallback=self.new_fallback,
             opened=lambda lane, transport: self.open.add(lane),
             lost=self.open.discard,
             keep_alive_s=10.0,
         )
-        self.lane = Lane(self.port)
+        self.lane = FastConnection(self.port)
         self.transport.protocol = self.lane
         self.lane.connection_made(self.transport)
 
@@ -173,9 +173,9 @@ class Connection:
         if data:
             protocol.data_received(data)
 
-    def guest(self, share):
-        self.guests.append(Guest())
-        return self.guests[-1]
+    def new_fallback(self, share):
+        self.fallbacks.append(AiohttpFallback())
+        return self.fallbacks[-1]
 
     def infer(self, request):
         if self.answers_at_once:

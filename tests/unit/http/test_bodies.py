@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.http.played import OTHER, Connection, binary, request
 
-from frontends.http.native.reception import Landing, Reception
+from frontends.http.native.body_receiver import BodyReceiver, RequestReceiver
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_a_body_in_many_pieces_is_put_together(connection):
 def test_the_transport_reads_into_a_large_body_itself(connection, first, behind):
     body = np.arange(150_000, dtype=np.float32).tobytes()
     connection.receive(binary(len(body)) + body[:first])
-    assert isinstance(connection.transport.protocol, Reception) == (first < 400_000)
+    assert isinstance(connection.transport.protocol, BodyReceiver) == (first < 400_000)
 
     connection.receive(body[first:] + behind)
 
@@ -67,7 +67,7 @@ def test_a_length_that_is_only_claimed_takes_no_memory(connection):
 
 def test_a_body_beyond_the_limit_is_the_guests(connection):
     connection.receive(binary((1 << 20) + 1))
-    assert connection.guests[0].data == binary((1 << 20) + 1)
+    assert connection.fallbacks[0].data == binary((1 << 20) + 1)
 
 
 # A client that sends the same head again and again -----------------------------------------
@@ -87,7 +87,7 @@ def landing(connection):
     for first in (0, 1):
         body = numbers(first)
         connection.receive(binary(len(body)) + body)
-    assert isinstance(connection.transport.protocol, Landing)
+    assert isinstance(connection.transport.protocol, RequestReceiver)
     return connection
 
 
@@ -95,7 +95,7 @@ def test_the_transport_reads_into_the_bodies_of_a_client_that_repeats_itself(con
     landing(connection)
     for first in range(2, 6):
         connection.receive(binary(len(numbers(first))) + numbers(first))
-        assert isinstance(connection.transport.protocol, Landing)
+        assert isinstance(connection.transport.protocol, RequestReceiver)
 
     assert asked(connection) == [numbers(first) for first in range(6)]
     (tensor,) = connection.replies[-1].request.inputs.values()
@@ -135,7 +135,7 @@ def test_such_a_request_may_come_in_any_pieces(cuts):
         begin = end
 
     assert asked(connection)[2:] == [numbers(2)]
-    assert isinstance(connection.transport.protocol, Landing)
+    assert isinstance(connection.transport.protocol, RequestReceiver)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_what_only_the_guest_understands_is_its_own_again(connection):
         connection.answer(which)
     connection.receive(OTHER)
 
-    assert [guest.data for guest in connection.guests] == [OTHER]
+    assert [fallback.data for fallback in connection.fallbacks] == [OTHER]
 
 
 @pytest.mark.parametrize("behind", [request("behind"), binary(80_000)[:30]], ids=["whole", "begun"])

@@ -14,7 +14,7 @@ from core.errors import CoreError, Kind, internal, invalid, not_found
 from core.options import Options
 from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
-from frontends.http.message import Call
+from frontends.http.message import HttpRequest
 from frontends.http.services.generate import generate, generate_stream
 
 
@@ -46,7 +46,7 @@ def answer(value, dtype=np.int32):
 def call(document=None, model="m", **headers):
     body = json.dumps({"x": "hi"} if document is None else document).encode()
     captures = {"model": model, "version": None}
-    return Call("POST", "/", captures, CIMultiDict(headers), body)
+    return HttpRequest("POST", "/", captures, CIMultiDict(headers), body)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from core.errors import invalid
 from core.response import InferenceResponse
 from core.tensor import Tensor
 from frontends.http.errors import refusal
-from frontends.http.native import flight
+from frontends.http.native import pending_response
 
 CORPUS = Path(__file__).parents[2] / "fuzz/corpus/http_head"
 
@@ -51,7 +51,7 @@ def test_a_request_may_be_cut_at_every_byte(connection):
         assert list(connection.replies[-1].request.inputs["x"].array) == [1.0, 2.0]
         connection.answer(-1)
     assert connection.ids() == ["cut"] * (len(data) - 1)
-    assert connection.guests == []
+    assert connection.fallbacks == []
 
 
 def test_models_may_answer_at_once(connection):
@@ -60,7 +60,7 @@ def test_models_may_answer_at_once(connection):
 
     assert connection.ids() == [str(number) for number in range(200)]
     assert len(connection.transport.written) == 1
-    assert connection.guests[0].data == OTHER
+    assert connection.fallbacks[0].data == OTHER
 
 
 def test_answers_leave_in_the_order_of_requests(connection):
@@ -131,45 +131,45 @@ def test_errors_of_all_kinds_are_answers(connection, caplog):
 
 def test_the_guest_waits_for_the_answers_before_it(connection):
     connection.receive(request("a") + OTHER)
-    assert connection.guests == [] and not connection.transport.reading
+    assert connection.fallbacks == [] and not connection.transport.reading
 
     connection.answer(0)
 
-    assert connection.guests[0].data == OTHER
+    assert connection.fallbacks[0].data == OTHER
     assert connection.ids() == ["a"] and connection.transport.reading
 
 
 def test_the_guest_keeps_the_connection_until_it_has_answered(connection):
     connection.receive(OTHER)
     connection.receive(request("a"))
-    (guest,) = connection.guests
-    assert guest.data == OTHER + request("a")
+    (fallback,) = connection.fallbacks
+    assert fallback.data == OTHER + request("a")
 
-    guest.idle = True
+    fallback.idle = True
     connection.receive(request("b"))
 
-    assert guest.data == OTHER + request("a")
+    assert fallback.data == OTHER + request("a")
     assert [reply.request.id for reply in connection.replies] == ["b"]
 
 
 def test_the_guest_keeps_what_only_it_understands(connection):
     start = b"POST /v2 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n"
     connection.receive(start)
-    (guest,) = connection.guests
-    guest.idle = True  # as if it had seen the end
+    (fallback,) = connection.fallbacks
+    fallback.idle = True  # as if it had seen the end
     connection.receive(request("a"))  # within the chunks, for all that is known
 
-    assert guest.data == start + request("a")
+    assert fallback.data == start + request("a")
 
 
 def test_a_blank_line_ends_what_only_the_guest_understands(connection):
     start = b"POST /v2 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     connection.receive(start)
-    (guest,) = connection.guests
-    guest.idle = True
+    (fallback,) = connection.fallbacks
+    fallback.idle = True
     connection.receive(request("a"))
 
-    assert guest.data == start
+    assert fallback.data == start
     assert len(connection.replies) == 1
 
 
@@ -182,9 +182,9 @@ def test_no_byte_of_a_head_is_lost(path):
         cut.receive(data[at : at + 1])
 
     for connection in (whole, cut):
-        if connection.guests:
-            assert connection.guests[0].data == data
-    assert len(whole.guests) == len(cut.guests)
+        if connection.fallbacks:
+            assert connection.fallbacks[0].data == data
+    assert len(whole.fallbacks) == len(cut.fallbacks)
     assert len(whole.replies) == len(cut.replies)
 
 
@@ -282,13 +282,13 @@ def test_each_head_counts_also_where_it_is_nearly_the_last(connection):
     ]
     assert asked_for == [("m", -1)] * 2 + [("n", -1), ("n", 1)] + [("n", 2)] * 3 + [("m", -1)]
     assert [list(each.request.inputs["x"].array) for each in connection.replies] == [[1.0]] * 8
-    assert connection.guests == []
+    assert connection.fallbacks == []
 
 
 def test_a_long_header_of_an_error_is_sent_whole(connection, monkeypatch):
     answer = refusal(401, "no")
     answer.headers = {**answer.headers, "WWW-Authenticate": "x" * 5000}
-    monkeypatch.setattr(flight, "error_answer", lambda error: answer)
+    monkeypatch.setattr(pending_response, "error_answer", lambda error: answer)
     connection.receive(request(values=(1.0,), parameters=1))
 
     head, _, body = connection.transport.sent.partition(b"\r\n\r\n")

@@ -7,7 +7,7 @@ import pytest
 
 from core.errors import CoreError, Kind
 from core.telemetry.log_settings import LogSettings
-from frontends.http.message import Call
+from frontends.http.message import HttpRequest
 from frontends.http.services.log import log_settings
 
 
@@ -47,7 +47,7 @@ def ask():
     async def send(body=None):
         method = "GET" if body is None else "POST"
         text = body if isinstance(body, bytes) else json.dumps(body).encode()
-        answer = await log_settings(server, Call(method, "/v2/logging", {}, {}, text))
+        answer = await log_settings(server, HttpRequest(method, "/v2/logging", {}, {}, text))
         assert answer.status == 200
         return json.loads(answer.body)
 

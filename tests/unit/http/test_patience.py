@@ -2,7 +2,7 @@
 
 import pytest
 
-from frontends.http.patience import PROGRESS, Patience, Unfinished
+from frontends.http.request_timeouts import PROGRESS, RequestTimeouts, UnfinishedRequest
 
 
 class Slow:
@@ -14,7 +14,7 @@ class Slow:
         self.given_up = False
 
     def unfinished(self):
-        return None if self.given_up else Unfinished(True, self.after, self.received)
+        return None if self.given_up else UnfinishedRequest(True, self.after, self.received)
 
     def give_up(self):
         self.given_up = True
@@ -27,7 +27,7 @@ def slow():
 
 def end_of(slow, rate, body_rate, most_s=10_000):
     """Seconds after which a client is given up that sends `rate` bytes each second; None for never."""
-    patience = Patience([slow], 60, 60, body_rate)
+    patience = RequestTimeouts([slow], 60, 60, body_rate)
     for second in range(0, most_s, 10):
         slow.received = rate * second
         patience.look(float(second))
@@ -62,7 +62,7 @@ def test_without_a_rate_the_progress_is_enough(slow):
 
 
 def test_what_came_fast_pays_for_what_comes_slowly(slow):
-    patience = Patience([slow], 60, 60, 65536)
+    patience = RequestTimeouts([slow], 60, 60, 65536)
     patience.look(0.0)
     slow.received = 65536 * 100
     for second in range(10, 160, 10):
@@ -76,7 +76,7 @@ def test_what_came_fast_pays_for_what_comes_slowly(slow):
 
 
 def test_each_request_has_its_own_time(slow):
-    patience = Patience([slow], 60, 60, 65536)
+    patience = RequestTimeouts([slow], 60, 60, 65536)
     for second in range(0, 1000, 10):
         slow.after = float(second // 50)
         slow.received = 1 + second % 50

@@ -4,7 +4,7 @@ import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from core.errors import CoreError, Kind
-from frontends.http.message import Answer, Call
+from frontends.http.message import HttpRequest, HttpResponse
 from frontends.http.platforms.binary import BinaryForm
 
 START = "application/x+json;json-header-size="
@@ -20,13 +20,13 @@ class Service:
 
     async def __call__(self, server, call):
         self.saw = call.headers
-        return Answer(200, self.headers, b"")
+        return HttpResponse(200, self.headers, b"")
 
 
 async def asked(service, answers=False, **headers):
     form = BinaryForm("application/x+json", answers=answers)
     sent = CIMultiDict({name.replace("_", "-"): value for name, value in headers.items()})
-    call = Call("POST", "/", {}, CIMultiDictProxy(sent), BODY)
+    call = HttpRequest("POST", "/", {}, CIMultiDictProxy(sent), BODY)
     return await form.service(service)(None, call)
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from frontends.http.native.reception import append
+from frontends.http.native.body_receiver import append
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -18,8 +18,8 @@ from core.pipeline.endpoint import InFlightRequests, ModelEndpoint
 from core.pipeline.endpoint_table import EndpointTable
 from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
-from frontends.http.native.lane import Lane
-from frontends.http.native.port import Port
+from frontends.http.native.fast_connection import FastConnection
+from frontends.http.native.listener_context import ListenerContext
 
 SIGNATURE = Signature(
     "m",
@@ -50,8 +50,10 @@ class Connection:
             options=SimpleNamespace(http_max_input_size=1 << 20, http_max_body_size=1 << 31),
         )
         loop = SimpleNamespace(call_later=lambda seconds, call: None)
-        port = Port(server, loop, guest=None, opened=_nobody, lost=_nobody, keep_alive_s=10.0)
-        self.lane = Lane(port)
+        port = ListenerContext(
+            server, loop, fallback=None, opened=_nobody, lost=_nobody, keep_alive_s=10.0
+        )
+        self.lane = FastConnection(port)
         self.lane.connection_made(self)
 
     def get_extra_info(self, name):
@@ -251,8 +253,8 @@ HEADS = st.sampled_from(
 def binary_requests(draw):
     head, json_part = draw(HEADS), draw(JSONS)
     body = json_part + draw(st.binary(min_size=4, max_size=4)) * draw(st.sampled_from([2, 4, 1, 0]))
-    told = head.format(whole=len(body), json=len(json_part))
-    return f"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\n{told}\r\n\r\n".encode() + body
+    fields = head.format(whole=len(body), json=len(json_part))
+    return f"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\n{fields}\r\n\r\n".encode() + body
 
 
 @given(st.lists(binary_requests(), min_size=1, max_size=8), st.data())

@@ -4,7 +4,7 @@ import pytest
 
 from core.account import UNCOUNTED, MemoryAccount
 from core.errors import MemoryExhausted
-from frontends.http.message import Call
+from frontends.http.message import HttpRequest
 from frontends.http.request_share import RequestShare
 
 
@@ -59,7 +59,7 @@ def test_what_is_small_is_not_counted():
 
 
 def test_a_request_that_came_on_no_connection_may_hold_anything():
-    share = Call("POST", "/", {}, {}).share
+    share = HttpRequest("POST", "/", {}, {}).share
 
     share.take(1 << 40, "a body")
     share.take_unpaid(1 << 40, "a body")

@@ -7,13 +7,13 @@ import pytest
 from multidict import CIMultiDict
 
 from core.options.values import RESTRICTED_CATEGORIES
-from frontends.http.message import Answer
-from frontends.http.restricted import Restrictions
+from frontends.http.interceptors import restrictions
+from frontends.http.message import HttpResponse
 from frontends.http.router import TABLE, Router
 
-OPEN = Router(Restrictions({}), TABLE)
+OPEN = Router(restrictions({}), TABLE)
 LOCKED = Router(
-    Restrictions({category: ("Key", "s\u00e9cret") for category in RESTRICTED_CATEGORIES}), TABLE
+    restrictions({category: ("Key", "s\u00e9cret") for category in RESTRICTED_CATEGORIES}), TABLE
 )
 
 # One path of each row, in the order of the table.
@@ -61,7 +61,7 @@ def headers(**values):
 
 
 def status(found):
-    return found.status if isinstance(found, Answer) else 200
+    return found.status if isinstance(found, HttpResponse) else 200
 
 
 def test_every_row_of_the_table_is_tested_here():
@@ -77,7 +77,7 @@ def test_a_path_has_its_category(method, path, category):
 
 @pytest.mark.parametrize("method,path,category", PATHS + MORE_PATHS)
 def test_every_path_can_be_restricted(method, path, category):
-    one = Router(Restrictions({category: ("key", "secret")}), TABLE)
+    one = Router(restrictions({category: ("key", "secret")}), TABLE)
 
     for found in (headers(), headers(key=""), headers(key="secrets"), headers(other="secret")):
         for wrong_or_right in (method, "PUT"):
@@ -90,7 +90,7 @@ def test_every_path_can_be_restricted(method, path, category):
 
 
 def test_other_categories_stay_open():
-    one = Router(Restrictions({"model-repository": ("key", "secret")}), TABLE)
+    one = Router(restrictions({"model-repository": ("key", "secret")}), TABLE)
     for method, path, category in PATHS + MORE_PATHS:
         assert (status(one.match(method, path, headers())) == 403) == (
             category == "model-repository"

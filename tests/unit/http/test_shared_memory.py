@@ -14,7 +14,7 @@ from core.memory import CudaRegions, SharedMemoryRegions
 from core.response import InferenceResponse
 from core.tensor import Tensor
 from frontends.http.codec.render import render
-from frontends.http.message import Call
+from frontends.http.message import HttpRequest
 from frontends.http.services import shared_memory
 
 KEY = f"/core_unit_test_http_{os.getpid()}"
@@ -132,11 +132,13 @@ def server(memory):
 
 @pytest.fixture
 def ask(server):
-    """Call a service; the JSON of its answer."""
+    """HttpRequest a service; the JSON of its answer."""
 
     async def call(service, region=None, body=b"", kind="system"):
         body = body if isinstance(body, bytes) else json.dumps(body).encode()
-        found = await service(server, Call("POST", "", {"kind": kind, "region": region}, {}, body))
+        found = await service(
+            server, HttpRequest("POST", "", {"kind": kind, "region": region}, {}, body)
+        )
         assert found.status == 200
         return json.loads(found.body) if found.body else None
 

@@ -4,7 +4,7 @@ import pytest
 
 from core.errors import CoreError, Kind
 from frontends.http.codec.timeout import timeout_ns
-from frontends.http.message import Call
+from frontends.http.message import HttpRequest
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_a_time_has_up_to_eight_digits_and_a_unit(text, ns):
 
 def test_a_client_that_says_nothing_waits_for_ever():
     assert timeout_ns({}) is None
-    assert Call("POST", "/", {}, {}).deadline_ns == 0
+    assert HttpRequest("POST", "/", {}, {}).deadline_ns == 0
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,6 @@ def test_another_value_is_refused_with_what_is_expected(text):
 
 
 def test_the_time_begins_when_the_request_comes():
-    call = Call("POST", "/", {}, {"grpc-timeout": "1m"}, came_ns=5)
+    call = HttpRequest("POST", "/", {}, {"grpc-timeout": "1m"}, came_ns=5)
 
     assert call.deadline_ns == 5 + 10**6

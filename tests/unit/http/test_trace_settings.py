@@ -9,7 +9,7 @@ from core.control.settings import SettingsControl
 from core.errors import CoreError, Kind
 from core.options import Options
 from core.telemetry.tracing import Tracer
-from frontends.http.message import Call
+from frontends.http.message import HttpRequest
 from frontends.http.services.trace import trace_settings
 
 
@@ -28,7 +28,7 @@ def ask():
     async def send(body=None, model=None):
         method = "GET" if body is None else "POST"
         text = body if isinstance(body, bytes) else json.dumps(body).encode()
-        call = Call(method, "/v2/trace/setting", {"model": model}, {}, text)
+        call = HttpRequest(method, "/v2/trace/setting", {"model": model}, {}, text)
         answer = await trace_settings(server, call)
         assert answer.status == 200
         return json.loads(answer.body)

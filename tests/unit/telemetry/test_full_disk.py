@@ -18,7 +18,7 @@ START = """
 import asyncio, contextlib, logging, os, resource, signal, sys, time
 from core.options import Options
 from core.telemetry import log
-from frontends.shared.access_log import AccessLog, Entry
+from frontends.shared.access_log import AccessLog, AccessLogEntry
 from core.telemetry.tracing.trace import Trace
 from core.telemetry.tracing.writer import TraceFiles
 
@@ -108,9 +108,9 @@ def test_the_access_log_counts_what_a_full_disk_costs(tmp_path):
         access = AccessLog(path)
         with full_at(1000):
             for _ in range(2000):
-                access.write(Entry("http", "127.0.0.1:5000", "/v2/models/m/infer", "POST"), 200, 0)
+                access.write(AccessLogEntry("http", "127.0.0.1:5000", "/v2/models/m/infer", "POST"), 200, 0)
             until(lambda: access._lost)
-        access.write(Entry("http", "127.0.0.1:5000", "/v2/models/last/infer", "POST"), 200, 0)
+        access.write(AccessLogEntry("http", "127.0.0.1:5000", "/v2/models/last/infer", "POST"), 200, 0)
         access.close()
         """,
     )

@@ -13,6 +13,7 @@ from core.errors import CoreError, DeadlineExceeded, cancelled, invalid, unsuppo
 from core.request import InferenceRequest, RequestedOutput
 from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
+from core.v2 import repeated_input
 
 
 def request_of(
@@ -36,7 +37,7 @@ def request_of(
     inputs = {tensor.name: tensor for tensor in tensors}
     if len(inputs) < len(tensors):
         twice = next(name for name in inputs if sum(t.name == name for t in tensors) > 1)
-        raise invalid(f"input '{twice}' already exists in request")
+        raise invalid(repeated_input(twice))
     return InferenceRequest(
         model,
         inputs,

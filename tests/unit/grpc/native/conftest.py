@@ -18,7 +18,7 @@ from h2.settings import SettingCodes
 
 from core.account import MemoryAccount
 from core.options import Options
-from frontends.grpc.method import Stream, Unary
+from frontends.grpc.method import StreamMethod, UnaryMethod
 
 MODULE = "frontends.grpc.native.connection"
 PATH = "/test.Service/"
@@ -68,7 +68,7 @@ class Wire:
         self.aborted = True
 
 
-class Answer:
+class UnaryResponse:
     """What came back on one stream."""
 
     def __init__(self):
@@ -167,7 +167,7 @@ class Peer:
         return self.goaways[-1] if self.goaways else None
 
     def heard(self, event):
-        answer = self.answers.setdefault(getattr(event, "stream_id", None), Answer())
+        answer = self.answers.setdefault(getattr(event, "stream_id", None), UnaryResponse())
         if isinstance(event, ResponseReceived):
             answer.headers = dict(event.headers)
         elif isinstance(event, TrailersReceived):
@@ -196,7 +196,7 @@ class Peer:
         pairs = [(name, value) for name, value in wanted.items() if value is not None]
         pairs.sort(key=lambda pair: not pair[0].startswith(":"))
         self.h2.send_headers(number, [*pairs, *more])
-        self.answers[number] = Answer()
+        self.answers[number] = UnaryResponse()
         return number
 
     def send(self, number, message=b"", compressed=0, end=False):
@@ -217,7 +217,7 @@ class Peer:
         self.exchange()
 
     def call(self, path, message=b"", *more, compressed=0, **headers):
-        """A unary call; its Answer, which may still be on its way."""
+        """A unary call; its UnaryResponse, which may still be on its way."""
         number = self.open(path, *more, **headers)
         self.send(number, message, compressed, end=True)
         return self.answers[number]
@@ -265,10 +265,10 @@ class Service:
 
     def methods(self):
         return [
-            Unary(PATH + "Echo", "", self.task, compress=True, begin=self.echo),
-            Unary(PATH + "Later", "", self.task, begin=self.later),
-            Unary(PATH + "Task", "", self.task, compress=True),
-            Stream(PATH + "Chat", "", self.chat, compress=True),
+            UnaryMethod(PATH + "Echo", "", self.task, compress=True, begin=self.echo),
+            UnaryMethod(PATH + "Later", "", self.task, begin=self.later),
+            UnaryMethod(PATH + "Task", "", self.task, compress=True),
+            StreamMethod(PATH + "Chat", "", self.chat, compress=True),
         ]
 
 
@@ -280,13 +280,13 @@ def service():
 @pytest.fixture
 async def port(service):
     """Make what connections share: port(method, …, level=0, most_bytes=…, **options)."""
-    from frontends.grpc.native.port import Port
+    from frontends.grpc.native.engine_context import EngineContext
 
     def make(*methods, level=0, most_bytes=MOST_BYTES, **options):
         table = {each.path: each for each in (*service.methods(), *methods)}
         loop = asyncio.get_running_loop()
         found = Options.defaults(**options)
-        return Port(table, found, loop, level, most_bytes, MemoryAccount.of(found))
+        return EngineContext(table, found, loop, level, most_bytes, MemoryAccount.of(found))
 
     return make
 

@@ -7,7 +7,7 @@ import pytest
 from h2.exceptions import StreamClosedError
 
 from core.errors import DeadlineExceeded, Unauthenticated
-from frontends.grpc.method import Stream, Unary
+from frontends.grpc.method import StreamMethod, UnaryMethod
 
 OK, DEADLINE, EXHAUSTED, UNAUTHENTICATED, INTERNAL = 0, 4, 8, 16, 13
 PATH = "/test.Service/"
@@ -35,7 +35,7 @@ class Admitted:
     def __init__(self, ended):
         self._ended = ended
 
-    def end(self):
+    def end(self, status, bytes_out):
         self._ended.append(self)
 
 
@@ -48,9 +48,9 @@ def policy():
 async def guarded(connect, policy, service):
     """A client of methods that the policy guards."""
     return connect(
-        Unary(PATH + "Guarded", "", service.task, begin=service.later, enter=policy.enter),
-        Unary(PATH + "GuardedTask", "", service.task, enter=policy.enter),
-        Stream(PATH + "GuardedChat", "", service.chat, enter=policy.enter),
+        UnaryMethod(PATH + "Guarded", "", service.task, begin=service.later, enter=policy.enter),
+        UnaryMethod(PATH + "GuardedTask", "", service.task, enter=policy.enter),
+        StreamMethod(PATH + "GuardedChat", "", service.chat, enter=policy.enter),
     )
 
 
@@ -134,7 +134,7 @@ class TestEntering:
         def enter(call):
             raise RuntimeError("no")
 
-        peer = connect(Unary(PATH + "Broken", "", service.task, enter=enter))
+        peer = connect(UnaryMethod(PATH + "Broken", "", service.task, enter=enter))
 
         assert (await peer.ended(peer.call("Broken"))).status == INTERNAL
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.errors import CoreError, Kind, internal
-from frontends.grpc.method import Unary
+from frontends.grpc.method import UnaryMethod
 
 OK, UNKNOWN, INVALID, DEADLINE, EXHAUSTED, UNIMPLEMENTED, INTERNAL = 0, 2, 3, 4, 8, 12, 13
 PATH = "/test.Service/"
@@ -97,7 +97,7 @@ class TestUnary:
         async def function(request, call):
             raise ZeroDivisionError("nobody thought of it")
 
-        method = Unary(PATH + "Broken", "", function, begin=None if with_task else begin)
+        method = UnaryMethod(PATH + "Broken", "", function, begin=None if with_task else begin)
         peer = connect(method)
 
         answer = await peer.ended(peer.call("Broken"))

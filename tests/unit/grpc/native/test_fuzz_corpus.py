@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from frontends.grpc.method import Stream, Unary
+from frontends.grpc.method import StreamMethod, UnaryMethod
 
 CORPUS = Path(__file__).parents[3] / "fuzz/corpus/grpc_http2"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
@@ -12,7 +12,10 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
 
 @pytest.mark.parametrize("path", sorted(CORPUS.iterdir()), ids=lambda path: path.name)
 async def test_no_input_of_the_corpus_does_harm(path, stranger, port, service):
-    methods = Unary("/f.F/Unary", "", service.task), Stream("/f.F/Stream", "", service.chat)
+    methods = (
+        UnaryMethod("/f.F/Unary", "", service.task),
+        StreamMethod("/f.F/Stream", "", service.chat),
+    )
     peer = stranger(to=port(*methods))
     options, step, data = path.read_bytes()[0], path.read_bytes()[1], path.read_bytes()[2:]
     if options & 1:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.errors import CoreError, Kind
-from frontends.grpc.method import Stream
+from frontends.grpc.method import StreamMethod
 
 OK, CANCELLED, DEADLINE, INTERNAL, EXHAUSTED = 0, 1, 4, 13, 8
 PATH = "/test.Service/"
@@ -46,7 +46,7 @@ class TestStreams:
             yield await anext(requests)
             raise CoreError(Kind.INVALID, "enough")
 
-        peer = connect(Stream(PATH + "Refuse", "", refuse))
+        peer = connect(StreamMethod(PATH + "Refuse", "", refuse))
         number = peer.open("Refuse")
         peer.send(number, b"first")
 
@@ -61,7 +61,7 @@ class TestStreams:
                 raise ZeroDivisionError("nobody thought of it")
                 yield each
 
-        peer = connect(Stream(PATH + "Broken", "", broken))
+        peer = connect(StreamMethod(PATH + "Broken", "", broken))
 
         answer = await peer.ended(peer.call("Broken"))
 
@@ -82,7 +82,7 @@ class TestStreams:
             finally:
                 ended.set()
 
-        peer = connect(Stream(PATH + "Endless", "", endless))
+        peer = connect(StreamMethod(PATH + "Endless", "", endless))
         number = peer.open("Endless", grpc_timeout="50m" if end == "deadline" else "1H")
         peer.send(number, b"x")
         await peer.until(lambda: peer.answers[number].messages)
@@ -120,7 +120,7 @@ class TestWindowOfTheServer:
                 size += len(each)
             yield b"%d" % size
 
-        peer = connect(Stream(PATH + "Slow", "", slow))
+        peer = connect(StreamMethod(PATH + "Slow", "", slow))
         number = peer.open("Slow")
         message = bytes(MIB // 2 - 5)
         sent = 0
@@ -228,7 +228,7 @@ class TestWindowOfTheClient:
                 given.append(number)
                 yield bytes(10_000)
 
-        peer = connect(Stream(PATH + "Flood", "", flood), reads=False)
+        peer = connect(StreamMethod(PATH + "Flood", "", flood), reads=False)
         answer = peer.call("Flood")
         await asyncio.sleep(0)
         for _ in range(500):

@@ -1,0 +1,94 @@
+"""The v2 protocol: parameters, bounds and reserved names of a request, and the texts of their errors.
+
+    HTTP, gRPC, a call in the process, a call of a model ─► [v2] ─► InferenceRequest
+
+A reader of a wire checks the type of a value, and words that error itself; this module says what a parameter
+means. The compiled readers (infer_request.hpp of HTTP, infer_codec.pyx of gRPC) hold the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from typing import Any
+
+from core.errors import CoreError, invalid
+from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
+
+# A request of some megabytes can hold a million of anything, and each would cost a Python object.
+MOST_ENTRIES = 10_000  # inputs, outputs and parameters, each
+MOST_DIMENSIONS = 100
+
+LARGEST_UNSIGNED = 2**64 - 1  # of a sequence's id, a priority and a timeout
+OWN_PREFIX = "triton_"  # of names that clients may not give to parameters
+EMPTY_FINAL = "triton_enable_empty_final_response"
+
+# parameter of a request → its type; "id" is a str or a number, "number" is from 0 to LARGEST_UNSIGNED
+PARAMETERS = {
+    "sequence_id": "id",
+    "sequence_start": "bool",
+    "sequence_end": "bool",
+    "priority": "number",
+    "timeout": "number",
+}
+
+# Parameters with a meaning of their own: no header may be forwarded under these names.
+RESERVED = frozenset((*PARAMETERS, "headers", "binary_data_output"))
+
+
+def set_parameter(request: InferenceRequest, name: str, value: Any) -> None:
+    """Write the value of one of PARAMETERS into a request. The caller has checked its type."""
+    if name == "sequence_id":
+        request.correlation_id = value
+    elif name == "sequence_start":
+        request.flags |= SEQUENCE_START if value else 0
+    elif name == "sequence_end":
+        request.flags |= SEQUENCE_END if value else 0
+    elif name == "priority":
+        request.priority = value
+    else:
+        request.timeout_us = value
+
+
+def forward_header(request: InferenceRequest, name: str, value: str) -> None:
+    """Write a header of a client into the parameters. Raises CoreError(INVALID) for a reserved name.
+
+    Header names ignore case, so a reserved name does too.
+    """
+    if name.lower() in RESERVED or name.lower().startswith(OWN_PREFIX):
+        raise invalid(f"Header '{name}' is reserved for Triton usage and cannot be forwarded.")
+    request.parameters[name] = value
+
+
+def reserved_parameter(allowed: str = "") -> CoreError:
+    """Return the error for a parameter whose name begins with OWN_PREFIX.
+
+    allowed   the one such name that the protocol has; "" for none
+    """
+    only = (
+        f"Only the following keys starting with '{OWN_PREFIX}' are allowed: {allowed}"
+        if allowed
+        else ""
+    )
+    text = f"parameter keys starting with '{OWN_PREFIX}' are reserved for Triton usage"
+    return invalid(f"{text}. {only}" if only else f"{text} and should not be specified.")
+
+
+def labelled(id: str, text: str) -> CoreError:
+    """Return the error of a request, with the id that the client has given it, "" for none."""
+    return invalid(f"[request id: {id or '<id_unknown>'}] {text}")
+
+
+def repeated_input(name: str) -> str:
+    """Return the text for two inputs of one name."""
+    return f"input '{name}' already exists in request"
+
+
+def too_many_dimensions(name: str, shape: Sized) -> str:
+    """Return the text for an input with more than MOST_DIMENSIONS."""
+    return f"input '{name}' has a shape of {len(shape)} dimensions; {MOST_DIMENSIONS} are the most"
+
+
+def check_entries(what: str, entries: Sized) -> None:
+    """Raise CoreError(INVALID) for more than MOST_ENTRIES inputs, outputs or parameters."""
+    if len(entries) > MOST_ENTRIES:
+        raise invalid(f"the request has {len(entries)} {what}; {MOST_ENTRIES} are the most")

@@ -1,0 +1,27 @@
+from libc.stdint cimport int64_t
+
+from frontends.grpc.native.session cimport Methods, Settings, Wire
+
+
+cdef class MethodRoute:
+    """A method, and what the way to it needs of it."""
+
+    cdef object method, begin, enter, received
+    cdef bint streams, compresses
+
+
+cdef class EngineContext:
+    cdef Methods methods
+    cdef Settings settings
+    cdef Wire wire
+    cdef list routes
+    cdef object loop, buffer, view, on_empty, account
+    cdef char* bytes
+    cdef bint closed
+    cdef int64_t age_ms
+    cdef readonly set connections
+    cdef readonly int compression_level
+    cdef readonly int64_t most_message_bytes, most_request_bytes
+
+    cdef Settings settings_of_one(self) except *
+    cdef forget(self, connection)

@@ -1,0 +1,83 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+# distutils: language = c++
+"""What the connections of one engine share: methods, settings, the buffer that is read into."""
+
+import random
+
+from libc.stdint cimport int64_t
+
+from frontends.grpc.native.exchange cimport set_bounds
+from frontends.grpc.native.session cimport Settings
+
+from frontends.grpc.method import StreamMethod
+
+cdef enum:
+    READ_BYTES = 65536  # of one read, 32 of which are one turn; one buffer for all connections of a port
+
+
+cdef class MethodRoute:
+    """A method, and what the way to it needs of it."""
+
+    def __init__(self, method, bint compresses):
+        self.method = method
+        self.streams = isinstance(method, StreamMethod)
+        self.begin = None if self.streams else method.begin
+        self.enter = method.enter
+        self.received = method.received
+        self.compresses = compresses and method.compress
+
+
+cdef class EngineContext:
+    """What the connections of one engine share; see port.pyi."""
+
+    def __init__(
+        self, methods, options, loop, int compression_level, int64_t most_message_bytes, account
+    ):
+        self.loop = loop
+        self.account = account
+        self.routes = []
+        self.connections = set()
+        self.compression_level = compression_level
+        for method in methods.values():
+            self.routes.append(MethodRoute(method, compression_level != 0))
+            self.methods.add(
+                (<str>method.path).encode(), isinstance(method, StreamMethod), method.enter is not None
+            )
+        self.buffer = bytearray(READ_BYTES)
+        self.bytes = self.buffer
+        self.view = memoryview(self.buffer)
+        self.most_message_bytes = most_message_bytes
+        self.most_request_bytes = min(most_message_bytes, options.grpc_max_message_size)
+        set_bounds(self.settings, options, self.most_request_bytes)
+        self.age_ms = options.grpc_max_connection_age
+
+    cdef Settings settings_of_one(self) except *:
+        """The settings of a new connection."""
+        cdef Settings settings = self.settings
+        if self.age_ms:
+            # Spread, so that clients that came together do not come back together.
+            settings.times.age_ns = <int64_t>(self.age_ms * 1e6 * random.uniform(0.9, 1.1))
+        return settings
+
+    def close(self, on_empty):
+        """Refuse new calls; `on_empty` is called when the last connection is gone, perhaps at once."""
+        self.closed = True
+        self.on_empty = on_empty
+        for connection in list(self.connections):
+            connection.refuse_calls()
+        self.forget(None)
+
+    def cut_off(self):
+        """End every call and every connection."""
+        for connection in list(self.connections):
+            connection.cut_off()
+
+    def abort(self):
+        """End every connection without a word."""
+        for connection in list(self.connections):
+            connection.abort()
+
+    cdef forget(self, connection):
+        self.connections.discard(connection)
+        if self.on_empty is not None and not self.connections:
+            self.on_empty()

@@ -1,0 +1,23 @@
+cimport cython
+from libc.stdint cimport int32_t
+
+from frontends.grpc.call cimport GrpcCall
+from frontends.grpc.native.connection cimport Connection
+from frontends.grpc.native.engine_context cimport MethodRoute
+
+
+@cython.final
+cdef class Handle:
+    cdef Connection connection
+    cdef int32_t id
+    cdef MethodRoute route
+    # call: what the method sees; worker: the task or the StreamRun that answers, None without one.
+    # Both lead back here and are forgotten with the end, so that no call waits for a collection.
+    cdef GrpcCall call
+    cdef object worker
+    cdef readonly bint over
+
+    cpdef answer(self, message, bint compressed)
+    cpdef send(self, message, bint compressed)
+    cpdef finish(self, int code, str text)
+    cdef gone(self)

@@ -1,0 +1,164 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+# distutils: language = c++
+"""The engine's side of one call: its answer on the way to the session.
+
+    method ─► Handle ─► Session (C++)
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.ref cimport Py_DECREF
+
+from frontends.grpc.call cimport GrpcCall
+from frontends.grpc.native.exchange cimport first_byte, flat, metadata_of, peer_of
+from frontends.grpc.native.session cimport (
+    CANCELLED, DEFLATE, GZIP, IDENTITY, OK, RESOURCE_EXHAUSTED, RequestHead, Session,
+)
+
+from core.errors import CoreError, MemoryExhausted
+from frontends.grpc.native.running import pack_answer
+from frontends.grpc.status import code_of, details
+
+
+@cython.final
+@cython.freelist(32)
+cdef class Handle:
+    """The engine's side of one call, and the `done` of a unary one. See handle.pyi."""
+
+    def __call__(self, result):
+        if self.over or self.connection.session == NULL:
+            return
+        # Asked first of all: isinstance is slow where the answer is no.
+        if not PyBytes_CheckExact(result) and isinstance(result, CoreError):
+            self.finish(code_of(result), details(result.message))
+            return
+        if self.call.active is not None:
+            self.call.sent(result)
+        if self.route.compresses and self.response_encoding != IDENTITY:
+            self.worker = self.connection.port.loop.create_task(pack_answer(self, result))
+        else:
+            self.answer(result, False)
+
+    cpdef answer(self, message, bint compressed):
+        """Send the only message of the response, and that all went well."""
+        if self.send(message, compressed) is not None:
+            self.finish(OK, "")
+
+    cpdef send(self, message, bint compressed):
+        """Send one message; whether there is room for more, None if nobody waits for it."""
+        cdef Session* session = self.connection.session
+        if self.over or session == NULL or not session.is_open(self.id):
+            return None
+        cdef size_t size = 0
+        if PyBytes_CheckExact(message):
+            parts = None
+            size = PyBytes_GET_SIZE(message)
+        else:
+            parts = [flat(each) for each in message]
+            for part in parts:
+                size += len(part)
+        if size > <size_t>self.connection.port.most_message_bytes:
+            text = f"Sent message larger than max ({size} vs. {self.connection.port.most_message_bytes})"
+            self.finish(RESOURCE_EXHAUSTED, text)
+            return None
+        if compressed:
+            session.set_packing(self.id, self.response_encoding)
+        if not session.message(self.id, size, compressed):
+            self.connection.soon()
+            return None
+        if parts is None:
+            session.part(self.id, PyBytes_AS_STRING(message), size, <void*>message)
+        else:
+            for part in parts:
+                session.part(self.id, first_byte(part), len(part), <void*>part)
+        room = session.push(self.id)
+        self.connection.soon()
+        return room
+
+    cpdef finish(self, int code, str text):
+        """End the call with a status. A second call does nothing."""
+        cdef Session* session = self.connection.session
+        cdef void* tag
+        if self.over or session == NULL:
+            return
+        self.over = True
+        if self.call.active is not None:
+            self.call.end(code)
+        self.call = self.worker = None
+        tag = session.untag(self.id)
+        encoded = text.encode() if text else b""
+        session.finish(self.id, code, PyBytes_AS_STRING(encoded), PyBytes_GET_SIZE(encoded))
+        self.connection.soon()
+        if tag != NULL:
+            Py_DECREF(<Handle>tag)
+
+    def taken(self, size_t size):
+        """The client may send more: a message of `size` bytes, as it came, was consumed."""
+        if self.connection.session != NULL:
+            self.connection.session.taken(self.id, size)
+            self.connection.soon()
+
+    def hold(self, size_t size, what):
+        """Count `size` bytes of `what` until the call is over. Raises MemoryExhausted."""
+        cdef Session* session = self.connection.session
+        if session != NULL and not session.hold(self.id, size):
+            raise MemoryExhausted(session.why_not().decode())
+
+    def release(self, size_t size):
+        """Count `size` bytes less."""
+        if self.connection.session != NULL:
+            self.connection.session.release(self.id, size)
+
+    def hold_unpaid(self, size_t size, what):
+        """Count `size` bytes that decompression makes and nobody paid for. Raises MemoryExhausted."""
+        cdef Session* session = self.connection.session
+        if session != NULL:
+            self.connection.share.take_unpaid(size, what)
+            if not session.owe(self.id, size):
+                self.connection.share.give_unpaid(size)
+
+    def release_unpaid(self, size_t size):
+        """Count `size` such bytes less."""
+        if self.connection.session != NULL:
+            self.connection.session.pay(self.id, size)
+
+    def metadata(self):
+        """The metadata of the call; none if the call is over."""
+        head = self.connection.session.head(self.id) if self.connection.session != NULL else NULL
+        return () if head == NULL else metadata_of(head)
+
+    def peer(self):
+        """Where the call comes from, as GrpcCall.peer has it."""
+        return peer_of(self.connection.transport)
+
+    @property
+    def request_encoding(self):
+        head = self.connection.session.head(self.id) if self.connection.session != NULL else NULL
+        return <int>IDENTITY if head == NULL else <int>head.encoding
+
+    @property
+    def response_encoding(self):
+        """The first of gzip and deflate that the client takes, if responses are compressed."""
+        head = self.connection.session.head(self.id) if self.connection.session != NULL else NULL
+        if head == NULL or not self.route.compresses:
+            return <int>IDENTITY
+        if head.accepts >> <int>GZIP & 1:
+            return <int>GZIP
+        return <int>DEFLATE if head.accepts >> <int>DEFLATE & 1 else <int>IDENTITY
+
+    @property
+    def port(self):
+        return self.connection.port
+
+    cdef gone(self):
+        cdef GrpcCall call = self.call
+        worker = self.worker
+        if self.over:
+            return
+        self.over = True
+        if call.active is not None:
+            call.end(CANCELLED)
+        self.call = self.worker = None
+        call.cancel()
+        if worker is not None:
+            worker.cancel()

@@ -1,0 +1,75 @@
+"""What is in flight, so that a stop can refuse the new and wait for the rest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from core.errors import CoreError, unavailable
+from frontends.shared.shutdown import GOODBYE_S, not_done
+
+_STOPPING = "GRPC server is shutting down and has stopped accepting new requests."
+
+
+Listener = Callable[[CoreError, CoreError], None]
+
+
+class RequestsInFlight:
+    """Counts the inference requests of all calls and streams. Loop thread only.
+
+    in_flight   requests that were let in and have not had their last answer
+    """
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self._stopping = False
+        self._drained = asyncio.Event()
+        self._listeners: set[Listener] = set()
+        self._all_gone = asyncio.Event()  # of those that listen
+
+    def enter(self) -> None:
+        """A request begins; `leave` must follow once. Raises CoreError(UNAVAILABLE) while stopping."""
+        if self._stopping:
+            raise unavailable(_STOPPING)
+        self.in_flight += 1
+
+    def leave(self) -> None:
+        """A request has had its last answer, or nobody waits for it."""
+        self.in_flight -= 1
+        if self._stopping and not self.in_flight:
+            self._drained.set()
+
+    def on_end(self, listener: Listener) -> Callable[[], None]:
+        """GrpcCall `listener` when everything was answered, or the time is over, and open streams should end.
+
+        It gets two errors: that of a stream with requests in flight, and that of one without.
+        Returns the function that takes the listener away again, when its stream has ended.
+        """
+        self._listeners.add(listener)
+        return lambda: self._forget(listener)
+
+    def _forget(self, listener: Listener) -> None:
+        self._listeners.discard(listener)
+        if not self._listeners:
+            self._all_gone.set()
+
+    async def drain(self, timeout_s: float) -> None:
+        """Let nothing more in, wait at most `timeout_s` for what is in, then end open streams.
+
+        Streams have GOODBYE_S more to tell their clients why they end.
+        """
+        self._stopping = True
+        if self.in_flight:
+            try:
+                await asyncio.wait_for(self._drained.wait(), timeout_s)
+            except asyncio.TimeoutError:
+                pass  # unary calls that still wait are cut off by the transport
+        if not self._listeners:
+            return
+        self._all_gone.clear()  # it is set whenever the last stream ends
+        for listener in list(self._listeners):
+            listener(not_done(timeout_s), unavailable(_STOPPING))
+        try:
+            await asyncio.wait_for(self._all_gone.wait(), GOODBYE_S)
+        except asyncio.TimeoutError:
+            pass  # the client does not read: the transport cuts it off

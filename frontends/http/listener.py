@@ -1,0 +1,289 @@
+"""HttpListener: one port of HTTP. It listens, and leads each request through router, service and answer.
+
+aiohttp ─► [endpoint] ─► router ─► service ─► parse ─► InferenceServer.infer ─► render ─► aiohttp
+
+Common requests for inference do not come here: native/fast_connection.pyx takes them before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from urllib.parse import urlsplit
+
+from core import unix_sockets
+from core.errors import CoreError, invalid, unavailable
+from core.server import InferenceServer
+from core.telemetry import log
+from core.tensor import Buffer
+from frontends.http.access_log import complete, entry_of, size_of
+from frontends.http.aiohttp_web import web
+from frontends.http.bodies import read_body
+from frontends.http.codec.limits import (
+    MOST_CONTROL_BYTES,
+    body_too_large,
+    control_too_large,
+    largest_body,
+    too_large,
+)
+from frontends.http.connections import Connections, connection_of
+from frontends.http.errors import error_answer, refusal, unexpected
+from frontends.http.interceptors import HttpInterceptors
+from frontends.http.message import HttpRequest, HttpResponse
+from frontends.http.request_share import RequestShare
+from frontends.http.router import Route, Router
+from frontends.http.sending import response_of, send
+from frontends.http.services.generate import generate_stream
+from frontends.http.websocket import WebSocketSession, asked_for, refused
+from frontends.shared.access_log import GONE
+from frontends.shared.connection_limit import BACKLOG
+from frontends.shared.context import context_of
+from frontends.shared.tcp_user_timeout import end_unread
+from frontends.shared.tls import Certificates, listening
+
+logger = logging.getLogger("core")
+
+
+class HttpListener:
+    """An HTTP/1.1 port. Loop thread only.
+
+    router        which service answers what
+    title         what the log calls it
+    reuse_port    whether other processes may listen at the port too
+    lane          whether common requests for inference may go past aiohttp
+    certificates  what a TLS server is made with, None for one without TLS
+    logged        whether requests have lines in the access log
+    """
+
+    _binary_bound = staticmethod(largest_body)  # of a request for inference
+
+    def __init__(
+        self,
+        server: InferenceServer,
+        router: Router,
+        title: str,
+        address: str,
+        port: int,
+        *,
+        reuse_port: bool,
+        lane: bool = False,
+        certificates: Certificates | None = None,
+        logged: bool = True,
+    ):
+        options = server.options
+        self._server = server
+        self._router = router
+        self._title = title
+        self._address = address
+        self._port = port
+        self._reuse_port = reuse_port
+        self._lane = lane
+        self._certificates = certificates
+        self._most_bytes = options.http_max_input_size
+        self._most_body = options.http_max_body_size
+        self._context = context_of(server)
+        self._interceptors = HttpInterceptors(self._context, router, logged=logged)
+        self._listener: asyncio.Server | None = None
+        self._unix: unix_sockets.UnixListener | None = None  # while it listens at one
+        self._connections: Connections | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on, also when the options leave the choice to the system."""
+        if self._listener is None or self._unix is not None:
+            return self._port
+        port: int = self._listener.sockets[0].getsockname()[1]
+        return port
+
+    async def start(self) -> None:
+        """Listen. Raises CoreError(UNAVAILABLE) when it cannot, CoreError(INVALID) for certificates
+        that cannot be used."""
+        options = self._server.options
+        interceptors = self._interceptors
+        intercepts = interceptors.policy is not None or interceptors.access_log is not None
+        connections = Connections(
+            self._handle_intercepted if intercepts else self._handle,
+            self._server,
+            self._lane,
+            interceptors if interceptors.concern_inference else None,
+            interceptors.access_log,
+        )
+        secure = listening(self._certificates, "http/1.1", self._context.files)
+        if unix_sockets.is_unix(self._address):
+            self._unix = unix_sockets.listen(self._address, options.unix_socket_mode)
+            self._listener = await unix_sockets.serve(connections, self._unix, **secure)
+            self._connections = connections
+            logger.info("Started %s at %s", self._title, self._address)
+            return
+        try:
+            self._listener = await asyncio.get_running_loop().create_server(
+                connections,
+                self._address,
+                self._port,
+                backlog=BACKLOG,
+                reuse_port=self._reuse_port or None,
+                **secure,
+            )
+        except OSError as error:
+            where = f"'{self._address}:{self._port}'"
+            if error.errno == errno.EADDRINUSE:
+                raise unavailable(f"Socket {where} already in use") from None
+            raise unavailable(f"cannot listen at {where}: {error.strerror or error}") from None
+        end_unread(self._listener, options.http_answer_timeout_secs)
+        self._connections = connections
+        logger.info("Started %s at %s:%d", self._title, self._address, self.port)
+
+    async def stop(self, timeout_s: float) -> None:
+        """Refuse new connections, finish what is in pending, at most `timeout_s`, close everything."""
+        listener, self._listener = self._listener, None
+        connections, self._connections = self._connections, None
+        if listener is None or connections is None:
+            return
+        listener.close()
+        if self._unix is not None:
+            self._unix.remove()
+        await connections.drain(timeout_s)
+
+    async def _handle_intercepted(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Handle a request behind the interceptors: checked first, and logged when it is answered."""
+        connection = connection_of(request)
+        active = connection.active = self._interceptors.enter_request(
+            request.method, _path(request.raw_path), request.headers, request.transport
+        )
+        if (log := self._interceptors.access_log) is not None:
+            active.record(log, entry_of(request))
+        status, size = GONE, 0
+        try:
+            if active.error is None:
+                response = await self._handle(request)
+            else:
+                response = response_of(error_answer(active.error), request)
+            status, size = response.status, size_of(response)
+            return response
+        except web.HTTPException as error:
+            status = error.status
+            raise
+        except ConnectionError:
+            raise
+        except Exception:
+            active.entry = None  # the connection answers, and writes the line
+            raise
+        finally:
+            connection.active = None
+            if active.entry is not None:
+                complete(active.entry, self._router, connection.call)
+            active.end(status, size)
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if asked_for(request):
+            found = self._conversation(request)
+            if isinstance(found, HttpResponse):
+                return response_of(found, request)
+            if found is not None:
+                try:
+                    return await found
+                except web.HTTPException as error:
+                    refused_now = refusal(error.status, error.text or error.reason)
+                    return response_of(refused_now, request)
+        share = RequestShare(connection_of(request).share)
+        try:
+            answer = await self._answer(request, share)
+            return await send(answer, request, share)
+        finally:
+            share.close()
+
+    def _conversation(
+        self, request: web.BaseRequest
+    ) -> HttpResponse | Awaitable[web.StreamResponse] | None:
+        """The WebSocket that a client asks for, or why it gets none; None where there is none to ask
+        for, and its wish is ignored (RFC 9110, 7.8)."""
+        path = _path(request.raw_path)
+        match = self._router.match("POST", path, request.headers)
+        if isinstance(match, HttpResponse):
+            return match if path.endswith("/generate_stream") else None
+        if match.route.service is not generate_stream:
+            return None
+        if (answer := refused(request.headers)) is not None:
+            return answer
+        headers = request.headers
+
+        def call(body: bytes) -> HttpRequest:
+            share = RequestShare(connection_of(request).share)
+            captures = self._router.named(self._server, match)
+            return HttpRequest("POST", path, captures, headers, body, share=share)
+
+        try:
+            first = call(b"")
+            self._server.models.signature(first.model, first.version)
+            _ = first.deadline_ns  # one that is none is refused now
+        except CoreError as error:
+            return error_answer(error)
+        assert self._connections is not None
+        active = connection_of(request).active
+        conversation = WebSocketSession(self._server, request, self._most_bytes, active)
+        return self._connections.converse(conversation, call)
+
+    def _bound(
+        self, route: Route, headers: Mapping[str, str]
+    ) -> tuple[int, Callable[[int, int], CoreError]]:
+        """Bytes that a body may have, and the error for more: tensors in binary more than what has to be
+        decoded, and least what only asks or changes something."""
+        if route.category != "inference" and not route.brings_files:
+            return min(MOST_CONTROL_BYTES, self._most_bytes), control_too_large
+        most = self._most_bytes
+        if route.category == "inference":
+            most = self._binary_bound(headers, most, self._most_body)
+        if most < self._most_body:
+            return most, too_large
+        return self._most_body, body_too_large
+
+    async def _answer(self, request: web.BaseRequest, share: RequestShare) -> HttpResponse:
+        """Never raises, but for a client that has gone."""
+        call: HttpRequest | None = None
+        try:
+            path = _path(request.raw_path)
+            match = self._router.match(request.method, path, request.headers)
+            if isinstance(match, HttpResponse):
+                return match
+            body: Buffer = b""
+            received = None
+            start_ns = time.monotonic_ns()
+            if match.route.takes_body:
+                body = await read_body(request, *self._bound(match.route, request.headers), share)
+            if self._server.tracing.on:
+                received = (start_ns, time.monotonic_ns())
+            call = HttpRequest(
+                request.method,
+                path,
+                self._router.named(self._server, match),
+                request.headers,
+                body,
+                received,
+                start_ns,
+                share,
+            )
+            connection_of(request).call = call
+            return await match.route.service(self._server, call)
+        except CoreError as error:
+            if call is not None and call.asked is not None:
+                log.failed(call.asked.id, error)
+            return error_answer(error)
+        except web.RequestPayloadError as error:
+            return error_answer(invalid(f"the body of the request is malformed: {error}"))
+        except Exception as error:
+            if isinstance(error, ConnectionError) and request.transport is None:
+                raise  # the client has gone: nobody reads an answer
+            asked = None if call is None else call.asked
+            return unexpected(
+                f"{request.method} {request.raw_path}", "" if asked is None else asked.id
+            )
+
+
+def _path(target: str) -> str:
+    """The path of a request line's target, which may be a whole URL; the query is left out."""
+    if not target.startswith("/"):
+        target = urlsplit(target).path
+    return target.partition("?")[0].partition("#")[0]

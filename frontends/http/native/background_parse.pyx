@@ -1,0 +1,71 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+"""Requests of the fast path whose JSON takes long to read; see background_parse.pxd.
+
+FastConnection ─► [BackgroundParse] ─► parse, on another thread ─► Server.infer ─► PendingResponse
+"""
+
+cimport cython
+
+from core.pipeline.endpoint cimport ModelEndpoint
+from core.request cimport InferenceRequest
+from core.response cimport Reply
+from frontends.http.native.pending_response cimport PendingResponse
+from frontends.http.native.listener_context cimport ListenerContext
+from frontends.http.native.request_head cimport RequestHead
+
+import asyncio
+
+from core.errors import CoreError
+from frontends.http.background import begin, turn
+from frontends.http.codec.parse import parse
+
+@cython.final
+cdef class BackgroundParse:
+    """The way of one request from its body to its model."""
+
+    cdef ListenerContext _context
+    cdef PendingResponse _pending_response
+    cdef object _body, _signature
+
+    def parsed(self):
+        """The request and the form of its answer; None if the client has gone. On another thread."""
+        cdef RequestHead request_head = self._pending_response.request_head
+        if self._pending_response.sink is None:
+            return None
+        return parse(
+            request_head.model, request_head.head.version, self._signature, request_head.headers(), self._body,
+            self._context.most_bytes, self._context.regions,
+        )
+
+    async def _read(self):
+        async with turn():
+            return await begin(self.parsed)
+
+    def _over(self, task):
+        cdef PendingResponse pending = self._pending_response
+        cdef RequestHead request_head = pending.request_head
+        cdef ModelEndpoint endpoint
+        cdef Reply reply
+        if task.cancelled() or pending.sink is None:
+            return
+        self._body = None
+        try:
+            request, pending.form = task.result()
+            pending.sink.was_read(pending, <InferenceRequest>request)
+            endpoint = self._context.endpoints.find(request_head.model, request_head.head.version)  # it may be another by now
+            reply = endpoint.ask(<InferenceRequest>request)
+            pending.reply = reply
+            reply.listen(pending)
+        except CoreError as error:
+            pending.fail(error)
+        except Exception:
+            pending.fail(None)
+
+
+cdef parse_in_background(ListenerContext context, PendingResponse pending, signature, body):
+    cdef BackgroundParse parse_run = BackgroundParse.__new__(BackgroundParse)
+    parse_run._context = context
+    parse_run._pending_response = pending
+    parse_run._signature = signature
+    parse_run._body = body
+    context.loop.create_task(parse_run._read()).add_done_callback(parse_run._over)

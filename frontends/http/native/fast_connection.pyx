@@ -1,0 +1,429 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+"""The fast path of a connection; see fast_connection.pyi.
+
+bytes ─► head.hpp ─► [FastConnection] ─► parse ─► Server.infer ─► Reply ─► PendingResponse ─► bytes
+
+No task, coroutine or future is made for a request. `FastConnection._process` is the one place where bytes that
+came are given on; all else asks it to go on.
+"""
+
+from cpython.bytearray cimport PyByteArray_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t
+
+from core.pipeline.endpoint cimport ModelEndpoint
+from core.request cimport InferenceRequest
+from core.response cimport Reply
+from frontends.http.native.body_reader cimport BodyReader
+from frontends.http.native.pending_response cimport PendingResponse
+from frontends.http.native.aiohttp_fallback cimport AiohttpFallback
+from frontends.http.native.now cimport now_s
+from frontends.http.native.outgoing cimport Outgoing
+from frontends.http.native.listener_context cimport Head, Infer, More, ListenerContext, read
+from frontends.http.native.background_parse cimport parse_in_background
+from frontends.http.native.connection_memory cimport made_for, memory_of
+from frontends.http.native.request_head cimport NO_JSON_SIZE, RequestHead, parsed, head_of
+
+from core.errors import CoreError
+from frontends.http.access_log import client_of, entry_of_head, named_id
+from frontends.http.background import TakesLong
+from frontends.http.native.body_receiver import RequestReceiver, BodyReceiver
+from frontends.http.request_timeouts import TOO_SLOW, UnfinishedRequest
+from frontends.http.services.infer import refuse_decoupled
+
+cdef enum:
+    MOST_PENDING = 64  # requests of one connection without an answer
+    FEWER_PENDING = 32  # reading goes on when there are no more than that
+    SMALL = 8 * 1024  # a body up to this is copied rather than viewed: the read's other bytes go
+    DIRECT_FROM = 256 * 1024  # what is left of a body from which on the transport reads into it itself
+    LANDS_FROM = 32 * 1024  # bytes of a body for which the transport does so from the first of the next one on
+    LANDS_TO = 1024 * 1024  # and up to which it does: room is taken before the body is there
+    UNKNOWN = -1
+
+cdef double _LINGER_S = 10.0  # for a client that still sends a body while its refusal is on the way
+
+
+cdef class FastConnection(BodyReader):
+    """One connection; see fast_connection.pxd."""
+
+    def __init__(self, ListenerContext context):
+        super().__init__(context)
+        self._going_on = UNKNOWN
+        self._fallback = AiohttpFallback.__new__(AiohttpFallback)
+
+    # what the transport calls ------------------------------------------------
+
+    def connection_made(self, transport):
+        self._transport = transport
+        self._memory = memory_of(self._context.account.share())
+        self._is_encrypted = transport.get_extra_info("ssl_object") is not None
+        self._used = now_s()
+        if self._context.access_log is not None:
+            self._client = client_of(transport)
+        self._watch(self._context.keep_alive_s)
+        self._context.opened(self, transport)
+
+    def connection_lost(self, exc):
+        cdef PendingResponse pending = self._queue.empty(), after
+        self._transport = None
+        self._outgoing = Outgoing.__new__(Outgoing)
+        self._memory.close()
+        self._pending = self._body = None
+        self._timer.cancel()
+        self._receiver = None
+        if self._request_head is not None:
+            self._request_head.leave()
+        while pending is not None:
+            after, pending.next, pending.sink = pending.next, None, None
+            pending.leave()
+            if pending.reply is not None:
+                pending.reply.cancel()
+            pending = after
+        self._fallback.leave(exc)
+        self._context.lost(self)
+
+    def eof_received(self):
+        # As the other lane: the transport closes, who only half closed gets no answer.
+        return None
+
+    def pause_writing(self):
+        self._pause()
+        if self._fallback.protocol is not None:
+            self._fallback.protocol.pause_writing()
+        self._set_reading()
+
+    def resume_writing(self):
+        self._resume()
+        if self._fallback.protocol is not None:
+            self._fallback.protocol.resume_writing()
+        self.send_more()
+
+    def data_received(self, data):
+        if self._transport is None:
+            return
+        cdef bytes found = data if type(data) is bytes else bytes(data)
+        if self._pending is not None:
+            found = self._pending + found
+            self._pending = None
+            if self._going_on != UNKNOWN:
+                self._pending = found  # came in spite of the pause
+                return
+        self._process(found)
+        self._flush()
+
+    # in --------------------------------------------------------------------------
+
+    cdef _process(self, bytes data):
+        """Give on what can be given on; the rest is `_pending` then."""
+        cdef const char* start = PyBytes_AS_STRING(data)
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(data), at = 0
+        cdef Head head
+        self._working = True
+        self._going_on = UNKNOWN
+        try:
+            while at < size and self._transport is not None:
+                self._advance()
+                if self._fallback.here:
+                    if self._fallback.is_done():
+                        self._fallback.here = False
+                    else:
+                        at = self._fallback.give(data, at)
+                elif self._body is not None:
+                    at = self._receive(data, at)
+                elif self._finishing:
+                    at = size  # a request that came too late
+                elif self._writing_paused or self._queue.count == MOST_PENDING:
+                    self._going_on = FEWER_PENDING
+                    break
+                elif self._takes_known(start + at, size - at):
+                    at = self._begin(data, at + <Py_ssize_t>self._request_head.head.size)
+                else:
+                    head = read(start + at, size - at)
+                    if head.verdict == More:
+                        break
+                    self._repeats = False
+                    if self._takes_new(data, at, &head):
+                        at = self._begin(data, at + <Py_ssize_t>head.size)
+                    elif self._queue.count or self._has_unsent():
+                        self._going_on = 0  # the answers are in order: aiohttp comes after these
+                        break
+                    else:
+                        self._use_fallback()
+                        at = self._fallback.give(data, at)
+        finally:
+            self._working = False
+        if at < size and self._transport is not None:
+            self._pending = data if at == 0 else data[at:]
+        self._advance()
+        self._set_reading()
+        self._receive_elsewhere()
+
+    cdef bint _takes_known(self, const char* data, Py_ssize_t size) except -1:
+        """Whether the next head is the last one, perhaps with other sizes, and its request this connection's."""
+        cdef RequestHead request_head = self._request_head
+        if request_head is None:
+            return False
+        self._repeats = request_head.heads(data, size)  # byte for byte
+        if not (self._repeats or request_head.heads_but_sizes(data, size)) or not self._context.takes(&request_head.head):
+            return False
+        return self._context.interceptors is None or request_head.lets_in(self._context, self._transport)
+
+    cdef bint _takes_new(self, bytes data, Py_ssize_t at, const Head* head) except -1:
+        """Whether a request with another head is, which is told then."""
+        if head.verdict != Infer or not self._context.takes(head):
+            return False
+        self._request_head = head_of(data[at : at + <Py_ssize_t>head.size], self._request_head)
+        return self._context.interceptors is None or self._request_head.lets_in(self._context, self._transport)
+
+    cdef Py_ssize_t _begin(self, bytes data, Py_ssize_t begin) except -1:
+        """A request whose body is at `begin`; returns what comes behind all that is there of it."""
+        cdef Py_ssize_t size = self._request_head.head.body_size, there = PyBytes_GET_SIZE(data) - begin
+        if size <= there:
+            if size <= SMALL:
+                body = PyBytes_FromStringAndSize(PyBytes_AS_STRING(data) + begin, size)
+            else:
+                if not self.grow(size):
+                    self._refuse(self._refusal)
+                    return begin + size
+                body = memoryview(data)[begin : begin + size]
+            self._admit(body)
+            return begin + size
+        self._body_size = size
+        self._received = 0
+        self._body = bytearray()
+        return self._receive(data, begin)
+
+    cdef _receive_elsewhere(self):
+        """Let the transport read into the body itself, or into the next one, if these are large."""
+        cdef RequestHead request_head = self._request_head
+        if self._transport is None or self._reading_paused or self._is_encrypted:
+            return  # what is decrypted is copied anyhow
+        if self._body is not None:
+            if self._body_size - self._received >= DIRECT_FROM:
+                self._receiver = BodyReceiver(
+                    self, self._transport, self._body, self._received, self._body_size
+                )
+                self._receiver.begin()
+        elif (
+            self._repeats
+            and LANDS_FROM <= request_head.head.body_size <= LANDS_TO
+            and self._pending is None
+            and not (self._fallback.here or self._finishing)
+        ):
+            self._receiver = RequestReceiver(
+                self, self._transport, request_head.data, request_head.head.body_size, max(request_head.json_size, 0)
+            )
+            self._receiver.begin()
+
+    def landed(self, bytearray room, Py_ssize_t begin, Py_ssize_t there):
+        """A RequestReceiver has got a request, from `begin` on in the room; `there` bytes have come."""
+        cdef RequestHead request_head = self._request_head
+        cdef Py_ssize_t head_size = request_head.head.size, size = head_size + request_head.head.body_size
+        if self._transport is None:
+            return
+        if (
+            there > size
+            or self._writing_paused
+            or self._queue.count == MOST_PENDING
+            or not self._takes_known(PyByteArray_AS_STRING(room) + begin, there)
+        ):
+            self._leave_receiver()
+            self.data_received(bytes(room[begin : begin + there]))
+            return
+        if self._finishing:
+            self._leave_receiver()
+        self._admit_alone(memoryview(room)[begin + head_size : begin + size])
+
+    def astray(self):
+        """A RequestReceiver has got something else than the request that it is for."""
+        self.data_received(self._leave_receiver())
+
+    cdef bytes _leave_receiver(self):
+        """Receive again; returns what a RequestReceiver has got of the next request."""
+        reception, self._receiver = self._receiver, None
+        self._memory.release(self._body_held)
+        self._body_held = 0
+        return reception.leave()
+
+    cdef _admit_alone(self, body):
+        self._working = True
+        try:
+            self._admit(body)
+        finally:
+            self._working = False
+        self._go_on()
+
+    cdef PendingResponse _new_pending(self, body):
+        """The pending response of a request: the one whose head was told last."""
+        cdef PendingResponse pending = PendingResponse.__new__(PendingResponse)
+        cdef RequestHead request_head = self._request_head
+        pending.sink = self
+        pending.request_head = request_head
+        if request_head.active is not None:
+            pending.active, request_head.active = request_head.active, None
+            if self._context.access_log is not None:
+                pending.active.record(self._context.access_log, entry_of_head(
+                    self._client, request_head.data, request_head.model, request_head.head.version, len(body)
+                ))
+        pending.held, self._body_held = self._body_held, 0
+        self._queue.add(pending)
+        return pending
+
+    cdef was_read(self, PendingResponse pending, InferenceRequest request):
+        """Count the tensors that were made for a request. Raises MemoryExhausted."""
+        if self._context.access_log is not None:
+            pending.active.entry.id = request.id
+        cdef int64_t size = made_for(request, pending.request_head.json_size != NO_JSON_SIZE)
+        error = self._memory.hold(size, "the tensors of the request")
+        if error is not None:
+            raise error
+        pending.held += size
+
+    cdef _admit(self, body):
+        """Hand a complete request to its model: the one whose head was told last."""
+        cdef PendingResponse pending = self._new_pending(body)
+        cdef Reply reply
+        cdef ListenerContext context = self._context
+        cdef ModelEndpoint endpoint
+        cdef InferenceRequest request
+        cdef RequestHead request_head = self._request_head
+        try:
+            endpoint = context.endpoints.find(request_head.model, request_head.head.version)
+            if endpoint.signature.decoupled:
+                refuse_decoupled()
+            request = parsed(context, request_head, endpoint, body)
+            pending.form = request_head.form
+            if self._context.access_log is not None:
+                pending.active.entry.id = request.id
+            if type(body) is not bytes:  # it is large
+                self.was_read(pending, request)
+            reply = endpoint.submit(request)
+            pending.reply = reply
+            # The pending response lets it go when it has the answer, which may be within this call.
+            reply.listen(pending)
+        except TakesLong:
+            parse_in_background(context, pending, endpoint.signature, body)
+        except CoreError as error:
+            if self._context.access_log is not None and pending.active is not None and not pending.active.entry.id:
+                pending.active.entry.id = named_id(body)
+            pending.fail(error)
+        except Exception:
+            pending.fail(None)
+
+    # the other lane ------------------------------------------------------------------
+
+    cdef _use_fallback(self):
+        """From here on all bytes are aiohttp's, until it has answered what they ask."""
+        self._flush()
+        self._fallback.come(self._context, self._transport, self._memory.share)
+        if self._reading_paused:
+            self._reading_paused = False
+            self._transport.resume_reading()
+
+    # out ---------------------------------------------------------------------------
+
+    cdef _go_on(self):
+        """Give what there is and, if that made room, go on with what waits."""
+        if self._transport is None or self._working:
+            return
+        self._advance()
+        while (
+            self._pending is not None
+            and 0 <= self._queue.count <= self._going_on
+            and not self._writing_paused
+            and self._transport is not None
+        ):
+            data, self._pending = self._pending, None
+            self._process(data)
+        self._flush()
+        self._set_reading()
+        if self._finishing:
+            self._end_if_idle()
+
+    cdef _set_reading(self):
+        cdef bint pause = self._going_on != UNKNOWN or self._writing_paused
+        if self._fallback.here or self._transport is None or pause == self._reading_paused:
+            return  # aiohttp itself says when it wants to read
+        self._reading_paused = pause
+        if pause:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    # a client that is slow --------------------------------------------------------------
+
+    @property
+    def transport(self):
+        return self._transport
+
+    def unfinished(self):
+        if self._fallback.here:
+            return self._fallback.protocol.unfinished()
+        if self._receiver is not None and self._receiver.there and not self._reading_paused:
+            return UnfinishedRequest(self._receiver.in_body, self._used, self._receiver.there)
+        if self._body is not None and not self._reading_paused:
+            return UnfinishedRequest(True, self._used, self._received)
+        if self._pending is not None and self._going_on == UNKNOWN and not self._queue.count:
+            return UnfinishedRequest(False, self._used, PyBytes_GET_SIZE(self._pending))
+
+    def give_up(self):
+        if self._fallback.here:
+            self._fallback.protocol.give_up()
+        elif self._transport is not None:
+            if not self._queue.count and not self._outgoing.waits:
+                self._transport.write(TOO_SLOW)
+            self._transport.close()
+
+    # the end --------------------------------------------------------------------------
+
+    def finish(self):
+        """Close when the last request that has begun is answered; now, if there is none."""
+        self._finishing = True
+        if self._receiver is not None and not self._receiver.in_body:
+            self._leave_receiver()  # with the beginning of a head
+        if self._body is None and not self._fallback.here:
+            self._pending = None
+            self._going_on = UNKNOWN
+        if self._lingering:
+            self._transport.close()
+        self._end_if_idle()
+
+    cdef _end_if_idle(self):
+        if self._transport is None or self._queue.count or self._ready or self._in_body():
+            return
+        if self._outgoing.waits:
+            return
+        if self._refusing:
+            self._linger()
+            return
+        # A busy fallback closes the transport itself, for it was told too.
+        if not self._fallback.here or not self._fallback.protocol.busy:
+            self._transport.close()
+
+    cdef _linger(self):
+        """End when the client has read its refusal: bytes that nobody reads would tear it down before."""
+        if self._lingering:
+            return
+        self._lingering = True
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._context.loop.call_later(_LINGER_S, self.cut)
+
+    cdef _watch(self, double seconds):
+        self._timer = self._context.loop.call_later(seconds, self.look)
+
+    def look(self):
+        """Close a connection on which nothing was answered for as long as the port keeps it."""
+        if self._transport is None:
+            return
+        cdef double limit = self._context.keep_alive_s, used = self._used
+        if self._queue.count or self._in_body() or self._fallback.here and not self._fallback.protocol.idle:
+            self._watch(limit)
+            return
+        if self._fallback.protocol is not None:
+            used = max(used, self._fallback.protocol.used)
+        used += limit - now_s()
+        if used > 0:
+            self._watch(used)
+        else:
+            self._transport.close()

@@ -1,0 +1,34 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+"""What the connections of one port share; see listener_context.pyi."""
+
+cimport cython
+
+
+@cython.final
+cdef class ListenerContext:
+    """What all connections of one port share; see listener_context.pyi."""
+
+    def __init__(self, server, loop, *, fallback, opened, lost, double keep_alive_s, interceptors=None, access_log=None):
+        self.endpoints = server.models.endpoints
+        self.account = server.account
+        self.regions = server.shared_memory
+        self.tracing = server.tracing
+        self.access_log = access_log
+        self.most_bytes = self.most = server.options.http_max_input_size
+        self.most_body = server.options.http_max_body_size
+        self.loop = loop
+        self.interceptors = interceptors
+        self.fallback = fallback
+        self.opened = opened
+        self.lost = lost
+        self.keep_alive_s = keep_alive_s
+
+    cdef bint takes(self, const Head* head):
+        """Whether a request with that head is for the fast path: others are refused, or traced, elsewhere."""
+        if head.body_size > self.most and (
+            not head.has_json_size or head.json_size.size == 1 and head.json_size.data[0] == c"0"
+        ):
+            return False
+        if head.body_size > self.most_body:
+            return False
+        return not self.tracing.on

@@ -1,0 +1,290 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+"""One request in pending response and its answer as bytes; see pending.pyi.
+
+Reply ─► [PendingResponse] ─► write ─► answer.hpp ─► bytes ─► FastConnection
+"""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
+
+from core.request cimport InferenceRequest
+from core.response cimport InferenceResponse, ReplyListener
+from frontends.http.native.infer_response cimport write, write_at_once
+from frontends.http.native.infer_request cimport OutputForm
+from frontends.http.native.repeated_response cimport repeated_response
+from frontends.http.native.request_head cimport RequestHead
+
+import sys
+from http import HTTPStatus
+
+from core.errors import CoreError
+from core.response import not_single
+from frontends.http.codec.limits import JSON_SIZE
+from core.telemetry.log import failed
+from frontends.http.access_log import end_of_answer
+from frontends.http.background import TakesLong, begin
+from frontends.http.errors import error_answer, unexpected
+
+cdef extern from "answer.hpp" namespace "answer" nogil:
+    const char* date()
+    char* write_head(char*, const char*, size_t, int64_t, uint64_t, const char*)
+
+cdef enum:
+    JOINED = 64 * 1024  # an answer up to this is one object; of a larger one the tensors are not copied
+    MOST_HEAD = 512  # bytes of the head of a common answer
+    MOST_FIELDS = 192  # of these, for the fields that every answer has
+    NO_JSON_SIZE = -1
+
+# asyncio's writelines of these versions never asks the writer to pause.
+cdef bint _CAN_GATHER = not (
+    (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
+)
+
+cdef bytes _CLOSE = b"\r\nConnection: close\r\n"
+cdef bytes _JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json"
+cdef bytes _BINARY = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n" + JSON_SIZE.encode() + b": "
+)
+
+
+cdef class ResponseSink:
+    """Who waits for the answers of pending responses."""
+
+    cdef was_read(self, PendingResponse pending, InferenceRequest request):
+        """Count the memory of a request that has been read. Raises MemoryExhausted."""
+        raise NotImplementedError
+
+    cdef settle(self, PendingResponse pending):
+        """Count the memory of an answer instead of that of its request; may put an error in its place."""
+        raise NotImplementedError
+
+    cdef answered(self, PendingResponse pending):
+        """Send an answer that is settled when it is its turn."""
+        raise NotImplementedError
+
+
+@cython.final
+@cython.freelist(32)
+cdef class PendingResponse(ReplyListener):
+    """One request in pending, and the listener of its Reply; see pending.pxd."""
+
+    cdef receive(self, item, bint final):
+        if self.answer is not None or self.sink is None:
+            return
+        if type(item) is InferenceResponse:
+            self.response = <InferenceResponse>item
+            self.count += 1
+        elif item is not None:
+            self.fail(item)
+            return
+        if not final:
+            return
+        if self.count != 1:
+            self.fail(not_single(self.count))
+            return
+        try:
+            self._respond()
+        except TakesLong:
+            self._respond_in_background()
+        except CoreError as error:
+            self.fail(error)
+        except Exception:
+            self.fail(None)
+
+    cdef _respond(self):
+        """End with the response, as bytes. Raises CoreError for one that cannot be written, TakesLong for
+        one that is not for this thread."""
+        cdef RequestHead request_head = self.request_head
+        cdef bint shared = self.reply is None or self.reply.request.shared
+        cdef bytes again
+        if request_head.answer is not None:
+            again = request_head.answer.again(self.response, self.form, date())
+            if again is not None:
+                request_head.answers_tried = 1
+                self._end(again)
+                return
+        json_size, parts = write_at_once(self.response, self.form)
+        answer = _complete(json_size, parts, shared)
+        if type(answer) is bytes and not shared and request_head.keeps_answers():
+            request_head.answer = repeated_response(
+                self.response, self.form, _BINARY if json_size else _JSON, <bytes>answer
+            )
+        self._end(answer)
+
+    cdef _respond_in_background(self):
+        """End with the response when another thread has written it."""
+        shared = self.reply is None or self.reply.request.shared
+        begin(_write, self.response, self.form, shared).add_done_callback(self._is_written)
+        self.reply = None  # it has no more to say, and holds the body
+
+    def _is_written(self, future):
+        """Another thread has written the answer."""
+        if future.cancelled() or self.sink is None:
+            return
+        try:
+            self._end(future.result())
+        except CoreError as error:
+            self.fail(error)
+        except Exception:
+            self.fail(None)
+
+    cdef fail(self, error):
+        """End with a CoreError; None for the exception that is being handled, which is nobody's fault."""
+        cdef str id = "" if self.reply is None else self.reply.request.id
+        if error is None:
+            self._refuse(unexpected("an inference", id))
+        else:
+            failed(id, error)
+            self._refuse(error_answer(error))
+
+    cdef _refuse(self, refusal):
+        fields = "".join(f"\r\n{name}: {value}" for name, value in refusal.headers.items())
+        status = HTTPStatus(refusal.status)
+        start = f"HTTP/1.1 {status.value} {status.phrase}{fields}".encode()
+        self._end(_answer(start, NO_JSON_SIZE, [refusal.body], True))
+
+    cdef leave(self):
+        """End the call of the request; without an answer its client has gone."""
+        if self.active is not None:
+            active, self.active = self.active, None
+            if active.entry is None:
+                active.end()
+            else:
+                active.end(*end_of_answer(self.answer))
+
+    cdef _end(self, answer):
+        self.answer = answer
+        # The reply holds the request and its body, which nobody needs while the answer waits its turn.
+        self.reply = None
+        self.response = None
+        if self.sink is None:  # the client has gone meanwhile, or the sink has put this answer in the place of another
+            self.leave()
+            return
+        self.sink.settle(self)
+        if self.active is not None:
+            self.leave()
+        self.sink.answered(self)
+
+
+@cython.final
+cdef class ResponseQueue:
+    """See pending.pxd."""
+
+    cdef add(self, PendingResponse pending):
+        if self._last is None:
+            self.first = pending
+        else:
+            self._last.next = pending
+        self._last = pending
+        self.count += 1
+
+    cdef int64_t take(self, list ready) except -1:
+        """Move the answers whose turn it is out of their pending responses; return the bytes counted for them."""
+        cdef PendingResponse pending = self.first
+        cdef int64_t held = 0
+        while pending is not None and pending.answer is not None:
+            held += pending.held
+            if type(pending.answer) is list:
+                ready += <list>pending.answer
+            else:
+                ready.append(pending.answer)
+            self.first, pending.next, pending.sink = pending.next, None, None
+            self.count -= 1
+            pending = self.first
+        if pending is None:
+            self._last = None
+        return held
+
+    cdef close_last(self):
+        """Let the last answer say that the connection ends after it, if it is there."""
+        cdef PendingResponse last = self._last
+        if last is None or last.answer is None:
+            return
+        if type(last.answer) is bytes:
+            last.answer = closing(last.answer)
+        else:
+            last.answer[0] = closing(last.answer[0])
+
+    cdef PendingResponse empty(self):
+        """What was the first of them; they still know each other."""
+        cdef PendingResponse first = self.first
+        self.first = self._last = None
+        self.count = 0
+        return first
+
+
+cdef bytes closing(bytes answer):
+    """Let an answer, or its head, say that the connection ends after it."""
+    if answer.find(_CLOSE, 0, answer.find(b"\r\n\r\n") + 2) >= 0:
+        return answer
+    line, _, rest = answer.partition(b"\r\n")
+    return line + _CLOSE + rest
+
+
+cdef write_all(transport, list buffers):
+    """Write them in one go where that can be."""
+    if _CAN_GATHER:
+        transport.writelines(buffers)
+    else:
+        for buffer in buffers:
+            transport.write(buffer)
+
+
+def _write(InferenceResponse response, OutputForm form, bint shared):
+    """The answer, in whole. Any thread."""
+    json_size, parts = write(response, form)
+    return _complete(json_size, parts, shared)
+
+
+cdef _complete(int64_t json_size, list parts, bint shared):
+    return _answer(
+        _BINARY if json_size else _JSON, json_size if json_size else NO_JSON_SIZE, parts, shared
+    )
+
+
+cdef _answer(bytes start, int64_t json_size, list parts, bint join):
+    """Head and body: one object, or buffers of which the large ones are the parts themselves.
+
+    join   the parts may change before they are sent
+    """
+    cdef char room[MOST_HEAD]
+    cdef char* head = room
+    cdef Py_ssize_t size = 0, head_size
+    cdef char* at
+    cdef bytes joined, more_room
+    if PyBytes_GET_SIZE(start) > MOST_HEAD - MOST_FIELDS:
+        more_room = PyBytes_FromStringAndSize(NULL, PyBytes_GET_SIZE(start) + MOST_FIELDS)
+        head = PyBytes_AS_STRING(more_room)
+    for part in parts:
+        size += PyBytes_GET_SIZE(part) if type(part) is bytes else memoryview(part).nbytes
+    head_size = write_head(
+        head, PyBytes_AS_STRING(start), PyBytes_GET_SIZE(start), json_size, size, date()
+    ) - head
+    if size > JOINED and not join:
+        return [PyBytes_FromStringAndSize(head, head_size), *map(_flat, parts)]
+    joined = PyBytes_FromStringAndSize(NULL, head_size + size)
+    at = PyBytes_AS_STRING(joined)
+    memcpy(at, head, head_size)
+    at += head_size
+    for part in parts:
+        at = _copy(at, part)
+    return joined
+
+
+def _flat(part):
+    return part if type(part) is bytes else memoryview(part).cast("B")
+
+
+cdef char* _copy(char* at, part) except NULL:
+    cdef Py_buffer view
+    if type(part) is bytes:
+        memcpy(at, PyBytes_AS_STRING(part), PyBytes_GET_SIZE(part))
+        return at + PyBytes_GET_SIZE(part)
+    PyObject_GetBuffer(part, &view, PyBUF_SIMPLE)
+    memcpy(at, view.buf, view.len)
+    at += view.len
+    PyBuffer_Release(&view)
+    return at

@@ -1,0 +1,39 @@
+from libc.stdint cimport int64_t
+
+from frontends.http.native.pending_response cimport ResponseSink, ResponseQueue
+from frontends.http.native.outgoing cimport Outgoing
+from frontends.http.native.listener_context cimport ListenerContext
+from frontends.http.native.connection_memory cimport ConnectionMemory
+
+
+cdef class ResponseWriter(ResponseSink):
+    """How the answers of one connection leave: what a FastConnection is beside a reader. Loop thread only.
+
+    Answers are in one place at a time: in the queue, until it is their turn; in `_ready`, until they are written;
+    in `_outgoing`, if they are large; with the transport.
+    """
+
+    cdef ListenerContext _context
+    cdef object _transport
+    cdef ConnectionMemory _memory  # of the memory that this connection holds
+    cdef ResponseQueue _queue
+    cdef list _ready  # buffers to be written
+    cdef int64_t _ready_held  # bytes that are counted for them: they are written piece by piece
+    cdef Outgoing _outgoing
+    cdef int64_t _unread  # bytes that are counted for what the transport keeps
+    cdef double _used  # when the last answer was given
+    cdef bint _working  # the fast path looks at bytes that came, and writes when it is done
+    cdef bint _turn_is_planned
+    cdef bint _transport_paused
+    cdef bint _writing_paused  # the transport is, or a part of an answer waits
+    cdef bint _finishing  # the last request has begun
+
+    cdef _go_on(self)
+    cdef _end_if_idle(self)
+    cdef bint _in_body(self) except -1
+    cdef _advance(self)
+    cdef _flush(self)
+    cdef _send_more(self)
+    cdef bint _has_unsent(self) except -1
+    cdef _pause(self)
+    cdef _resume(self)

@@ -1,0 +1,157 @@
+"""WebSocket: generate_stream as a conversation, for browsers.
+
+aiohttp ─► [WebSocketSession] ─► services.generate ─► Models.infer ─► Reply ─► a message for each answer
+
+A text message of the client is a request as generate takes it; its answers are text messages with what
+the events of generate_stream hold, and `{"final": true}` follows the last of them. Errors are messages
+with `error`. All of them have the `id` of their request, if that has one. Requests of one connection
+run side by side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from urllib.parse import urlsplit
+
+from core.errors import CoreError, unavailable
+from core.response import Reply
+from core.server import InferenceServer
+from frontends.http.aiohttp_web import WSCloseCode, web
+from frontends.http.errors import refusal
+from frontends.http.message import HttpRequest, HttpResponse
+from frontends.http.services.generate import (
+    asked_id,
+    error_message,
+    final_message,
+    messages,
+)
+from frontends.shared.access import ActiveCall
+
+logger = logging.getLogger("core")
+
+MOST_REQUESTS = 16  # of one connection at a time; another is refused until one is over
+HEARTBEAT_S = 60.0  # a client that is quiet for so long gets a ping; without a pong it is gone
+
+_TOO_MANY = unavailable(f"{MOST_REQUESTS} requests of this WebSocket have no last answer yet")
+
+
+def asked_for(request: web.BaseRequest) -> bool:
+    """Whether the client wants to change the protocol to WebSocket."""
+    return request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket"
+
+
+def refused(headers: Mapping[str, str]) -> HttpResponse | None:
+    """The answer to a page of another origin; None for pages of this one, and for who is no page.
+
+    Browsers let any page open a WebSocket to any server and read what it says.
+    """
+    origin = headers.get("Origin")
+    if origin is None or urlsplit(origin).netloc.lower() == headers.get("Host", "").lower():
+        return None
+    return refusal(403, f"WebSocket is for pages of this server's own origin, not of '{origin}'")
+
+
+class WebSocketSession:
+    """One WebSocket. Loop thread only.
+
+    request   that becomes one
+    active    call within which its messages count; None where nothing is counted
+    """
+
+    def __init__(
+        self,
+        server: InferenceServer,
+        request: web.BaseRequest,
+        most_bytes: int,
+        active: ActiveCall | None = None,
+    ):
+        self._server = server
+        self._request = request
+        # Not compressed: a small message of the client must not become a large one here.
+        self._socket = web.WebSocketResponse(
+            heartbeat=HEARTBEAT_S, max_msg_size=most_bytes, compress=False
+        )
+        self._socket.headers["Server"] = "core"
+        self._active = active
+        self._counted = False  # whether a message has come: the first counts as the request itself
+        self._running: dict[asyncio.Task[None], HttpRequest] = {}
+        self._finishing: asyncio.Task[None] | None = None
+
+    async def run(self, call: Callable[[bytes], HttpRequest]) -> web.StreamResponse:
+        """HttpResponse messages until the client, or `finish`, ends it. HTTPException for a bad handshake.
+
+        Requests without their last answer are cancelled then.
+        """
+        socket = self._socket
+        await socket.prepare(self._request)
+        try:
+            while (message := await socket.receive()).type is web.WSMsgType.TEXT:
+                body = message.data.encode()
+                if (error := self._objection()) is None:
+                    asked = call(body)
+                    task = asyncio.ensure_future(self._answer(asked))
+                    self._running[task] = asked
+                    task.add_done_callback(self._over)
+                else:
+                    id = await asked_id(body)
+                    await socket.send_str(error_message(error, id).decode())
+                    await socket.send_str(final_message(id).decode())
+            if message.type is web.WSMsgType.BINARY:
+                await socket.close(code=WSCloseCode.UNSUPPORTED_DATA, message=b"text is expected")
+            if self._finishing is not None:
+                await self._finishing  # it is saying goodbye
+        finally:
+            for task in self._running:
+                task.cancel()
+            if self._finishing is not None:
+                self._finishing.cancel()
+        return socket
+
+    def _objection(self) -> CoreError | None:
+        """Why one more request is refused."""
+        if len(self._running) >= MOST_REQUESTS:
+            return _TOO_MANY
+        try:
+            if self._active is not None:
+                self._active.count_request(counts=self._counted)
+        except CoreError as error:
+            return error
+        self._counted = True
+        return None
+
+    def replies(self) -> list[Reply]:
+        """Return the answers of the requests in pending."""
+        return [call.reply for call in self._running.values() if call.reply is not None]
+
+    def finish(self) -> None:
+        """The server ends: take no more requests, and close when those in pending response are over."""
+        if self._finishing is None:
+            self._finishing = asyncio.ensure_future(self._finish())
+
+    async def _finish(self) -> None:
+        while self._running:
+            await asyncio.wait(tuple(self._running))
+        await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"the server ends")
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        del self._running[task]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            if not isinstance(error, ConnectionError):  # else the client has gone
+                logger.error("HTTP: a WebSocket is cut", exc_info=error)
+            self._request.protocol.force_close()
+
+    async def _answer(self, call: HttpRequest) -> None:
+        socket = self._socket
+        try:
+            id = await asked_id(call.body)
+            async with aclosing(messages(self._server, call, id)) as answers:
+                async for text in answers:
+                    await socket.send_str(text.decode())
+                    # Sending waits for the client only now and then.
+                    await self._request.writer.drain()
+            await socket.send_str(final_message(id).decode())
+        finally:
+            call.share.close()

@@ -1,0 +1,79 @@
+"""ActiveCall: a call from the moment at which it is let in until its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from core.errors import CoreError
+from frontends.shared.access.limits import Allowance
+from frontends.shared.access_log import AccessLog, AccessLogEntry
+
+if TYPE_CHECKING:
+    from frontends.shared.access.policy import Caller
+
+
+class ActiveCall:
+    """A call that counts in the limits of its caller, and may have an entry in the access log.
+
+    It goes on when the token of its caller expires; later requests within it are checked again. Loop thread
+    only.
+
+    caller   None for a call that is exempt from the access policy
+    error    why the call is refused; None for a call that was let in
+    entry    of the access log, written at the end; None for none
+    """
+
+    __slots__ = ("_allowance", "_log", "_renew", "_slot", "caller", "entry", "error")
+
+    def __init__(self) -> None:
+        self.caller: Caller | None = None
+        self.error: CoreError | None = None
+        self.entry: AccessLogEntry | None = None
+        self._log: AccessLog | None = None
+        self._allowance: Allowance | None = None
+        self._slot = -1  # in which the allowance counts this call
+        self._renew: Callable[[], Caller] | None = None
+
+    def begin(self, caller: Caller) -> None:
+        """Count the call in the limits of its caller. Raises Exhausted if one is reached."""
+        self.caller = caller
+        if caller.allowance is not None:
+            self._slot = caller.allowance.enter()
+            self._allowance = caller.allowance
+
+    def record(self, log: AccessLog, entry: AccessLogEntry) -> None:
+        """Write `entry` when the call ends."""
+        self._log = log
+        self.entry = entry
+
+    def renew_with(self, renew: Callable[[], Caller]) -> None:
+        """Prepare for more requests within the call.
+
+        renew   authorizes the same caller again, when its identification is not valid any more
+        """
+        self._renew = renew
+
+    def count_request(self, *, counts: bool = True) -> None:
+        """Check one more request within the call, such as a message of a stream.
+
+        counts   False for the first request, which was counted with the call
+        Raises Exhausted, Unauthenticated, or CoreError(FORBIDDEN) for a caller that has lost its role.
+        """
+        if self._renew is not None and self.caller is not None and not self.caller.is_valid():
+            self.caller = self._renew()
+        if counts and self._allowance is not None:
+            self._allowance.take()
+
+    def end(self, status: int = 0, bytes_out: int = 0) -> None:
+        """Count the call as over, and write its entry. A second call does nothing.
+
+        status, bytes_out   as the entry has them
+        """
+        allowance, self._allowance = self._allowance, None
+        if allowance is not None:
+            allowance.leave(self._slot)
+        log, self._log = self._log, None
+        if log is not None and self.entry is not None:
+            self.entry.come_from(self.caller)
+            log.write(self.entry, status, bytes_out)

@@ -1,0 +1,116 @@
+"""Interceptors: what every call passes before a service sees it, the same for HTTP and gRPC.
+
+head of a call ─► [enter]: authenticate, authorize, count ─► ActiveCall ─► service ─► [end]: log
+
+A frontend makes a CallDescription, enters it, and ends the ActiveCall when the call is over. Where nothing is
+to be checked or logged it does neither.
+"""
+
+from __future__ import annotations
+
+import hmac
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from core.errors import CoreError, Exhausted, Unauthenticated
+from frontends.shared.access import AccessPolicy, ActiveCall, Caller, Credentials, Requirement
+from frontends.shared.access_log import AccessLog
+from frontends.shared.context import FrontendContext
+
+
+class CallDescription(Protocol):
+    """A call, independent of its protocol.
+
+    address   of the client, without a port; "unix" for a Unix domain socket
+    values    returns all values of a header or a metadata key
+    """
+
+    @property
+    def address(self) -> str: ...
+    def values(self, name: str) -> Sequence[str]: ...
+
+
+class Restrictions:
+    """Calls that need a header with a secret (--http-restricted-api, --grpc-restricted-protocol).
+
+    required   category → (header, secret)
+    refusal    makes the error for a call without that header
+    """
+
+    def __init__(
+        self, required: Mapping[str, tuple[str, str]], refusal: Callable[[str], CoreError]
+    ):
+        self._required = {key: (name, _bytes(secret)) for key, (name, secret) in required.items()}
+        self._refusal = refusal
+
+    def __contains__(self, category: str) -> bool:
+        return category in self._required
+
+    def objection(
+        self, category: str, value: Callable[[str], str | bytes | None]
+    ) -> CoreError | None:
+        """Return the error for a call that lacks the header of its category; None for others.
+
+        value   returns the value of a header, None if it is absent
+        """
+        if (required := self._required.get(category)) is None:
+            return None
+        name, secret = required
+        # compare_digest takes the same time however much of the secret is right.
+        if hmac.compare_digest(_bytes(value(name) or ""), secret):
+            return None
+        return self._refusal(name)
+
+
+class Interceptors:
+    """The checks of one frontend, and its access log. Loop thread only.
+
+    policy       None: every caller may do everything
+    access_log   None for none
+    """
+
+    def __init__(self, context: FrontendContext, *, logged: bool = True):
+        self.policy: AccessPolicy | None = context.policy
+        self.access_log: AccessLog | None = context.access_log if logged else None
+
+    def enter(self, call: CallDescription, wanted: Requirement | None) -> ActiveCall:
+        """Begin a call. If it is refused, `error` of the result says why; end the call all the same.
+
+        wanted   None for a call that nothing serves: it is let in, and gets its "not found"
+        """
+        active = ActiveCall()
+        if self.policy is None or wanted is None or self.policy.is_exempt(wanted):
+            return active
+        try:
+            active.caller = self.policy.identify(credentials_of(call))
+            self.policy.check(active.caller, wanted)
+            active.begin(active.caller)
+            active.renew_with(lambda: self.authorize(call, wanted))
+        except CoreError as error:
+            active.error = error
+        return active
+
+    def authorize(self, call: CallDescription, wanted: Requirement) -> Caller:
+        """Return the caller. Raises Unauthenticated or CoreError(FORBIDDEN); needs a policy."""
+        assert self.policy is not None
+        return self.policy.authorize(credentials_of(call), wanted)
+
+
+def credentials_of(call: CallDescription) -> Credentials:
+    """Return the credentials of a call. Raises Unauthenticated if they have an unknown form."""
+    return Credentials.of(call.values("authorization"), call.values("x-api-key"), call.address)
+
+
+def refusal_headers(error: CoreError) -> Mapping[str, str]:
+    """Return the headers of the answer to a refused HTTP request (RFC 6750, 3; RFC 9110, 10.2.3)."""
+    if isinstance(error, Unauthenticated):
+        reason = ', error="invalid_token"' if error.shown else ""
+        return {"WWW-Authenticate": f'Bearer realm="core"{reason}'}
+    if isinstance(error, Exhausted):
+        return {"Retry-After": str(max(1, math.ceil(error.retry_after_s)))}
+    return {}
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
