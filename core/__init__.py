@@ -8,6 +8,8 @@ process that only starts others needs no numpy.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from core.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from core.backend import Backend, Device, MemoryUsage, Model, ModelInstance
     from core.batch import Batch
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from core.tensor import Tensor
     from frontends.in_process import Server
 
-__version__ = "0.1.0"
 
 __all__ = [
     "Backend",

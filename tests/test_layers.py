@@ -24,6 +24,7 @@ ROOMS = (
         "core.service_manager",
         "core.future_setter",
         "core.system_memory",
+        "core.version",
     ),
     ("core.host_policy", "core.unix_sockets"),
     ("core.native",),
