@@ -1,7 +1,7 @@
-"""Places: how many versions load at a time, and who may use a place while its owner only waits.
+"""Places: how many versions load at a time, and who may use a slot while its owner only waits.
 
-ModelVersion ─► [Place] ─► Model.waits.  A model that loads another one in its own load has nothing to
-do until that is ready, so the other one, and whatever that waits for, may have its place.
+ModelVersion ─► [LoadSlot] ─► Model.waits.  A model that loads another one in its own load has nothing to
+do until that is ready, so the other one, and whatever that waits for, may have its slot.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ def asked_in_a_load() -> bool:
     return _loading.get()
 
 
-class Place:
-    """`async with Place(places):` while a version loads. Loop thread.
+class LoadSlot:
+    """`async with LoadSlot(slots):` while a version loads. Loop thread.
 
-    places   --model-load-thread-count of them, for the whole server
+    slots   --model-load-thread-count of them, for the whole server
     """
 
-    def __init__(self, places: asyncio.Semaphore):
-        self._places = places
+    def __init__(self, slots: asyncio.Semaphore):
+        self._places = slots
         self._held = False
         self._over = False
         self._waits = 0  # how many of its instances wait for another load
 
-    async def __aenter__(self) -> Place:
+    async def __aenter__(self) -> LoadSlot:
         await self._places.acquire()
         self._held = True
         return self
@@ -48,7 +48,7 @@ class Place:
 
     @asynccontextmanager
     async def lent(self) -> AsyncIterator[None]:
-        """Others may have the place; ends when it is held again, if its load is not over."""
+        """Others may have the slot; ends when it is held again, if its load is not over."""
         self._waits += 1
         self._give_back()
         token = _loading.set(not self._over)
