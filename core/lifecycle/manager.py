@@ -1,4 +1,4 @@
-"""ModelManager: the control modes. What should be loaded, and when somebody looks again.
+"""ModelManager: loads and unloads models, as the control mode says.
 
 Server ─► [ModelManager] ─► Roster ─► ManagedModel ─► ModelVersion.  Looking at files and loading leave
 the loop, decisions do not.
@@ -9,25 +9,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from core.backend import Backend
 from core.caches import Cache
-from core.errors import CoreError, Kind, Loading, internal, invalid, not_found, unavailable
-from core.lifecycle import report
+from core.errors import CoreError, Kind, internal, invalid, unavailable
 from core.lifecycle.dependencies import needed_by
 from core.lifecycle.host import Agree, Host, ServedModels
 from core.lifecycle.joining import Joining
-from core.lifecycle.look import REST_S, Changes, changes
+from core.lifecycle.look import Changes, changes
 from core.lifecycle.managed import ManagedModel
-from core.lifecycle.resolving import resolved
+from core.lifecycle.model_index import ModelIndex
+from core.lifecycle.operations import Operations
+from core.lifecycle.polling import Poller
 from core.lifecycle.roster import Failures, Roster
 from core.lifecycle.shutdown import Deadline, shut_down
-from core.lifecycle.version import ModelVersion
 from core.options import Options
-from core.pipeline.endpoint import ModelEndpoint
 from core.pipeline.endpoint_table import EndpointTable
 from core.pipeline.instances.rate_limiter import RateLimiter
 from core.repository import (
@@ -38,16 +37,15 @@ from core.repository import (
     Repository,
     open_repositories,
 )
-from core.repository.names import checked_name, name_of, namespace_of
-from core.request import NEWEST
+from core.repository.names import checked_name
 
 logger = logging.getLogger("core")
 
 T = TypeVar("T")
 
 
-class ModelManager:
-    """All models of the server. Loop thread only.
+class ModelManager(ModelIndex):
+    """Loads and unloads the models of the server. Not thread-safe: call from the event loop only.
 
     cache          of responses, None for none
     limiter        of instances that share resources, None for none
@@ -80,14 +78,16 @@ class ModelManager:
         self._loop = loop
         self._sleep = sleep
         self._clock = clock
-        self._catalog = Catalog(
+        catalog = Catalog(
             [*open_repositories(options), *repositories],
             config_name=options.model_config_name,
             needs_config=options.disable_auto_complete_config,
             namespacing=options.model_namespacing,
         )
-        self.endpoints = EndpointTable(self._endpoint_of)
-        self._host = Host(
+        self.endpoints = EndpointTable(
+            lambda name, version: self.resolve(name, version).chain.handler
+        )
+        host = Host(
             options,
             loop,
             self.endpoints,
@@ -97,8 +97,8 @@ class ModelManager:
             find_backend=find_backend,
             agree=agree,
         )
-        self._roster = Roster(self._host)
-        self._models = self._roster.models
+        super().__init__(catalog, Roster(host), host, options.model_namespacing)
+        self._operations = Operations(loop)
         self.joining = Joining(
             self._catalog,
             self._roster,
@@ -106,12 +106,12 @@ class ModelManager:
             self._load,
             self._unload,
             self._forget,
-            self._begin,
+            self._operations.begin,
         )
-        self._operations: set[asyncio.Task[Any]] = set()
-        self._poller: asyncio.Task[None] | None = None
+        self._poller = Poller(
+            self._compare, self._apply, self._operations, sleep, options.repository_poll_secs
+        )
         self._stopping = False
-        self._looking = False  # at the repositories, for the first time
 
     def provide(self, models: ServedModels) -> None:
         """Give this to the models that call other models. Before the first load."""
@@ -129,13 +129,13 @@ class ModelManager:
         self._looking = True
         try:
             await self._host.run(self._catalog.check)
-            failures = await self._operate(self._start())
+            failures = await self._operations.run(self._start())
         finally:
             self._looking = False
         if failures and self._options.exit_on_error:
             raise internal("failed to load all models")
         if self._mode == "poll" and self._options.workers == 1 and not self._stopping:
-            self._poller = self._loop.create_task(self._poll_forever())
+            self._poller.start()
 
     async def _start(self) -> Failures:
         if self._mode != "explicit":
@@ -159,8 +159,7 @@ class ModelManager:
         they do goes on, on threads that are left behind. New loads are refused.
         """
         self._stopping = True
-        if self._poller is not None:
-            self._poller.cancel()
+        self._poller.stop()
         self._catalog.give_up()
         deadline = Deadline(timeout_s, self._sleep, self._clock)
         try:
@@ -169,105 +168,6 @@ class ModelManager:
             if self._catalog.remote:  # a thread of its own: those of the host have ended
                 with ThreadPoolExecutor(1) as thread:
                     await self._loop.run_in_executor(thread, self._catalog.close)
-
-    # what there is -------------------------------------------------------------
-
-    def resolve(self, name: str, version: int = NEWEST) -> ModelVersion:
-        """The READY version of that number, or the newest READY one.
-
-        Raises CoreError(NOT_FOUND) for what is unknown, CoreError(UNAVAILABLE) for what is being loaded
-        and for a version that is known and not ready, CoreError(INVALID) for a name that several models
-        have.
-        """
-        model = self._models.get(name)
-        if model is None and self._options.model_namespacing:
-            model = self._only(name)
-        if model is None:
-            if self._looking:
-                raise Loading(
-                    "the server reads its model repositories and does not know yet whether they hold "
-                    f"model '{name}'"
-                )
-            raise not_found(f"Request for unknown model: '{name}' is not found")
-        return resolved(model, name, version)
-
-    def _only(self, name: str) -> ManagedModel | None:
-        """With namespaces: the one model of that name, None if there is none."""
-        found = [key for key in self._roster.keys_of(name) if self._models[key].counts]
-        if len(found) > 1:
-            raise invalid(
-                f"There are {len(found)} identifiers of model '{name}' in global map, model namespace "
-                "must be provided to resolve ambiguity."
-            )
-        return self._models[found[0]] if found else None
-
-    def results(self) -> list[tuple[str | None, str, dict[tuple[str, str], int]]]:
-        """Of each model its namespace, its name, and how often versions were loaded and unloaded, with which
-        result: ("loads" or "unloads", "success" or "failure") → count."""
-        return [
-            (namespace_of(key), name_of(key), model.results) for key, model in self._models.items()
-        ]
-
-    def _endpoint_of(self, name: str, version: int) -> ModelEndpoint:
-        """For what `endpoints` does not have: raises what resolve raises."""
-        return self.resolve(name, version).chain.handler
-
-    def knows(self, name: str) -> bool:
-        """Whether somebody has asked for the model, here or by a wish of an ensemble."""
-        return bool(self._roster.keys_of(name))
-
-    def raise_if_loading(self, name: str) -> None:
-        """Raise Loading, which says how far it is, if a model is being loaded. `name` may be its key."""
-        for key in self._roster.keys_of(name):
-            if text := self._models[key].progress():
-                raise Loading(text)
-
-    def serves(self, name: str) -> bool:
-        """Return whether any version of a model serves."""
-        return any(each.name == name and each.state == "READY" for each in self.versions())
-
-    def ready_versions(self, name: str) -> list[int]:
-        """Numbers of the READY versions of a model, ascending. `name` may be its key."""
-        model = self._models.get(name)
-        versions = model.versions if model is not None else {}
-        return sorted(number for number, each in versions.items() if each.state == "READY")
-
-    def versions(self) -> Iterable[ModelVersion]:
-        """Every version that the index shows, by name and number."""
-        for _, model in sorted(self._models.items()):
-            yield from (model.versions[number] for number in sorted(model.versions))
-
-    def all_ready(self) -> bool:
-        """Whether every wanted model serves with every version that it should have."""
-        return report.all_ready(self._models.values())
-
-    async def check_all(self) -> bool:
-        """Whether each of these can serve, after its instances have been asked."""
-        chains = [each.chain for each in self.versions() if each.state == "READY"]
-        return all(await asyncio.gather(*(chain.check() for chain in chains)))
-
-    async def look(self) -> None:
-        """Let `index` know what remote repositories hold now. Raises CoreError when one cannot be asked."""
-        if self._catalog.remote:
-            try:
-                await self._host.run(self._catalog.look)
-            except OSError as error:
-                raise internal(f"failed to read the model repository: {error}") from error
-
-    def index(self, ready_only: bool = False) -> list[dict[str, Any]]:
-        """The models of the repositories, and those that load requests brought, as entries of v2.
-
-        Of remote repositories those that the last look saw.
-        """
-        try:
-            holders = self._catalog.names()
-        except OSError as error:
-            raise internal(f"failed to read the model repository: {error}") from error
-        return report.index(holders, self._models, ready_only)
-
-    def table(self) -> list[tuple[str, str, str]]:
-        """(model, version, status) of every model that was tried, for the table at the start."""
-        return report.table(model for _, model in sorted(self._models.items()))
 
     # control -------------------------------------------------------------------
 
@@ -280,12 +180,18 @@ class ModelManager:
         """
         self._refuse_uncontrolled()
         override = Override.of(parameters, self._options.model_override_max_byte_size)
-        await self._operate(self._load_in_turn(checked_name(name), override))
+
+        async def in_turn() -> None:
+            async with self.joining.turn(name):
+                await self._load(name, override)
+
+        name = checked_name(name)
+        await self._operations.run(in_turn())
 
     async def bring(self, name: str) -> None:
         """The same as a plain `load`, in every control mode: the server itself wants the model."""
         self._refuse_stopping()
-        await self._operate(self._load(checked_name(name), None))
+        await self._operations.run(self._load(checked_name(name), None))
 
     async def unload(self, name: str, unload_dependents: bool = False) -> None:
         """Unload a model, and the ensembles that need it. A name that nobody knows is no error.
@@ -296,15 +202,15 @@ class ModelManager:
         """
         self._refuse_uncontrolled()
         if keys := self._roster.keys_of(name):
-            await self._operate(self._unload(keys, unload_dependents))
+            await self._operations.run(self._unload(keys, unload_dependents))
 
     async def take_out(self, name: str) -> None:
         """The same as a plain `unload`, in every control mode; then nothing is known of the model."""
         self._refuse_stopping()
         if keys := self._roster.keys_of(name):
-            await self._operate(self._unload(keys, False))
+            await self._operations.run(self._unload(keys, False))
             for key in keys:
-                self._begin(self._forget_after(self._models.get(key)))
+                self._operations.begin(self._forget_after(self._models.get(key)))
 
     async def join(self, place: ModelLocation) -> None:
         """Load a model that lies elsewhere, and look there from now on: a model that it is composed of may
@@ -316,7 +222,7 @@ class ModelManager:
         self._refuse_uncontrolled()
         if checked_name(place.name) != place.name:
             raise invalid(f"invalid model name '{place.name}', there are blanks around it")
-        await self._operate(self.joining.join(place))
+        await self._operations.run(self.joining.join(place))
 
     async def leave(self, name: str) -> None:
         """Unload a model that has joined, with what it is composed of, and look there no more.
@@ -325,7 +231,7 @@ class ModelManager:
         name under which none has joined is no error.
         """
         self._refuse_uncontrolled()
-        await self._operate(self.joining.leave(name))
+        await self._operations.run(self.joining.leave(name))
 
     def _refuse_uncontrolled(self) -> None:
         if self._mode != "explicit":
@@ -335,10 +241,6 @@ class ModelManager:
     def _refuse_stopping(self) -> None:
         if self._stopping:
             raise unavailable("Server exiting")
-
-    async def _load_in_turn(self, name: str, override: Override | None) -> None:
-        async with self.joining.turn(name):
-            await self._load(name, override)
 
     async def _load(self, name: str, override: Override | None) -> None:
         keys = await self._host.run(self._catalog.keys_of, name, override)
@@ -398,50 +300,20 @@ class ModelManager:
 
     # polling -------------------------------------------------------------------
 
-    async def _poll_forever(self) -> None:
-        while True:
-            await self._sleep(self._options.repository_poll_secs)
-            await self.poll()
-
     async def poll(self) -> None:
-        """Look, in mode poll, and once more after a while when something has changed.
+        """Look at the repositories now, in control mode poll. Errors are logged."""
+        await self._poller.poll()
 
-        What goes wrong is in the log.
-        """
-        try:
-            seen = None if self._stopping else await self._operate(self._look())
-            if seen:
-                # Not a part of the operation: the end need not wait for it.
-                await self._sleep(min(REST_S, self._options.repository_poll_secs))
-                if not self._stopping:
-                    await self._operate(self._follow(seen))
-        except OSError as error:
-            logger.error("polling the model repositories failed: %s", error)
-        except Exception:
-            logger.exception("polling the model repositories failed")
-
-    async def _look(self) -> Changes:
+    async def _compare(self) -> Changes:
         found = await self._host.run(self._catalog.survey_all)
         return changes(found, await self._host.run(self._catalog.names), self._models)
 
-    async def _follow(self, before: Changes) -> None:
-        """Load what is new or changed, unload what is gone, as far as it is at rest."""
-        found = (await self._look()).at_rest(before)
+    async def _apply(self, before: Changes) -> None:
+        """Load what is new or changed, unload what is gone, if it looks as it did before."""
+        found = (await self._compare()).at_rest(before)
         for name in found.gone:
             if name in self._models:  # it may have gone with another one
                 await self._roster.take_out(name)
         await self._roster.bring(found.changed)
         await self._wake(found.changed)
         await self._forget(keep=[name for name, model in self._models.items() if model.wanted])
-
-    # operations ------------------------------------------------------------------
-
-    async def _operate(self, operation: Coroutine[Any, Any, T]) -> T:
-        """Run an operation to its end, also when the client who asked for it goes away."""
-        return await asyncio.shield(self._begin(operation))
-
-    def _begin(self, operation: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = self._loop.create_task(operation)
-        self._operations.add(task)
-        task.add_done_callback(self._operations.discard)
-        return task

@@ -128,7 +128,7 @@ def backend():
 @pytest.fixture
 async def serve(shelf, backend, monkeypatch):
     """Start a server over the shelf; it stops at the end. A look that finds something looks again at once."""
-    monkeypatch.setattr("core.lifecycle.manager.REST_S", 0.0)
+    monkeypatch.setattr("core.lifecycle.polling.REST_S", 0.0)
     servers = []
 
     async def start(**options):

@@ -170,7 +170,7 @@ async def test_a_version_that_vanishes_before_it_is_read_leaves_what_serves(
 async def test_the_end_does_not_wait_for_files_to_come_to_rest(polled, folder, ticker):
     folder.version("m", 2, "3")
     stopped = []
-    ticker.between = lambda: stopped.append(setattr(polled, "_stopping", True))
+    ticker.between = lambda: stopped.append(polled._poller.stop())
 
     await polled.poll()
 

@@ -1,0 +1,37 @@
+"""Operations: tasks that go on when the client that asked for them goes away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Operations:
+    """What is being done. Not thread-safe: call from the event loop only."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop):
+        self._loop = loop
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def run(self, operation: Coroutine[Any, Any, T]) -> T:
+        """Run an operation to its end, also if the caller is cancelled. Raises what it raises."""
+        return await asyncio.shield(self.begin(operation))
+
+    def begin(self, operation: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Start an operation without waiting for it."""
+        task = self._loop.create_task(operation)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __iter__(self) -> Iterator[asyncio.Task[Any]]:
+        return iter(self._tasks)
+
+    def __contains__(self, task: object) -> bool:
+        return task in self._tasks
