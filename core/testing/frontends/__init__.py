@@ -14,7 +14,8 @@ The frontend runs before a real core.Server on the loop of the test; the client 
 
 client.py        FrontendClient: what an author writes
 stage.py         the server, the frontend and the models that the tests ask
-conformance.py   FrontendConformance: the tests
+kit.py           what the groups of tests share: describing.py, inference.py, streaming.py, leaving.py
+conformance.py   FrontendConformance: all groups
 """
 
 from core.testing.frontends.client import FrontendClient
