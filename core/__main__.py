@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 import core
 from core import plugins
 from core.errors import CoreError
-from core.native.adoption import ABI_VERSION
+from core.native.callbacks import ABI_VERSION
 from core.plugins.commands import run_command
 
 Row = tuple[str, str, str]

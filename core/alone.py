@@ -15,8 +15,8 @@ from core import plugins
 from core.backend import Backend, Device
 from core.config import ModelConfig
 from core.host_policy import HostPolicies
-from core.pipeline.instances.groups import seats_of
-from core.pipeline.instances.worker import open_instance
+from core.pipeline.instances.runner import open_instance
+from core.pipeline.instances.specs import instance_specs
 
 
 def complete_alone(config: ModelConfig, path: Path, settings: Mapping[str, str]) -> None:
@@ -67,7 +67,7 @@ class ModelAlone:
             model.load()
             try:
                 # It is bound to its cores already: whoever made the process has done so.
-                seats = seats_of(config, HostPolicies({}))
+                seats = instance_specs(config, HostPolicies({}))
                 found = next(each for each in seats if (each.name, each.device) == seat)
                 self.instance = found.instance(model)
                 self.instance.loop = loop

@@ -1,8 +1,8 @@
-"""Backlog: the answers that wait for one client. Pace: how fast a thread may give them.
+"""Backlog: counts the responses that wait for one client. Pace: slows a thread down to the client's speed.
 
-A model that answers faster than its client reads would fill the memory. So who sends to a client
-counts what waits in a Backlog, which holds the requests (`InferenceRequest.hold`) while it is full; and
-who makes answers asks from time to time whether it may go on (`when_free`).
+A model that responds faster than its client reads would fill the memory. The sender therefore counts waiting
+responses in a Backlog, which pauses the requests (`InferenceRequest.pause`) while it is full. The producer
+checks from time to time whether it may continue (`when_free`).
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from collections.abc import Callable
 from core.errors import CoreError, unavailable
 from core.request import InferenceRequest
 
-# So much may wait for a client before its requests are held; they go on when half of it has left.
+# Limits above which requests are paused. They resume when both counts have fallen to half.
 MOST_ANSWERS = 1024
 MOST_BYTES = 16 * 2**20
 
-# A client that takes nothing for so long while its requests are held loses them: others may wait for
-# the instance that waits for it.
+# Requests of a client that reads nothing for this time while they are paused are cancelled, since other
+# requests may wait for the same instance.
 STALLED_S = 60.0
 
-# Of models that do not wait: the requests are given up, or the memory would be filled after all.
+# Limits for models that ignore a pause: above them the requests are cancelled, to protect the memory.
 LIMIT_ANSWERS = 64 * MOST_ANSWERS
 LIMIT_BYTES = 64 * MOST_BYTES
 
-# A model asks whether it may go on with each so many answers or bytes, and waits before the next time.
+# A thread checks whether it may continue after this many responses or bytes.
 EACH_ANSWERS = 64
 EACH_BYTES = 4 * 2**20
 
 
 class Backlog:
-    """What waits for one client. Loop thread only.
+    """Counter of the responses that wait for one client. Not thread-safe: call from the event loop only.
 
-    give_up   called, once, with the error for a client that does not read: forget what waits, cancel
-              the requests
+    give_up   called once with the error if the client does not read; it drops the responses and cancels the
+              requests
 
     Invariants:
-    1. While it is full, every request in it is held, and a timer runs.
-    2. It is full from MOST_ANSWERS or MOST_BYTES on, until half of both is left.
+    1. While it is full, every request in it is paused, and a timer runs.
+    2. It is full from MOST_ANSWERS or MOST_BYTES on, until both counts have fallen to half.
     """
 
     def __init__(self, give_up: Callable[[CoreError], None]):
@@ -47,32 +47,32 @@ class Backlog:
         self._requests: set[InferenceRequest] = set()
         self._answers = 0
         self._bytes = 0
-        self._taken = 0  # answers since the beginning
+        self._taken = 0  # responses sent since the beginning
         self._timer: asyncio.TimerHandle | None = None  # while it is full
 
     @property
     def full(self) -> bool:
-        """Whether its requests are held."""
+        """Whether its requests are paused."""
         return self._timer is not None
 
     def enter(self, request: InferenceRequest) -> None:
-        """The answers to `request` will come here."""
+        """Add a request whose responses will be counted here."""
         self._requests.add(request)
         if self.full:
-            request.hold()
+            request.pause()
 
     def leave(self, request: InferenceRequest) -> None:
-        """Its last answer has come, or it is not wanted any more."""
+        """Remove a request that has ended."""
         self._requests.discard(request)
 
     def add(self, size: int) -> None:
-        """An answer of `size` bytes waits."""
+        """Count a response of `size` bytes that waits."""
         self._answers += 1
         self._bytes += size
         if not self.full and (self._answers > MOST_ANSWERS or self._bytes > MOST_BYTES):
-            self._watch()
+            self._start_timer()
             for request in self._requests:
-                request.hold()
+                request.pause()
         if self._answers > LIMIT_ANSWERS or (self._bytes > LIMIT_BYTES and self._answers > 1):
             self._end(
                 f"the client does not read: {self._answers} responses of {self._bytes} bytes wait for "
@@ -80,7 +80,7 @@ class Backlog:
             )
 
     def take(self, size: int) -> None:
-        """An answer of `size` bytes has been sent to the client, as far as that depends on us."""
+        """Uncount a response of `size` bytes that was sent to the client."""
         self._answers -= 1
         self._bytes -= size
         self._taken += 1
@@ -88,8 +88,8 @@ class Backlog:
             self._free()
 
     def close(self) -> None:
-        """Nobody sends to the client any more."""
-        # Who is told often holds this one: a circle, and the requests in it.
+        """Resume all requests and drop all references, because nothing is sent to the client any more."""
+        # The callback often refers to this object; drop it to break the cycle.
         self._give_up = _nothing
         self._free()
         self._requests.clear()
@@ -101,13 +101,13 @@ class Backlog:
             for request in list(self._requests):
                 request.resume()
 
-    def _watch(self) -> None:
+    def _start_timer(self) -> None:
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(STALLED_S, self._look, self._taken)
+        self._timer = loop.call_later(STALLED_S, self._check_stalled, self._taken)
 
-    def _look(self, taken: int) -> None:
+    def _check_stalled(self, taken: int) -> None:
         if self._taken != taken:
-            self._watch()
+            self._start_timer()
             return
         self._end(
             f"the client does not read: {self._answers} responses of {self._bytes} bytes wait for it, "
@@ -121,27 +121,26 @@ class Backlog:
 
 
 def _nothing(error: CoreError) -> None:
-    """It has been told already."""
+    """Stand in for `give_up` after it was called."""
 
 
 class Pace:
-    """Lets a thread give answers to one request as fast as the client takes them. One thread.
+    """Lets a thread respond to one request as fast as the client reads. Use it on one thread only.
 
-    What it gives before it waits is on its way or waits in a Backlog: at most twice EACH_ANSWERS
-    or EACH_BYTES more than that has room for.
+    At most twice EACH_ANSWERS or EACH_BYTES exceed the room in the Backlog before the thread waits.
     """
 
     def __init__(self, request: InferenceRequest, loop: asyncio.AbstractEventLoop):
         self._request = request
         self._loop = loop
-        self._answers = 0  # since it asked
+        self._answers = 0  # since the last check
         self._bytes = 0
-        self._free: threading.Semaphore | None = None  # released when the last question is answered
+        self._free: threading.Semaphore | None = None  # released when the last check has succeeded
 
     def gave(self, size: int) -> None:
-        """An answer of `size` bytes has been given; waits until there is room for the next.
+        """Count a response of `size` bytes, and wait until there is room for the next one.
 
-        On a thread that runs an event loop it never waits.
+        Never wait on a thread that runs an event loop.
         """
         self._answers += 1
         self._bytes += size
@@ -154,5 +153,5 @@ class Pace:
             self._free = threading.Semaphore(0)
         else:
             self._free.acquire()
-        # Behind the answers, which go to the loop in the same way.
+        # Through the loop, behind the responses that wait there.
         self._loop.call_soon_threadsafe(self._request.when_free, self._free.release)

@@ -17,25 +17,23 @@ cdef class Batch:
     cdef public long long end_ns
 
     @cython.locals(request=InferenceRequest)
+    cdef _reset(self, list requests, Signature signature, delivery)
+    @cython.locals(request=InferenceRequest)
     cpdef on_cancel(self, listener)
     @cython.locals(request=InferenceRequest, tensor=Tensor, found=list, inputs=list)
     cpdef list arrays(self)
     @cython.locals(request=InferenceRequest, output=RequestedOutput, wanted=set, states=dict)
     cpdef list wanted(self, list names)
     @cython.locals(request=InferenceRequest, found=list, i=cython.Py_ssize_t)
-    cpdef list told(self)
-    @cython.locals(i=cython.Py_ssize_t, j=cython.Py_ssize_t, outputs=list)
+    cpdef list indices_with_details(self)
+    @cython.locals(j=cython.Py_ssize_t, outputs=list)
     cpdef respond_all(self, list answers)
     @cython.locals(spec=InputSpec, tensor=Tensor, request=InferenceRequest)
     cdef _only(self, str name)
-    @cython.locals(spec=InputSpec, first=Tensor, tensor=Tensor, tensors=list, request=InferenceRequest,
-                   rows=cython.longlong)
+    @cython.locals(spec=InputSpec, first=Tensor, tensor=Tensor, tensors=list, raws=list,
+                   request=InferenceRequest, rows=cython.longlong)
     cdef _gather(self, str name)
 
 
 @cython.locals(batch=Batch)
-cpdef Batch made_batch(list requests, Signature signature, delivery)
-@cython.locals(tensor=Tensor, found=list)
-cdef list _raws(list tensors)
-@cython.locals(request=InferenceRequest, rows=cython.longlong)
-cdef long long rows_of(list requests) except? -1
+cpdef Batch new_batch(list requests, Signature signature, delivery)

@@ -1,7 +1,7 @@
-"""What backends share that write into a configuration what a model file knows.
+"""Helpers for Backend.complete, which fills a configuration from a model file.
 
-config.pbtxt ─► fill ─► [Backend.complete] ─► normalise ─► validate.  The rules and the warning are those that
-Triton's ONNX Runtime, TensorRT and OpenVINO backends have in common.
+config.pbtxt ─► fill ─► [Backend.complete] ─► normalise ─► validate.  The rules and the warning are those of
+Triton's ONNX Runtime, TensorRT and OpenVINO backends.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ DEFAULT_MAX_BATCH_SIZE = 4
 
 
 def is_described(config: ModelConfig) -> bool:
-    """Whether a person has described every input and output: then that is meant, and nothing is filled in."""
+    """Return whether the configuration describes every input and output, so that nothing is filled in."""
     inputs = bool(config.input or config.batch_input)
     tensors: list[Any] = [*config.input, *config.output]
     return inputs and bool(config.output) and all(io.data_type and io.dims for io in tensors)
 
 
 def tensors_of_the_server(config: ModelConfig) -> tuple[set[str], set[str]]:
-    """Inputs of the model that no client sends, and outputs that none gets: controls, states, …"""
+    """Return the names of inputs that the server sends, and of outputs that it keeps: controls, states, …"""
     sequence = config.sequence_batching
     inputs = {control.name for control in sequence.control_input}
     inputs |= {state.input_name for state in sequence.state}
@@ -39,11 +39,11 @@ def tensors_of_the_server(config: ModelConfig) -> tuple[set[str], set[str]]:
 def wrong_inputs(
     model: str, given: Collection[str], provided: Collection[str], missing: Collection[str]
 ) -> CoreError:
-    """The refusal of a configuration that leaves out inputs of the file; it names those that are unknown too.
+    """Return the error for a configuration that lacks inputs of the file. It also names unknown inputs.
 
     given      inputs of the configuration
-    provided   inputs of the file, those that may be left out included
-    missing    those that the file needs and the configuration has not
+    provided   inputs of the file, optional ones included
+    missing    inputs that the file requires and the configuration lacks
     """
     unknown = sorted(set(given) - set(provided))
     has = f", and has {', '.join(unknown)}, which the model does not have" if unknown else ""
@@ -56,10 +56,10 @@ def wrong_inputs(
 def default_max_batch_size(
     backend: Backend, name: str, otherwise: int = DEFAULT_MAX_BATCH_SIZE
 ) -> int:
-    """What --backend-config says, or `otherwise`; 0 for no batches.
+    """Return the default of --backend-config, or `otherwise`; 0 for no batching.
 
-    name   of the backend, as --backend-config has it
-    Raises CoreError(INVALID) if it is no number.
+    name   of the backend in --backend-config
+    Raise CoreError(INVALID) if the value is not a number.
     """
     text = backend.config.get(MAX_BATCH_SIZE, str(otherwise))
     if not text.isascii() or not text.isdigit():
@@ -68,7 +68,7 @@ def default_max_batch_size(
 
 
 def fill_max_batch_size(config: ModelConfig, rows: int) -> None:
-    """Write max_batch_size, and warn of it."""
+    """Set max_batch_size, and log a warning."""
     config.max_batch_size = rows
     if rows:
         logger.warning(
@@ -81,6 +81,6 @@ def fill_max_batch_size(config: ModelConfig, rows: int) -> None:
 
 
 def fill_scheduler(config: ModelConfig) -> None:
-    """A model of several rows that has no scheduler gets dynamic batching."""
+    """Add dynamic batching to a model with a batch dimension and without a scheduler."""
     if config.max_batch_size > 1 and config.WhichOneof("scheduling_choice") is None:
         config.dynamic_batching.SetInParent()

@@ -1,7 +1,7 @@
-"""Deadline: when nobody waits for an answer any more, the request ends.
+"""infer_with_deadline: ends a request when its deadline has passed.
 
-frontend ─► [ask_in_time] ─► Server.infer ─► Reply.  For frontends whose transport does not end requests
-by itself, as gRPC does. It covers the whole way: the queue, the execution, every answer.
+frontend ─► [infer_with_deadline] ─► Server.infer ─► Reply.  For frontends whose transport does not enforce
+deadlines itself, as gRPC does. The deadline covers the queue, the execution and all responses.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply
 
 
-def ask_in_time(
+def infer_with_deadline(
     infer: Callable[[InferenceRequest], Reply],
     request: InferenceRequest,
     clock_ns: Callable[[], int] = time.monotonic_ns,
 ) -> Reply:
-    """infer(request), whose reply ends with DeadlineExceeded when `deadline_ns` has passed. Loop thread.
+    """Call infer(request), and end its reply with DeadlineExceeded when `deadline_ns` has passed.
 
-    The request is cancelled then: it leaves the queue at once, or the running model is told. Nothing is
-    asked, and DeadlineExceeded raised, if the time has passed already. No deadline, no cost.
+    The request is then cancelled: it leaves its queue, or the running model is notified. Raise
+    DeadlineExceeded without a call if the deadline has passed already. Not thread-safe: call from the event
+    loop only.
     """
     if not request.deadline_ns:
         return infer(request)
@@ -34,9 +35,9 @@ def ask_in_time(
 
 
 class _Limited:
-    """Between the pipeline's reply and the client's, until the end of either.
+    """Connects the reply of the pipeline with that of the client, until one of them ends.
 
-    Invariant: `reply` gets one final item: that of the pipeline, or the error when the time has passed.
+    Invariant: `reply` gets one final item: that of the pipeline, or DeadlineExceeded.
     """
 
     def __init__(self, inner: Reply, left_s: float):
@@ -47,7 +48,7 @@ class _Limited:
         inner.listen(self._arrived)
 
     def _arrived(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
-        if self._expired:  # the word of the queue that it has let the request go, or a late answer
+        if self._expired:  # the error of the cancellation, or a late response
             return
         if final:
             self._timer.cancel()

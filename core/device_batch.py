@@ -1,4 +1,4 @@
-"""DeviceBatch: a batch for an instance that takes arrays on devices as they are.
+"""DeviceBatch: a batch for an instance that accepts arrays in the memory of a device.
 
 queue & group ─► [DeviceBatch] ─► execute, of instances with `memory = "device"`.
 """
@@ -13,10 +13,10 @@ from core.tensor import Tensor
 
 
 class DeviceBatch(Batch):
-    """What Batch is, but `batch["x"]` of inputs on a device is an array on a device.
+    """A Batch in which `batch["x"]` of an input on a device is an array on a device.
 
-    Of one request it is what the producer gave, of several what the instance's `gather` makes of them.
-    Inputs in host memory are numpy, as ever.
+    For one request it is the producer's array, for several the result of the instance's `gather`. Inputs in
+    host memory are numpy arrays.
     """
 
     def __init__(self, batch: Batch, instance: ModelInstance):

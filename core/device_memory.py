@@ -1,6 +1,6 @@
-"""DeviceMemory: an array on a device, and the one copy of it on the host.
+"""DeviceMemory: an array on a device, and at most one copy of it on the host.
 
-execute ─► [DeviceMemory] ─► DeviceTensor (core/tensor.py) ─► the next step, where it is.
+execute ─► [DeviceMemory] ─► DeviceTensor (core/tensor.py) ─► the next step
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from core.errors import internal
 
 
 class DeviceMemory:
-    """What a backend gave, shared by all tensors that are made of it: rows, other shapes, other names.
+    """An array of a backend. All tensors that refer to it share it: rows, other shapes, other names.
 
-    array    as the producer gave it; never written to, and kept until the last tensor is gone
+    array    the producer's array; never written to, kept until the last tensor is freed
     device   DLDeviceType and number of the device
     """
 
@@ -30,7 +30,7 @@ class DeviceMemory:
         self.device = (int(kind), int(number))
         self._dtype = dtype
         self._host: np.ndarray | None = None
-        self._copying = threading.Lock()  # several consumers may ask, each on its thread
+        self._copying = threading.Lock()  # several threads may need the copy
 
     @property
     def is_on_host(self) -> bool:
@@ -38,7 +38,7 @@ class DeviceMemory:
         return self._host is not None
 
     def part(self, first: int, rows: int, shape: tuple[int, ...]) -> Any:
-        """`rows` rows from row `first` on, or all with -1, as an array of `shape` on the device."""
+        """Return `rows` rows from row `first` on (-1 for all) as an array of `shape` on the device."""
         found, have = self.array, self.shape
         if first >= 0:
             have = (rows, *self.shape[1:])
@@ -46,7 +46,7 @@ class DeviceMemory:
         return found if have == shape else self._shaped(found, shape)
 
     def _rows(self, first: int, shape: tuple[int, ...]) -> Any:
-        """As the library slices them, or a view for one that does not."""
+        """Return rows by slicing, or as a View if the array has no slicing."""
         if hasattr(self.array, "__getitem__"):
             return self.array[first : first + shape[0]]
         return dlpack.View(self.array, self._dtype, shape, first * math.prod(shape[1:]))
@@ -57,10 +57,10 @@ class DeviceMemory:
         return dlpack.View(array, self._dtype, shape)
 
     def host(self, name: str) -> np.ndarray:
-        """All of it in host memory: copied once, read-only. Blocks; any thread.
+        """Return the whole array in host memory, copied once and read-only. Blocks; thread-safe.
 
-        name   of the tensor that asks
-        Raises CoreError(INTERNAL) if the array cannot be copied.
+        name   of the tensor, for errors
+        Raise CoreError(INTERNAL) if the array cannot be copied.
         """
         with self._copying:
             if self._host is None:
@@ -71,7 +71,7 @@ class DeviceMemory:
         found: np.ndarray
         try:
             found = dlpack.to_host(self.array).view()
-        except Exception as error:  # each library has its own
+        except Exception as error:  # each library raises errors of its own
             raise internal(
                 f"tensor '{name}' is on device {self.device} and cannot be copied to host memory: "
                 f"{type(error).__name__}: {error}"

@@ -1,7 +1,7 @@
-"""DLPack: how libraries show one another the memory of their arrays, on any device.
+"""DLPack: exchange of arrays between libraries without a copy, on any device.
 
-Not by numpy alone, which knows no BF16 and no memory but the host's. Capsules are those of version 0.x: what
-`__dlpack__` gives who asks for no newer one.
+numpy alone is not enough: it has no BF16 and only host memory. Capsules have version 0.x, which `__dlpack__`
+returns unless the caller asks for a newer one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from core.dtypes import DataType
 from core.native import dlpack as native
 
 CPU, CUDA, CUDA_HOST, ROCM, ROCM_HOST, CUDA_MANAGED = 1, 2, 3, 10, 11, 13  # DLDeviceType
-HOST_DEVICES = (CPU, CUDA_HOST, ROCM_HOST)  # what this process reads like its own memory
+HOST_DEVICES = (CPU, CUDA_HOST, ROCM_HOST)  # memory that the CPU can read
 
 # DLDataTypeCode and bits → datatype; (6, 8) is DLPack's bool.
 _DTYPES = {
@@ -35,7 +35,7 @@ _DTYPES = {
     (4, 16): dtypes.BF16,
 }
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
-# As the array API names them, and numpy, CuPy, JAX; PyTorch has "torch." before.
+# Names of the array API, numpy, CuPy and JAX. PyTorch adds the prefix "torch.".
 _NAMED = {
     "bool": dtypes.BOOL,
     "uint8": dtypes.UINT8,
@@ -53,11 +53,11 @@ _NAMED = {
 }
 
 
-class Seen(NamedTuple):
-    """What a capsule says of an array. The array must be kept as long as the address is used.
+class ArrayInfo(NamedTuple):
+    """Description of an array by a capsule. Keep the array as long as the address is used.
 
-    address     of its first element
-    steps       elements from one to the next in each dimension, None for C order
+    address     of the first element
+    steps       strides in elements; None for C order
     device      DLDeviceType and number of the device
     """
 
@@ -69,7 +69,7 @@ class Seen(NamedTuple):
 
     @property
     def in_order(self) -> bool:
-        """Whether the elements lie in C order, without gaps."""
+        """Whether the elements are in C order, without gaps."""
         if self.steps is None or 0 in self.shape:
             return True
         step = 1
@@ -80,34 +80,34 @@ class Seen(NamedTuple):
         return True
 
 
-def seen(capsule: Any) -> Seen:
-    """What a capsule says; it is not taken. TypeError for a datatype that the protocol does not have."""
-    kind, shape, steps, address, device = native.seen(capsule)
+def array_info(capsule: Any) -> ArrayInfo:
+    """Describe the array of a capsule, without consuming it. Raise TypeError for an unsupported datatype."""
+    kind, shape, steps, address, device = native.array_info(capsule)
     dtype = _DTYPES.get(kind[:2])
     if dtype is None or kind[2] != 1:
         raise TypeError(
             f"elements of DLPack type {kind[0]} with {kind[1]} bits and {kind[2]} lanes are of no "
             "datatype of the protocol"
         )
-    return Seen(dtype, shape, address, steps, device)
+    return ArrayInfo(dtype, shape, address, steps, device)
 
 
 def exported(array: Any) -> Any:
-    """The capsule of an array, whose work is done already: nothing is synchronised."""
+    """Return the capsule of an array that is completely computed: nothing is synchronised."""
     if int(array.__dlpack_device__()[0]) in (CUDA, ROCM, CUDA_MANAGED):
         return array.__dlpack__(stream=-1)
     return array.__dlpack__()
 
 
 def described(array: Any) -> tuple[DataType, tuple[int, ...]]:
-    """Datatype and shape of an array with `__dlpack__`. TypeError for an unknown datatype.
+    """Return datatype and shape of an array with `__dlpack__`. Raise TypeError for an unsupported datatype.
 
-    By its own words where it has the attributes of the array API: not every array lets itself be exported on
-    every thread (PyTorch's do on a thread whose current device is theirs).
+    Use the attributes of the array API if there are some, since some arrays cannot be exported on every
+    thread (PyTorch's only on a thread whose current device is theirs).
     """
     dtype, shape = getattr(array, "dtype", None), getattr(array, "shape", None)
     if dtype is None or shape is None or callable(shape):
-        found = seen(exported(array))
+        found = array_info(exported(array))
         return found.dtype, found.shape
     name = str(getattr(dtype, "name", dtype)).rpartition(".")[2]
     if name not in _NAMED:
@@ -116,22 +116,23 @@ def described(array: Any) -> tuple[DataType, tuple[int, ...]]:
 
 
 def name_of(dtype: DataType) -> str:
-    """As the array API names a datatype that DLPack has."""
+    """Return the name of a datatype in the array API."""
     return next(name for name, found in _NAMED.items() if found is dtype)
 
 
 def lend(
     address: int, dtype: DataType, shape: tuple[int, ...], device: tuple[int, int], owner: Any
 ) -> Any:
-    """A capsule of memory in C order that `owner` keeps; held until its consumer lets go."""
+    """Return a capsule for memory in C order. It references `owner` until the consumer frees it."""
     return native.lend(address, _CODES[dtype], shape, device, owner)
 
 
 class View:
-    """A part of another array's memory, or the whole under another shape, for arrays that have no such
-    operation themselves. An array of any library can be made of it by `from_dlpack`.
+    """View of a part of an array, or of the whole with another shape, if the array has no such operation.
 
-    first   element of `source`, which is in C order, that is the first of the view
+    `from_dlpack` of any library creates an array from it.
+
+    first   index of the element of `source`, which is in C order, at which the view starts
     """
 
     def __init__(self, source: Any, dtype: DataType, shape: tuple[int, ...], first: int = 0):
@@ -143,7 +144,7 @@ class View:
 
     def __dlpack__(self, **how: Any) -> Any:
         capsule = self._source.__dlpack__(**how)
-        found = seen(capsule)
+        found = array_info(capsule)
         if not found.in_order:
             raise BufferError(
                 f"a {type(self._source).__name__} of shape {list(found.shape)} is not in C order: no "
@@ -153,7 +154,7 @@ class View:
         return lend(address, self._dtype, self.shape, found.device, capsule)
 
     def get(self) -> np.ndarray:
-        """A copy in host memory, of a copy of all of the source."""
+        """Return a copy in host memory. It copies the whole source first."""
         count = math.prod(self.shape)
         whole = to_host(self._source).reshape(-1)
         return whole[self._first : self._first + count].reshape(self.shape)
@@ -164,9 +165,9 @@ class View:
 
 
 class _Memory:
-    """Host memory of a capsule, for numpy."""
+    """Host memory of a capsule, with the array interface of numpy."""
 
-    def __init__(self, capsule: Any, found: Seen):
+    def __init__(self, capsule: Any, found: ArrayInfo):
         self._capsule = capsule  # keeps the memory
         item = found.dtype.numpy.itemsize
         self.__array_interface__ = {
@@ -179,24 +180,27 @@ class _Memory:
 
 
 def host_view(capsule: Any) -> np.ndarray:
-    """A read-only array over host memory; BF16 as its bit patterns. Raises TypeError as `seen`."""
-    found = seen(capsule)
+    """Return a read-only array over host memory; BF16 as bit patterns.
+
+    Raise TypeError for other datatypes.
+    """
+    found = array_info(capsule)
     if 0 in found.shape:
         return np.empty(found.shape, found.dtype.numpy)
     return np.asarray(_Memory(capsule, found))
 
 
 def to_host(array: Any) -> np.ndarray:
-    """A copy of an array in host memory. Blocks until it is there; any thread.
+    """Return a copy of an array in host memory. Blocks until the copy is complete; thread-safe.
 
-    By what the array has, in this order: `__dlpack__(dl_device=…, copy=…)` (array API 2023.12), `get()`
+    Use the first of these that the array has: `__dlpack__(dl_device=…, copy=…)` (array API 2023.12), `get()`
     (CuPy), `cpu()` (PyTorch), `to_device("cpu")` (array API), `numpy()` (ONNX Runtime, TensorFlow),
-    `__array__` (JAX). Raises TypeError if it has none of these, and what they raise.
+    `__array__` (JAX). Raise TypeError if it has none of them; pass on what they raise.
     """
     try:
         return host_view(array.__dlpack__(dl_device=(CPU, 0), copy=True))
     except (TypeError, ValueError, BufferError, NotImplementedError, RuntimeError):
-        pass  # older than that, or without a way from this device
+        pass  # the library is older, or cannot copy from this device
     if callable(getattr(array, "get", None)):
         return _patterns(np.asarray(array.get()))
     if callable(getattr(array, "cpu", None)):
@@ -214,5 +218,5 @@ def to_host(array: Any) -> np.ndarray:
 
 
 def _patterns(array: np.ndarray) -> np.ndarray:
-    """BF16 of a numpy that has been taught it as its bit patterns, as everywhere in core."""
+    """Return BF16 arrays of ml_dtypes as bit patterns, as everywhere in core; other arrays unchanged."""
     return array.view(dtypes.BF16.numpy) if array.dtype.name == "bfloat16" else array

@@ -10,7 +10,7 @@ import numpy as np
 
 
 class DataType:
-    """One datatype; there is one object of each, compared by identity.
+    """A datatype of the protocol. There is one object for each; compare by identity.
 
     name         in the protocol: "FP32", "BYTES"
     config_name  in config.pbtxt: "TYPE_FP32", "TYPE_STRING"
@@ -74,9 +74,9 @@ _BY_NUMPY = {dtype.numpy: dtype for dtype in ALL if dtype is not BF16}
 
 
 def of_numpy(dtype: np.dtype) -> DataType | None:
-    """The datatype of a numpy dtype, None if it has none (complex, datetime, …).
+    """Return the datatype of a numpy dtype; None for others (complex, datetime, …).
 
-    Text and bytes of fixed width (`U`, `S`) are BYTES; bfloat16 of ml_dtypes is BF16.
+    Strings and bytes of fixed width (`U`, `S`) are BYTES; bfloat16 of ml_dtypes is BF16.
     """
     if (found := _BY_NUMPY.get(dtype)) is not None:
         return found

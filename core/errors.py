@@ -1,8 +1,6 @@
-"""Errors that cross rooms: one type, a few kinds.
+"""Errors for callers: CoreError with a kind. Each frontend maps kinds to its own status codes in one table.
 
-A frontend maps a kind to its own status in one table; nothing in core knows HTTP or gRPC.
-The kinds to 7 are those of Triton's TRITONSERVER_Error_Code, so that a model's `TritonError` keeps its
-code; those behind say that a caller may not.
+The kinds up to 7 are those of Triton's TRITONSERVER_Error_Code, so a model's `TritonError` keeps its code.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ import enum
 
 
 class Kind(enum.Enum):
-    """What went wrong, as far as a caller must act on it."""
+    """Category of an error."""
 
     UNKNOWN = 0
     INTERNAL = 1
@@ -28,7 +26,7 @@ class Kind(enum.Enum):
 
     @property
     def title(self) -> str:
-        """The kind as logs and the repository index name it."""
+        """The kind as logs and the repository index write it."""
         if self is Kind.INVALID:
             return "Invalid argument"
         return self.name.capitalize().replace("_", " ")
@@ -50,23 +48,23 @@ class CoreError(Exception):
 
 
 class Fatal(CoreError):
-    """Raised by a ModelInstance that can serve no more: its batch fails and it leaves service."""
+    """Error of a ModelInstance that cannot serve any more: its batch fails and it leaves service."""
 
     def __init__(self, message: str):
         super().__init__(Kind.INTERNAL, message)
 
 
 class DeadlineExceeded(CoreError):
-    """The time has passed until which the client waits, or it would pass before an answer is there."""
+    """Error of a request whose deadline has passed, or would pass before the response."""
 
     def __init__(self, message: str = "Deadline Exceeded") -> None:
         super().__init__(Kind.DEADLINE_EXCEEDED, message)
 
 
 class Unauthenticated(CoreError):
-    """Nobody knows who calls.
+    """Error of a caller that could not be identified.
 
-    shown   whether the caller has shown something, which is not good
+    shown   whether the caller has sent credentials, which are then invalid
     """
 
     def __init__(self, message: str, *, shown: bool):
@@ -75,7 +73,7 @@ class Unauthenticated(CoreError):
 
 
 class Exhausted(CoreError):
-    """A caller has done as much as it may; in `retry_after_s` seconds it may do more."""
+    """Error of a caller that has reached a limit. It may retry after `retry_after_s` seconds."""
 
     def __init__(self, message: str, retry_after_s: float):
         super().__init__(Kind.EXHAUSTED, message)
@@ -83,14 +81,14 @@ class Exhausted(CoreError):
 
 
 class MemoryExhausted(Exhausted):
-    """The requests of all connections hold as much memory as they may; see core.account."""
+    """Error of a request for which the memory limit of all connections (core.account) leaves no room."""
 
     def __init__(self, message: str):
         super().__init__(message, retry_after_s=1.0)
 
 
 class Loading(CoreError):
-    """UNAVAILABLE: the model is being loaded, and a later request may be answered."""
+    """UNAVAILABLE error of a request to a model that is being loaded. A later request may succeed."""
 
     def __init__(self, message: str):
         super().__init__(Kind.UNAVAILABLE, f"{message}; ask again later")

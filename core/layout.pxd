@@ -3,11 +3,11 @@ import cython
 from core.dtypes cimport DataType
 from core.native.arrays cimport length, part
 from core.request cimport InferenceRequest, RequestedOutput
-from core.tensor cimport Tensor, made_tensor
+from core.tensor cimport Tensor, new_tensor
 
 
 @cython.final
-cdef class Place:
+cdef class TensorSlice:
     cdef readonly str name
     cdef readonly DataType dtype
     cdef readonly tuple shape
@@ -17,7 +17,7 @@ cdef class Place:
 
 @cython.final
 @cython.freelist(8)
-cdef class Laid:
+cdef class ByteLayout:
     cdef readonly list items
     cdef readonly list parts
     cdef readonly Py_ssize_t size
@@ -26,25 +26,25 @@ cdef class Laid:
 
 
 @cython.final
-cdef class Layouts:
-    cdef object _tell
+cdef class LayoutCache:
+    cdef object _describe
     cdef Py_ssize_t _alignment
     cdef tuple _outputs
     cdef dict _known
     cdef dict _by_shape
 
-    @cython.locals(laid=Laid, request=InferenceRequest)
-    cpdef Laid batch(self, list requests)
-    @cython.locals(laid=Laid)
-    cpdef Laid tensors(self, list tensors)
+    @cython.locals(layout=ByteLayout, request=InferenceRequest)
+    cpdef ByteLayout batch(self, list requests)
+    @cython.locals(layout=ByteLayout)
+    cpdef ByteLayout tensors(self, list tensors)
     @cython.locals(i=cython.Py_ssize_t, size=cython.Py_ssize_t, gap=cython.Py_ssize_t, end=cython.Py_ssize_t,
-                   known=cython.bint, tensor=Tensor, place=Place, last=list, like=tuple)
-    cdef bytes _item(self, list tensors, Laid laid)
+                   known=cython.bint, tensor=Tensor, each=TensorSlice, last=list, like=tuple)
+    cdef bytes _item(self, list tensors, ByteLayout layout)
     cdef bytes _other_item(self, list tensors)
-    cdef bint _is_no_more(self, InferenceRequest request) except -1
+    cdef bint _has_only_tensors(self, InferenceRequest request) except -1
     @cython.locals(i=cython.Py_ssize_t, output=RequestedOutput)
     cdef bint _wants_all(self, outputs) except -1
 
 
-@cython.locals(places=list, tensors=list, found=list, place=Place, i=cython.Py_ssize_t, begin=cython.Py_ssize_t)
-cpdef list answers(list items, list starts, region, Py_ssize_t offset)
+@cython.locals(slices=list, tensors=list, found=list, each=TensorSlice, i=cython.Py_ssize_t, begin=cython.Py_ssize_t)
+cpdef list tensors_of(list items, list starts, region, Py_ssize_t offset)

@@ -1,8 +1,7 @@
-"""How the tensors of a batch lie in one run of bytes, for backends whose models run in other processes.
+"""Layout of a batch's tensors in one run of bytes, for backends whose models run in other processes.
 
-Batch ─► [Layouts] ─► bytes of a message … bytes of the answer ─► [answers] ─► Batch.respond_all.
-Batches are alike most of the time: what the other side must be told about a request's tensors is
-made once for all requests that are alike.
+Batch ─► [LayoutCache] ─► bytes of a message … bytes of the answer ─► [tensors_of] ─► Batch.respond_all.
+Most batches are alike, so the description of a request's tensors is created once for all alike requests.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from collections.abc import Callable, Collection, Sequence
 from core.dtypes import DataType
 from core.native.arrays import length, part
 from core.request import InferenceRequest, RequestedOutput
-from core.tensor import Buffer, Tensor, made_tensor
+from core.tensor import Buffer, Tensor, new_tensor
 
 Entry = tuple[str, int, tuple[int, ...], int]
 """One tensor: name, number of the datatype, shape, bytes."""
 
-_REMEMBERED = 256  # items
-_REMEMBERED_BELOW = 1 << 13  # bytes of an item
+_MOST_CACHED = 256  # items
+_MOST_ITEM_BYTES = 1 << 13  # bytes of an item
 
 
-class Place:
-    """One tensor in a run of bytes: `size` of them, from `start` on."""
+class TensorSlice:
+    """One tensor in a run of bytes: `size` bytes from `start` on."""
 
     def __init__(self, name: str, dtype: DataType, shape: tuple[int, ...], start: int, size: int):
         self.name = name
@@ -32,14 +31,14 @@ class Place:
         self.size = size
 
 
-class Laid:
-    """What a batch is as bytes.
+class ByteLayout:
+    """A batch as bytes.
 
-    items   what `tell` made of the tensors of each request
-    parts   bytes of the tensors, in the order of the items; nothing is copied yet
-    size    of all parts, each filled up to a multiple of the alignment
-    plain   whether the requests are no more than their tensors
-    named   whether they have ids at most besides
+    items   the description of the tensors of each request
+    parts   bytes of the tensors, in the order of the items, not copied
+    size    total size of the parts, each padded to a multiple of the alignment
+    plain   whether the requests have only tensors
+    named   whether the requests have only tensors and ids
     """
 
     def __init__(self) -> None:
@@ -50,89 +49,88 @@ class Laid:
         self.named = True
 
 
-class Layouts:
-    """Remembers what was told about tensors. One thread at a time.
+class LayoutCache:
+    """Creates layouts, and caches descriptions of tensors. Not thread-safe: one thread at a time.
 
-    tell        makes of the tensors of a request what the other side is told about them, not b""
-    alignment   where a tensor may begin: its multiples
-    outputs     names of all outputs of the model: a request that names them all wants what one wants
-                that names none
+    describe    returns the description of a request's tensors for the other process, not b""
+    alignment   tensors start at multiples of it
+    outputs     names of all outputs of the model: requesting all of them equals requesting none
     """
 
     def __init__(
         self,
-        tell: Callable[[tuple[Entry, ...]], bytes],
+        describe: Callable[[tuple[Entry, ...]], bytes],
         alignment: int,
         outputs: Collection[str] = (),
     ):
-        self._tell = tell
+        self._describe = describe
         self._alignment = alignment
         self._outputs = tuple(outputs)
         self._known: dict[tuple[Entry, ...], bytes] = {}
-        # What was told of tensors by the shape of the first of them: that is, of requests with as many rows.
-        self._by_shape: dict[tuple[int, ...], tuple[list[Place], bytes]] = {}
+        # Last description by the shape of the first tensor, that is, by the number of rows.
+        self._by_shape: dict[tuple[int, ...], tuple[list[TensorSlice], bytes]] = {}
 
-    def batch(self, requests: list[InferenceRequest]) -> Laid:
-        """The inputs of all requests."""
-        laid = Laid()
+    def batch(self, requests: list[InferenceRequest]) -> ByteLayout:
+        """Return the layout of the inputs of all requests."""
+        layout = ByteLayout()
         for request in requests:
-            laid.items.append(self._item(list(request.inputs.values()), laid))
-            if laid.named and not self._is_no_more(request):
-                laid.plain = laid.named = False
+            layout.items.append(self._item(list(request.inputs.values()), layout))
+            if layout.named and not self._has_only_tensors(request):
+                layout.plain = layout.named = False
             elif request.id:
-                laid.plain = False
-        return laid
+                layout.plain = False
+        return layout
 
-    def tensors(self, tensors: list[Tensor]) -> Laid:
-        """These tensors, as one item."""
-        laid = Laid()
-        laid.items.append(self._item(tensors, laid))
-        return laid
+    def tensors(self, tensors: list[Tensor]) -> ByteLayout:
+        """Return the layout of these tensors as one item."""
+        layout = ByteLayout()
+        layout.items.append(self._item(tensors, layout))
+        return layout
 
-    def _item(self, tensors: list[Tensor], laid: Laid) -> bytes:
+    def _item(self, tensors: list[Tensor], layout: ByteLayout) -> bytes:
         like = self._by_shape.get(tensors[0].shape) if tensors else None
-        last: list[Place] = [] if like is None else like[0]
+        last: list[TensorSlice] = [] if like is None else like[0]
         known = like is not None and len(tensors) == len(last)
-        end = laid.size
+        end = layout.size
         for i in range(len(tensors)):
             tensor = tensors[i]
             raw = tensor._raw if tensor._raw is not None else tensor.raw
             size = length(raw)
-            laid.parts.append(raw)
+            layout.parts.append(raw)
             end += size
             gap = end % self._alignment
             if gap:
                 end += self._alignment - gap
             if known:
-                place = last[i]
+                each = last[i]
                 known = (
-                    place.size == size
-                    and place.dtype is tensor.dtype
-                    and place.shape == tensor.shape
-                    and place.name == tensor.name
+                    each.size == size
+                    and each.dtype is tensor.dtype
+                    and each.shape == tensor.shape
+                    and each.name == tensor.name
                 )
-        laid.size = end
+        layout.size = end
         return like[1] if known and like is not None else self._other_item(tensors)
 
     def _other_item(self, tensors: list[Tensor]) -> bytes:
-        """That of tensors which are not like the last ones of that shape."""
-        places = [Place(t.name, t.dtype, t.shape, 0, length(t.raw)) for t in tensors]
-        entries = tuple([(p.name, p.dtype.number, p.shape, p.size) for p in places])
+        """Return the description of tensors that differ from the last ones of that shape."""
+        slices = [TensorSlice(t.name, t.dtype, t.shape, 0, length(t.raw)) for t in tensors]
+        entries = tuple([(p.name, p.dtype.number, p.shape, p.size) for p in slices])
         if (item := self._known.get(entries)) is None:
-            item = self._tell(entries)
-            if len(self._known) >= _REMEMBERED:
+            item = self._describe(entries)
+            if len(self._known) >= _MOST_CACHED:
                 self._known.clear()
-            if len(item) < _REMEMBERED_BELOW:
+            if len(item) < _MOST_ITEM_BYTES:
                 self._known[entries] = item
-        if places:
-            if len(self._by_shape) >= _REMEMBERED:
+        if slices:
+            if len(self._by_shape) >= _MOST_CACHED:
                 self._by_shape.clear()
-            if len(item) < _REMEMBERED_BELOW:
-                self._by_shape[places[0].shape] = places, item
+            if len(item) < _MOST_ITEM_BYTES:
+                self._by_shape[slices[0].shape] = slices, item
         return item
 
-    def _is_no_more(self, request: InferenceRequest) -> bool:
-        """Whether a request has nothing besides tensors and an id."""
+    def _has_only_tensors(self, request: InferenceRequest) -> bool:
+        """Return whether a request has only tensors and an id."""
         if (
             request.correlation_id
             or request.flags
@@ -154,22 +152,22 @@ class Layouts:
         return {output.name for output in outputs} == set(self._outputs)
 
 
-def answers(
-    items: list[list[Place]], starts: list[int], region: Buffer, offset: int
+def tensors_of(
+    items: list[list[TensorSlice]], starts: list[int], region: Buffer, offset: int
 ) -> list[list[Tensor]]:
-    """The tensors of each item, copied out of `region` if it is bytes, else views of it.
+    """Return the tensors of each item: copies if `region` is bytes, else views of it.
 
-    items    with places that lie within the region, counted from the beginning of their item
-    starts   of each item, where in the run it begins
-    offset   where in `region` the run begins
+    items    slices of each item, relative to the start of the item; they are within the region
+    starts   start of each item in the run
+    offset   start of the run in `region`
     """
     found = []
     for i in range(len(items)):
-        places = items[i]
+        slices = items[i]
         begin = offset + starts[i]
         tensors = []
-        for place in places:
-            raw = part(region, begin + place.start, place.size)
-            tensors.append(made_tensor(place.name, place.dtype, place.shape, raw, None))
+        for each in slices:
+            raw = part(region, begin + each.start, each.size)
+            tensors.append(new_tensor(each.name, each.dtype, each.shape, raw, None))
         found.append(tensors)
     return found

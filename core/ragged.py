@@ -1,7 +1,7 @@
-"""Batches whose requests differ in shape: what the model is told about them. For any backend.
+"""Ragged batches, for any backend: inputs that describe requests of different shapes, divided outputs.
 
 batch ─► [batch_inputs] ─► execute,   outputs ─► [scattered] ─► a part for each request.
-A ragged input itself is `batch["x"]`: the elements of all requests, one request behind the other.
+A ragged input itself is `batch["x"]`: the elements of the first request, then of the second, ….
 Source: BatchInput and BatchOutput in Triton's model_config.proto.
 """
 
@@ -20,11 +20,11 @@ from core.config.messages import BatchInput
 
 
 def batch_inputs(config: ModelConfig, batch: Batch) -> dict[str, np.ndarray]:
-    """The inputs that no client sends: target name → what it tells of its source input.
+    """Return the inputs of `batch_input`, which the server computes: target name → array.
 
-    Of the counts of elements: one for each request, their sums so far (with a zero before them, if so
-    configured), or an array of as many elements as the largest count. Of shapes without the batch
-    dimension: one row for each row of the requests, or the same in one dimension.
+    By kind: the element count of each request; the accumulated counts (with a leading zero, if configured);
+    an array whose length is the largest count; or the shape of each row without the batch dimension, in two
+    dimensions or flattened.
     """
     found = {}
     for each in config.batch_input:
@@ -44,7 +44,7 @@ def _values(kind: int, shapes: list[tuple[int, ...]]) -> np.ndarray:
     if kind == BatchInput.BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO:
         return np.cumsum([0, *counts])
     if kind == BatchInput.BATCH_MAX_ELEMENT_COUNT_AS_SHAPE:
-        return np.zeros(max(counts))  # the model looks at its shape only
+        return np.zeros(max(counts))  # the model uses only its shape
     items = np.array([shape[1:] for shape in shapes for _ in range(shape[0])])
     return items.reshape(-1) if kind == BatchInput.BATCH_ITEM_SHAPE_FLATTEN else items
 
@@ -52,9 +52,9 @@ def _values(kind: int, shapes: list[tuple[int, ...]]) -> np.ndarray:
 def scattered(
     config: ModelConfig, batch: Batch, outputs: Mapping[str, np.ndarray]
 ) -> list[dict[str, Any]]:
-    """The outputs of each request: those of batch_output in the shape of its input, others by rows.
+    """Return the outputs of each request: those of batch_output in the shape of its input, others by rows.
 
-    outputs   name → array of the whole batch; the parts are views of it
+    outputs   name → array of the whole batch; the results are views of it
     """
     sources = {
         name: each.source_input[0] for each in config.batch_output for name in each.target_name

@@ -24,22 +24,25 @@ cdef class InferenceRequest:
     cdef public long long rows
     cdef public bint cancelled
     cdef object _on_cancel
-    cdef public InferenceRequest asked_by
-    cdef public bint held
+    cdef public InferenceRequest parent
+    cdef public bint paused
     cdef bint _over
     cdef list _when_free
 
-    cpdef bint is_bare(self)
+    cdef _reset(self, str model_name, dict inputs)
+    @cython.locals(request=InferenceRequest)
+    cpdef InferenceRequest copy_with(self, dict inputs)
+    cpdef bint has_only_inputs(self)
     cpdef bint placed(self, name)
     cpdef cancel(self)
     cpdef on_cancel(self, listener)
     cpdef off_cancel(self, listener)
-    cpdef ended(self)
-    cpdef hold(self)
+    cpdef finish(self)
+    cpdef pause(self)
     cpdef resume(self)
     cpdef when_free(self, listener)
-    cdef _free_for_good(self)
+    cdef _end(self)
 
 
 @cython.locals(request=InferenceRequest)
-cpdef InferenceRequest made_request(str model_name, dict inputs)
+cpdef InferenceRequest new_request(str model_name, dict inputs)

@@ -1,21 +1,18 @@
-"""InferenceRequest: what a client asks of one model.
+"""InferenceRequest: the request of a client to one model.
 
-frontend ─► [InferenceRequest] ─► admit ─► …  The frontend fills it from the wire; `admit` checks it
-against the model once and writes `rows`; later rooms trust it.
+frontend ─► [InferenceRequest] ─► admit ─► …  A frontend creates it; `admit` checks it once and sets `rows`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import cython
 
-from core.errors import invalid
 from core.tensor import Tensor
 
-NEWEST = -1  # a model_version: the newest that is ready
+NEWEST = -1  # a model_version: the newest version that is ready
 
 SEQUENCE_START = 1
 SEQUENCE_END = 2
@@ -24,11 +21,11 @@ Parameter = bool | int | float | str
 
 
 class RequestedOutput:
-    """One output that the client wants.
+    """An output that the client requests.
 
-    class_count   0 for the tensor itself; n for the n best classes (classification extension)
-    memory        writable bytes of the client (of a shared memory region) for it: a memoryview, or a
-                  DevicePlace of core.memory; None for the reply
+    class_count   0 for the tensor itself; n for its n best classes (classification extension)
+    memory        memory of the client for the output: a writable memoryview, or a DevicePlace of core.memory;
+                  None to send it in the response
     """
 
     def __init__(self, name: str, class_count: int = 0, memory: Any = None):
@@ -41,9 +38,9 @@ class RequestedOutput:
 
 
 class DeviceOutput(RequestedOutput):
-    """One output that may stay on the device where the model made it. All others come in host memory.
+    """A requested output that may stay on the device where the model made it.
 
-    host   whether it is wanted in host memory too: then the copy is made before it is handed over
+    host   whether it is needed in host memory too; the model's thread then copies it
     """
 
     def __init__(self, name: str, host: bool = False):
@@ -57,25 +54,25 @@ class DeviceOutput(RequestedOutput):
 @cython.freelist(32)
 @cython.cclass
 class InferenceRequest:
-    """One request to one model. Written by the frontend, then only on the loop thread.
+    """One request to one model. The frontend writes it; afterwards only the event loop does.
 
     model_name       as the client wrote it
     model_version    -1 for the newest ready version
-    id               the client's own name for the request, "" if none
+    id               the client's name for the request; "" for none
     inputs           name → Tensor, in the client's order
-    outputs          wanted outputs; empty for all
+    outputs          requested outputs; empty for all
     parameters       custom parameters, name → bool | int | float | str
-    correlation_id   sequence the request belongs to: int, or str; 0 or "" for none
+    correlation_id   sequence of the request: int or str; 0 or "" for none
     flags            SEQUENCE_START | SEQUENCE_END
     priority         1 is the highest; 0 for the model's default
-    timeout_us       the client's wish for the time in the queue; 0 for none
-    deadline_ns      time.monotonic_ns() after which nobody waits for the answer; 0 for none
-    trace            what the trace of this request hangs on, or None
-    shared           whether inputs or outputs lie in memory that the client may change at any time
-    asked_by         the request of the client, for one that an ensemble makes for a step of it; or None
-    held             the client is behind with reading answers: who makes them is to wait (`when_free`)
-    arrival_ns       time.monotonic_ns() at which the model took it in (written by admit)
-    rows             batch size; 1 for a model without a batch dimension (written by admit)
+    timeout_us       longest time in the queue that the client wants; 0 for none
+    deadline_ns      time.monotonic_ns() at which the client stops waiting; 0 for none
+    trace            trace of the request; or None
+    shared           whether inputs or outputs are in memory that the client may change at any time
+    parent           the client's request, if this one is for a step of an ensemble; or None
+    paused           whether the client is behind with reading responses; see `when_free`
+    arrival_ns       time.monotonic_ns() of the admission (set by admit)
+    rows             batch size; 1 for a model without a batch dimension (set by admit)
     """
 
     def __init__(
@@ -95,10 +92,9 @@ class InferenceRequest:
         trace: Any = None,
         shared: bool = False,
     ):
-        self.model_name = model_name
+        self._reset(model_name, inputs)
         self.model_version = model_version
         self.id = id
-        self.inputs = inputs
         self.outputs = outputs
         self._parameters = parameters
         self.correlation_id = correlation_id
@@ -108,19 +104,42 @@ class InferenceRequest:
         self.deadline_ns = deadline_ns
         self.trace = trace
         self.shared = shared
-        self.arrival_ns = 0
+
+    def _reset(self, model_name: str, inputs: dict[str, Tensor]) -> None:
+        """Set every field to its default, except the arguments."""
+        self.model_name = model_name
+        self.model_version = -1
+        self.id = ""
+        self.inputs = inputs
+        self.outputs = ()
+        self._parameters = self.trace = None
+        self.correlation_id = self.priority = self.timeout_us = 0
+        self.flags = 0
+        self.deadline_ns = self.arrival_ns = 0
         self.rows = 1
-        self.cancelled = False
+        self.shared = self.cancelled = self.paused = False
+        self.parent: InferenceRequest | None = None
         # One listener, or a list of them.
         self._on_cancel: Callable[[], None] | list[Callable[[], None]] | None = None
-        self.asked_by: InferenceRequest | None = None
-        self.held = False
-        self._over = False  # cancelled, or the last answer is on its way: never held again
+        self._over = False  # cancelled, or the final response is on its way
         self._when_free: list[Callable[[], None]] | None = None
+
+    def copy_with(self, inputs: dict[str, Tensor]) -> InferenceRequest:
+        """Return a request with other inputs and with the fields that the client wrote."""
+        request = new_request(self.model_name, inputs)
+        request.model_version = self.model_version
+        request.id = self.id
+        request.outputs = self.outputs
+        request._parameters = self._parameters
+        request.correlation_id = self.correlation_id
+        request.flags = self.flags
+        request.priority = self.priority
+        request.timeout_us = self.timeout_us
+        return request
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """Custom parameters; made when somebody asks, since most requests have none."""
+        """Custom parameters. The dict is created on first use, since most requests have none."""
         if self._parameters is None:
             self._parameters = {}
         return self._parameters
@@ -131,12 +150,11 @@ class InferenceRequest:
 
     @property
     def has_parameters(self) -> bool:
-        """Whether there are any."""
+        """Whether there are custom parameters."""
         return bool(self._parameters)
 
-    def is_bare(self) -> bool:
-        """Whether a model that gets it finds nothing but inputs: it is not traced, and all outputs are
-        wanted."""
+    def has_only_inputs(self) -> bool:
+        """Return whether a model finds nothing but inputs: no id, parameters, requested outputs, trace, …"""
         return not (
             self.id
             or self.outputs
@@ -148,7 +166,7 @@ class InferenceRequest:
         )
 
     def placed(self, name: str) -> bool:
-        """Whether output `name` goes into memory of the client, so that the answer has no data for it."""
+        """Return whether output `name` goes into memory of the client, so the response has no data for it."""
         if self.shared:
             for output in self.outputs:
                 if output.name == name:
@@ -156,10 +174,7 @@ class InferenceRequest:
         return False
 
     def cancel(self) -> None:
-        """Nobody waits any more: leave the queue at once, or tell the running model. Loop thread.
-
-        A second call does nothing.
-        """
+        """Remove the request from its queue, or notify the running model; once. Event loop only."""
         if self.cancelled:
             return
         self.cancelled = True
@@ -169,10 +184,10 @@ class InferenceRequest:
                 listener()
         elif listeners is not None:
             listeners()
-        self._free_for_good()
+        self._end()
 
     def on_cancel(self, listener: Callable[[], None]) -> None:
-        """Call `listener` once when the request is cancelled; at once if it already is. Loop thread."""
+        """Call `listener` once when the request is cancelled; at once if it already is. Event loop only."""
         if self.cancelled:
             listener()
         elif self._on_cancel is None:
@@ -183,7 +198,7 @@ class InferenceRequest:
             self._on_cancel = [self._on_cancel, listener]
 
     def off_cancel(self, listener: Callable[[], None]) -> None:
-        """Do not call `listener` any more. Loop thread."""
+        """Remove a listener of `on_cancel`. Event loop only."""
         if isinstance(self._on_cancel, list):
             if listener in self._on_cancel:
                 self._on_cancel.remove(listener)
@@ -192,42 +207,34 @@ class InferenceRequest:
 
     @property
     def over(self) -> bool:
-        """Whether nobody waits any more: it is cancelled, or its last answer is on its way. Loop thread."""
+        """Whether it is cancelled or its final response is on its way. Event loop only."""
         return self.cancelled or self._over
 
-    def ended(self) -> None:
-        """The last answer is on its way: forget who waits for a cancellation. Loop thread.
-
-        They hold the request; without this, it and its inputs would stay until the garbage collector
-        comes, which for an idle server is never.
-        """
+    def finish(self) -> None:
+        """Drop the listeners, which keep the request and its inputs, since it has ended. Event loop only."""
         self._on_cancel = None
-        self._free_for_good()
+        self._end()
 
-    def hold(self) -> None:
-        """Too many answers wait for the client: who makes more is to wait until `resume`. Loop thread.
-
-        No effect on a request that is over.
-        """
-        self.held = not self._over
+    def pause(self) -> None:
+        """Let the model wait until `resume`, unless the request is over. Event loop only."""
+        self.paused = not self._over
 
     def resume(self) -> None:
-        """The client has room again. Loop thread."""
-        self.held = False
+        """Let the model continue. Event loop only."""
+        self.paused = False
         waiting, self._when_free = self._when_free, None
         if waiting is not None:
             for listener in waiting:
-                self.when_free(listener)  # who asked for this one may be held still
+                self.when_free(listener)  # the parent may still be paused
 
     def when_free(self, listener: Callable[[], None]) -> None:
-        """Call `listener` once when more answers may be given; at once if they may. Loop thread.
+        """Call `listener` once when more responses may be sent; at once if they may. Event loop only.
 
-        A request that is cancelled or has its last answer is free; one that another asked for waits
-        for that one too.
+        A request that is over is always free. A request with a parent also waits for the parent.
         """
-        if not self.held:
-            if self.asked_by is not None and not self._over:
-                self.asked_by.when_free(listener)
+        if not self.paused:
+            if self.parent is not None and not self._over:
+                self.parent.when_free(listener)
             else:
                 listener()
         elif self._when_free is None:
@@ -235,9 +242,9 @@ class InferenceRequest:
         else:
             self._when_free.append(listener)
 
-    def _free_for_good(self) -> None:
+    def _end(self) -> None:
         self._over = True
-        if self.held:
+        if self.paused:
             self.resume()
 
     def __repr__(self) -> str:
@@ -246,40 +253,8 @@ class InferenceRequest:
         )
 
 
-def made_request(model_name: str, inputs: dict[str, Tensor]) -> InferenceRequest:
-    """InferenceRequest(…) with the defaults, for who makes one for every request."""
+def new_request(model_name: str, inputs: dict[str, Tensor]) -> InferenceRequest:
+    """Return InferenceRequest(model_name, inputs), faster."""
     request: InferenceRequest = InferenceRequest.__new__(InferenceRequest)
-    request.model_name = model_name
-    request.model_version = -1
-    request.id = ""
-    request.inputs = inputs
-    request.outputs = ()
-    request._parameters = request.trace = request._on_cancel = None
-    request.correlation_id = request.priority = request.timeout_us = 0
-    request.flags = 0
-    request.deadline_ns = request.arrival_ns = 0
-    request.rows = 1
-    request.shared = request.cancelled = False
-    request.asked_by = request._when_free = None
-    request.held = request._over = False
+    request._reset(model_name, inputs)
     return request
-
-
-def parse_version(text: str) -> int:
-    """The number of a model version as a client writes it; "" means the newest.
-
-    Raises CoreError(INVALID) with Triton's text.
-    """
-    if not text:
-        return NEWEST
-    number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,19}", text) else 2**63
-    if not -(2**63) <= number < 2**63:
-        raise invalid(
-            f"failed to get model version from specified version string '{text}' (details: stol), "
-            "version should be an integral value > 0"
-        )
-    if number < 0:  # -1 too: it means the newest only behind this function
-        raise invalid(
-            f"invalid model version specified '{text}' , version should be an integral value > 0"
-        )
-    return number

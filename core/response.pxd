@@ -13,13 +13,13 @@ cdef class InferenceResponse:
 
 
 @cython.locals(response=InferenceResponse)
-cpdef InferenceResponse made_response(
+cpdef InferenceResponse new_response(
     str model_name, model_version, list outputs, str id, parameters
 )
 
 
-cdef class Listener:
-    cdef tell(self, item, bint final)
+cdef class ReplyListener:
+    cdef receive(self, item, bint final)
 
 
 @cython.final
@@ -41,9 +41,9 @@ cdef class Reply:
     cpdef end(self, error)
 
 
-@cython.locals(compiled=Listener)
-cdef _tell(listener, item, bint final)
+@cython.locals(compiled=ReplyListener)
+cdef _notify(listener, item, bint final)
 
 
 @cython.locals(reply=Reply)
-cpdef Reply made_reply(InferenceRequest request)
+cpdef Reply new_reply(InferenceRequest request)

@@ -1,4 +1,4 @@
-"""InferenceResponse: one answer. Reply: the way home of a request.
+"""InferenceResponse: one response of a model. Reply: the channel on which a request gets its responses.
 
 … execute ─► split ─► [InferenceResponse] ─► Reply ─► frontend
 """
@@ -24,9 +24,9 @@ Listening = Callable[["InferenceResponse | CoreError | None", bool], None]
 @cython.freelist(32)
 @cython.cclass
 class InferenceResponse:
-    """One answer of a model version.
+    """One response of a model version.
 
-    outputs   in the order of the model's configuration, only those that the request wants
+    outputs   in the order of the model's configuration, only those that the client has requested
     """
 
     def __init__(
@@ -46,18 +46,18 @@ class InferenceResponse:
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """Custom parameters; made when somebody asks, since most responses have none."""
+        """Custom parameters. The dict is created on first use, since most responses have none."""
         if self._parameters is None:
             self._parameters = {}
         return self._parameters
 
     @property
     def has_parameters(self) -> bool:
-        """Whether there are any."""
+        """Whether there are custom parameters."""
         return bool(self._parameters)
 
     def output(self, name: str) -> Tensor:
-        """The output `name`; KeyError if the response has none."""
+        """Return the output `name`. Raise KeyError if the response lacks it."""
         for tensor in self.outputs:
             if tensor.name == name:
                 return tensor
@@ -67,14 +67,14 @@ class InferenceResponse:
         return f"InferenceResponse({self.model_name!r} {self.model_version}, {self.outputs})"
 
 
-def made_response(
+def new_response(
     model_name: str,
     model_version: int,
     outputs: list[Tensor],
     id: str,
     parameters: dict[str, Parameter] | None,
 ) -> InferenceResponse:
-    """InferenceResponse(…) for who makes one for every request."""
+    """Return InferenceResponse(…), faster."""
     response: InferenceResponse = InferenceResponse.__new__(InferenceResponse)
     response.model_name = model_name
     response.model_version = model_version
@@ -85,12 +85,12 @@ def made_response(
 
 
 def not_single(count: int) -> CoreError:
-    """The error of a model that gave `count` answers where one is wanted."""
+    """Return the error for a model that has sent `count` responses instead of one."""
     return internal(f"expected a single response, got {count}")
 
 
-def made_reply(request: InferenceRequest) -> Reply:
-    """Reply(request) for who makes one for every request."""
+def new_reply(request: InferenceRequest) -> Reply:
+    """Return Reply(request), faster."""
     reply: Reply = Reply.__new__(Reply)
     reply.request = request
     reply._first = reply._more = reply._listener = None
@@ -98,39 +98,39 @@ def made_reply(request: InferenceRequest) -> Reply:
     return reply
 
 
-class Listener:
-    """Who is told of each item of a Reply. For compiled listeners: a call that makes no object."""
+class ReplyListener:
+    """Base class of compiled listeners: `receive` is a C call that creates no argument tuple."""
 
-    def tell(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
-        """One item; see Reply."""
+    def receive(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
+        """Take one item of a Reply."""
         raise NotImplementedError
 
     def __call__(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
-        self.tell(item, final)
+        self.receive(item, final)
 
 
 @cython.freelist(32)
 @cython.cclass
 class Reply:
-    """The answers to one request on their way back. Loop thread only.
+    """Channel for the responses to one request. Not thread-safe: call from the event loop only.
 
-    `await reply` gives the one answer of an ordinary model and raises its error.
-    `async for response in reply` gives each answer of a decoupled one; an error that is a response
-    is yielded as a CoreError, since more may follow.
-    `listen` is for who needs no coroutine: one callback for each item.
+    `await reply` returns the only response of an ordinary model, or raises its error.
+    `async for response in reply` yields each response of a decoupled model; it yields an error as a
+    CoreError, since more responses may follow.
+    `listen` calls a function for each item, without a coroutine.
 
-    Each item is (InferenceResponse | CoreError | None, final). None with final means: nothing more.
+    An item is (InferenceResponse | CoreError | None, final). None with final ends the responses.
     """
 
     def __init__(self, request: InferenceRequest):
         self.request = request
-        # Answers that came before anybody listened: the first, and others behind it.
+        # Items that were sent before `listen`: the first, and the others.
         self._first: InferenceResponse | CoreError | None = None
-        self._waits = False  # there is a first
+        self._waits = False  # whether there is a first
         self._first_is_final = False
         self._more: deque[tuple[InferenceResponse | CoreError | None, bool]] | None = None
         self._listener: Listening | None = None
-        self._heard = False  # somebody has listened
+        self._heard = False  # whether `listen` was called
         self._finished = False
 
     @property
@@ -139,21 +139,20 @@ class Reply:
         return self._finished
 
     def send(self, item: InferenceResponse | CoreError | None, final: bool = True) -> None:
-        """Pass on an answer, an error, or None when only the end is to be told.
+        """Send a response, an error, or None to end the responses.
 
-        After the final item every other is dropped: the first end wins (a cancelled request whose
-        model answers after all).
+        Items after the final one are dropped, for example those of a model whose request was cancelled.
         """
         if self._finished:
             return
         self._finished = final
         if final:
-            self.request.ended()
+            self.request.finish()
         listener = self._listener
         if listener is not None:
             if final:
-                self._listener = None  # what it holds can go
-            _tell(listener, item, final)
+                self._listener = None  # free what it references
+            _notify(listener, item, final)
         elif not self._waits:
             self._first = item
             self._first_is_final = final
@@ -164,38 +163,38 @@ class Reply:
             self._more.append((item, final))
 
     def fail(self, error: CoreError) -> None:
-        """Send `error` as the end."""
+        """Send `error` as the final item."""
         self.send(error, True)
 
     def listen(self, listener: Listening) -> None:
-        """Call `listener(item, final)` for each item, those that wait first. Only one listener."""
+        """Call `listener(item, final)` for each item, first for those that wait. Only one listener."""
         if self._heard:
             raise RuntimeError("a Reply has one listener")
-        # Compiled callers may hold the only reference in an attribute that the listener clears.
+        # A compiled caller's only reference may be an attribute that the listener clears.
         reply = self
         reply._heard = True
         if reply._waits:
             item, final = reply._first, reply._first_is_final
             reply._first = None
-            _tell(listener, item, final)
-            # `_waits` stays until here: what came in the meantime waits behind the first.
+            _notify(listener, item, final)
+            # `_waits` is True until here, so items that listeners cause wait behind the first.
             while reply._more:
                 item, final = reply._more.popleft()
-                _tell(listener, item, final)
+                _notify(listener, item, final)
             reply._waits = False
         if not reply._finished:
             reply._listener = listener
 
     def cancel(self) -> None:
-        """Nobody waits any more; the request leaves the queue or the model is told."""
+        """Cancel the request: remove it from its queue, or notify the running model."""
         self.request.cancel()
 
     def end(self, error: CoreError) -> None:
-        """Give `error` as the last answer to whoever iterates over the answers, and cancel the request.
+        """Cancel the request, and let the iterator over the responses yield `error` last.
 
-        The iterator gives the answers before it that have arrived. No effect if nobody iterates.
+        It first yields the responses that have arrived. No effect without an iterator.
         """
-        if isinstance(self._listener, _Answers):
+        if isinstance(self._listener, _Responses):
             self._listener.end(error)
 
     def __await__(self) -> Generator[Any, None, InferenceResponse]:
@@ -203,7 +202,7 @@ class Reply:
 
     async def _only(self) -> InferenceResponse:
         future: asyncio.Future[InferenceResponse] = asyncio.get_running_loop().create_future()
-        self.listen(_OnlyAnswer(future))
+        self.listen(_OnlyResponse(future))
         try:
             return await future
         except asyncio.CancelledError:
@@ -211,7 +210,7 @@ class Reply:
             raise
 
     async def __aiter__(self) -> AsyncGenerator[InferenceResponse | CoreError, None]:
-        answers = _Answers(self.request)
+        answers = _Responses(self.request)
         self.listen(answers)
         final = False
         try:
@@ -228,20 +227,20 @@ class Reply:
                 self.cancel()
 
 
-def _tell(listener: Listening, item: InferenceResponse | CoreError | None, final: bool) -> None:
-    if isinstance(listener, Listener):
+def _notify(listener: Listening, item: InferenceResponse | CoreError | None, final: bool) -> None:
+    if isinstance(listener, ReplyListener):
         compiled = listener
-        compiled.tell(item, final)
+        compiled.receive(item, final)
     else:
         listener(item, final)
 
 
-# Listeners are objects and not closures: a compiled coroutine and a function in it hold each other, and
-# the request with them, until the garbage collector comes.
+# Listeners are objects and not closures: a compiled coroutine and a function in it refer to each other, so
+# only the garbage collector would free them and the request.
 
 
-class _OnlyAnswer:
-    """Gives `future` the one answer, or the error."""
+class _OnlyResponse:
+    """Listener that sets a future to the only response, or to the error."""
 
     def __init__(self, future: asyncio.Future[InferenceResponse]):
         self._future = future
@@ -264,8 +263,8 @@ class _OnlyAnswer:
             future.set_exception(not_single(self._count))
 
 
-class _Answers:
-    """Those that have arrived and were not taken, as many as Backlog lets them be."""
+class _Responses:
+    """Listener that keeps responses for an iterator, as many as Backlog allows."""
 
     def __init__(self, request: InferenceRequest) -> None:
         self.arrived = asyncio.Event()
@@ -285,13 +284,13 @@ class _Answers:
         self._backlog.add(_size(item))
 
     def take(self) -> tuple[InferenceResponse | CoreError | None, bool]:
-        """The first."""
+        """Remove and return the first item."""
         item, final = self.items.popleft()
         self._backlog.take(_size(item))
         return item, final
 
     def end(self, error: CoreError) -> None:
-        """Let `error` be the last one, and cancel the request."""
+        """Add `error` as the last item, and cancel the request."""
         self._closed = True
         self.items.append((error, True))
         self.arrived.set()
@@ -299,7 +298,7 @@ class _Answers:
         self._request.cancel()
 
     def close(self) -> None:
-        """Nobody takes any more."""
+        """Drop all items, because the iterator has ended."""
         self._closed = True
         self.items.clear()
         self._backlog.close()
@@ -311,7 +310,7 @@ class _Answers:
 
 
 def _size(item: InferenceResponse | CoreError | None) -> int:
-    """Bytes of an answer's tensors."""
+    """Return the bytes of a response's tensors."""
     size = 0
     if isinstance(item, InferenceResponse):
         for tensor in item.outputs:

@@ -26,7 +26,7 @@ from core.heap import Trimmer
 from core.lifecycle import ModelManager
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.options import Options
-from core.pipeline.instances.limit import RateLimiter
+from core.pipeline.instances.rate_limiter import RateLimiter
 from core.repository import Repository
 from core.telemetry.tracing import Tracer
 

@@ -17,5 +17,5 @@ cdef class Tensor:
 
 
 @cython.locals(tensor=Tensor)
-cpdef Tensor made_tensor(str name, DataType dtype, tuple shape, raw, array)
+cpdef Tensor new_tensor(str name, DataType dtype, tuple shape, raw, array)
 cpdef Tensor array_tensor(str name, Py_ssize_t number, array)

@@ -1,7 +1,7 @@
-"""Tensor: one named array, as bytes or as numpy, whichever it came as; DeviceTensor: one on a device.
+"""Tensor: a named array, as bytes or as numpy. DeviceTensor: a tensor in the memory of a device.
 
-A frontend makes tensors from wire bytes, a backend from arrays; the other form is made once, when
-somebody asks for it. So a request whose bytes are only copied on is never parsed.
+A frontend creates tensors from wire bytes, a backend from arrays. The other form is created once, on first
+use, so bytes that are only passed on are never parsed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Tensor:
     raw     the wire form: little endian; BYTES as uint32 length + bytes for each element, row-major
     array   the numpy form; BYTES as an object array of `bytes`, BF16 as uint16 bit patterns
 
-    The tensor keeps its buffer alive and never writes to it. Not locked: one thread at a time.
+    The tensor keeps its buffer alive and never writes to it. Not thread-safe: one thread at a time.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class Tensor:
 
     @classmethod
     def of(cls, name: str, array: Any, dtype: DataType | None = None) -> Tensor:
-        """A tensor of an array: numpy, or anything with `__dlpack__`; on a device it stays there.
+        """Return a tensor of an array: numpy, or any object with `__dlpack__`. Device arrays are not copied.
 
-        dtype   needed for BF16 bit patterns in uint16; else it follows from the array.
-        Raises CoreError(INVALID) for an array type that the protocol does not have.
+        dtype   only for BF16 bit patterns in uint16; otherwise it follows from the array
+        Raise CoreError(INVALID) for a datatype that the protocol does not have.
         """
         if not isinstance(array, np.ndarray):
             if is_on_device(array):
@@ -83,7 +83,7 @@ class Tensor:
         return self._as_raw()
 
     def _as_raw(self) -> Buffer:
-        """`raw`, for who is compiled: an attribute that is made costs a look into its type."""
+        """Return `raw`. Compiled code calls this, since a property is slower."""
         if self._raw is None:
             array = self._array
             assert array is not None
@@ -99,7 +99,7 @@ class Tensor:
         return self._as_array()
 
     def _as_array(self) -> np.ndarray:
-        """`array`, for who is compiled."""
+        """Return `array`. Compiled code calls this, since a property is slower."""
         if self._array is None:
             if self.dtype is BYTES:
                 self._array = strings.decode(self._raw, self.count).reshape(self.shape)
@@ -110,17 +110,17 @@ class Tensor:
 
     @property
     def device(self) -> tuple[int, int] | None:
-        """Where the elements are: None for host memory, else DLDeviceType and number of the device."""
+        """None for host memory, else DLDeviceType and number of the device."""
         return None
 
     @property
     def value(self) -> Any:
-        """The array where it is: what its producer gave, on a device; else the numpy form."""
+        """The producer's array if it is on a device, else the numpy form."""
         return self.array
 
     @property
     def has_raw(self) -> bool:
-        """Whether the wire form is there without work."""
+        """Whether the wire form exists already."""
         return self._raw is not None
 
     @property
@@ -131,12 +131,12 @@ class Tensor:
         return memoryview(self.raw).nbytes
 
     def reshaped(self, shape: tuple[int, ...]) -> Tensor:
-        """The same elements under another shape; shares the buffers."""
+        """Return a tensor with the same buffers and another shape."""
         array = None if self._array is None else self._array.reshape(shape)
         return Tensor(self.name, self.dtype, shape, self._raw, array)
 
     def renamed(self, name: str) -> Tensor:
-        """The same tensor under another name; shares the buffers."""
+        """Return a tensor with the same buffers and another name."""
         return Tensor(name, self.dtype, self.shape, self._raw, self._array)
 
     def __repr__(self) -> str:
@@ -144,13 +144,13 @@ class Tensor:
 
 
 class DeviceTensor(Tensor):
-    """A tensor whose elements are in the memory of a device. Made by `Tensor.of`. Invariants:
+    """A tensor in the memory of a device. Create it with `Tensor.of`. Invariants:
 
-    1. `value` never copies to the host. `array` and `raw` do, once for all tensors of one memory.
-    2. It keeps its memory: whoever has the tensor may use the array.
+    1. `value` never copies to the host. `array` and `raw` copy once for all tensors of one memory.
+    2. It keeps its memory, so the array is valid as long as the tensor.
 
-    first   row of the memory that is the first of this tensor, -1 for all of it
-    Any thread may ask for `array` and `raw`; else as Tensor.
+    first   first row of this tensor in the memory; -1 for the whole memory
+    `array` and `raw` are thread-safe; use everything else on one thread at a time.
     """
 
     def __init__(
@@ -175,13 +175,13 @@ class DeviceTensor(Tensor):
 
     @property
     def value(self) -> Any:
-        """The array on the device, of `shape`: what the producer gave, or its rows, or a view of it."""
+        """The array on the device, of `shape`: the producer's array, its rows, or a view of it."""
         if self._value is None:
             self._value = self.memory.part(self._first, self._rows, self.shape)
         return self._value
 
     def _as_array(self) -> np.ndarray:
-        """The numpy form, read-only: copied to the host when somebody first asks."""
+        """Return the numpy form, read-only, copied to the host on first use."""
         whole = self.memory.host(self.name)
         part = whole if self._first < 0 else whole[self._first : self._first + self._rows]
         return part.reshape(self.shape)
@@ -206,32 +206,32 @@ class DeviceTensor(Tensor):
         return DeviceTensor(name, self.dtype, self.shape, self.memory, self._first, self._rows)
 
     def rows(self, first: int, count: int) -> Tensor:
-        """`count` rows of a tensor that is a whole memory, from row `first` on."""
+        """Return `count` rows from row `first` on. The tensor must be its whole memory."""
         shape = (count, *self.shape[1:])
         return DeviceTensor(self.name, self.dtype, shape, self.memory, first, count)
 
     def on_host(self) -> Tensor:
-        """The same elements as an ordinary tensor, which does not keep the memory of the device."""
-        return made_tensor(self.name, self.dtype, self.shape, None, self.array)
+        """Return an ordinary tensor with the same elements, which does not keep the device memory."""
+        return new_tensor(self.name, self.dtype, self.shape, None, self.array)
 
     def __repr__(self) -> str:
         return f"DeviceTensor({self.name!r}, {self.dtype.name}{list(self.shape)} on {self.device})"
 
 
 def is_on_device(value: Any) -> bool:
-    """Whether a value is an array in memory that the host cannot read, as it says by DLPack."""
-    tell = getattr(value, "__dlpack_device__", None)
-    return tell is not None and int(tell()[0]) not in dlpack.HOST_DEVICES
+    """Return whether a value is an array that, by DLPack, is in memory that the host cannot read."""
+    device_of = getattr(value, "__dlpack_device__", None)
+    return device_of is not None and int(device_of()[0]) not in dlpack.HOST_DEVICES
 
 
-def made_tensor(
+def new_tensor(
     name: str,
     dtype: DataType,
     shape: tuple[int, ...],
     raw: Buffer | None,
     array: np.ndarray | None,
 ) -> Tensor:
-    """Tensor(…) for who makes one for every request."""
+    """Return Tensor(…), faster."""
     tensor: Tensor = Tensor.__new__(Tensor)
     tensor.name = name
     tensor.dtype = dtype
@@ -242,10 +242,10 @@ def made_tensor(
 
 
 def _device_tensor(name: str, array: Any, dtype: DataType | None) -> DeviceTensor:
-    """A tensor of an array that is on a device.
+    """Return a tensor of an array that is on a device.
 
-    dtype   BF16 for an array of its bit patterns; else it follows from the array
-    Raises CoreError(INVALID) for elements that the protocol does not have.
+    dtype   BF16 for an array of its bit patterns; otherwise it follows from the array
+    Raise CoreError(INVALID) for a datatype that the protocol does not have.
     """
     try:
         found, shape = dlpack.described(array)
@@ -260,12 +260,12 @@ def _device_tensor(name: str, array: Any, dtype: DataType | None) -> DeviceTenso
 
 
 def array_tensor(name: str, number: int, array: np.ndarray) -> Tensor:
-    """A tensor of an array that is what the datatype of that number has, which is not BYTES."""
-    return made_tensor(name, ALL[number - 1], shape_of(array), None, array)
+    """Return a tensor of an array with the numpy type of datatype `number`, which is not BYTES."""
+    return new_tensor(name, ALL[number - 1], shape_of(array), None, array)
 
 
 def _bytes_only(array: np.ndarray) -> np.ndarray:
-    """An array of text as an object array whose elements are all `bytes`."""
+    """Return an array of strings as an object array of `bytes`."""
     items = array.ravel().tolist()
     if array.dtype == object and all(type(item) is bytes for item in items):
         return array

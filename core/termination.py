@@ -1,6 +1,6 @@
-"""The run of an instance, and its end before the time when nobody waits for it any more.
+"""Termination: stops the run of an instance when all requests of its batch are cancelled.
 
-ModelInstance.execute, cancelled ─► [Termination] ─► what the framework has for it.
+ModelInstance.execute, cancelled ─► [Termination] ─► the framework's way to stop a run
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from core.errors import CoreError, cancelled
 
 
 class Termination:
-    """Of the runs of one instance, one at a time. To be inherited from, with what `stop` and `clear` do.
+    """Base class that stops the runs of one instance. Subclasses implement `stop` and `clear`.
 
-    `begin` and `end` on the thread of execute, around a run; `now` on the loop thread, at any time.
+    Call `begin` and `end` around a run, on the thread of execute; call `now` on the event loop, at any time.
 
-    Invariant: `stop` is called only during a run of the batch that is meant, and `clear` at the end of each
-    run for which it was called.
+    Invariant: `stop` is called only while the given batch runs, and `clear` at the end of each run that was
+    stopped.
     """
 
     def __init__(self) -> None:
@@ -26,26 +26,29 @@ class Termination:
         self._changing = threading.Lock()
 
     def begin(self, batch: Batch) -> None:
-        """A run of `batch` follows. Raises CoreError(CANCELLED) where that is of no use to anybody."""
+        """Announce a run of `batch`. Raise CoreError(CANCELLED) if all of its requests are cancelled."""
         with self._changing:
             for request in batch.requests:
                 if not request.cancelled:
                     self._running = batch
                     return
-        raise _nobody_waits()
+        raise _all_cancelled()
 
     def end(self) -> CoreError | None:
-        """The run is over; the error to give where it was broken off, whatever it raised."""
+        """End the run.
+
+        Return the error to raise if it was stopped, whatever the framework raised; or None.
+        """
         with self._changing:
             self._running = None
             if not self._stopped:
                 return None
             self._stopped = False
             self.clear()
-            return _nobody_waits()
+            return _all_cancelled()
 
     def now(self, batch: Batch) -> bool:
-        """Break off the run of `batch`, if it runs; whether it does."""
+        """Stop the run of `batch`. Return whether it runs."""
         with self._changing:
             if self._running is not batch:
                 return False
@@ -54,12 +57,12 @@ class Termination:
             return True
 
     def stop(self) -> None:
-        """Tell the framework to end the run. It may be called more than once for a run, and must not wait."""
+        """Let the framework end the run. It may be called several times for a run, and must not block."""
         raise NotImplementedError
 
     def clear(self) -> None:
-        """Take that back, where it would hold for the next run too."""
+        """Undo `stop`, if it would affect the next run."""
 
 
-def _nobody_waits() -> CoreError:
+def _all_cancelled() -> CoreError:
     return cancelled("all requests of the batch were cancelled")

@@ -22,7 +22,7 @@ ROOMS = (
         "core.heap",
         "core.hookspecs",
         "core.service_manager",
-        "core.settle",
+        "core.future_setter",
         "core.system_memory",
     ),
     ("core.host_policy", "core.unix_sockets"),

@@ -18,8 +18,8 @@ from typing import Any
 import uvloop
 
 import core
-from core.native.alarm import Alarm
 from core.native.clock import Clock
+from core.native.timer import LoopTimer
 from core.options import Options
 from core.server import InferenceServer
 from frontends.http import HttpFrontend
@@ -62,17 +62,17 @@ class Heart:
     def __init__(self, loop: asyncio.AbstractEventLoop):
         self.late_ns: list[int] = []
         self._due = 0
-        self._alarm = Alarm(loop, Clock(), self.beat)
+        self._timer = LoopTimer(loop, Clock(), self.beat)
 
     def beat(self) -> None:
         now = time.monotonic_ns()
         if self._due:
             self.late_ns.append(now - self._due)
         self._due = now + BEAT_NS
-        self._alarm.set(self._due)
+        self._timer.set(self._due)
 
     def stop(self) -> None:
-        self._alarm.close()
+        self._timer.close()
 
 
 async def serve(folder: Path) -> None:

@@ -11,7 +11,7 @@ from core.control.control import Control
 from core.control.exchange import Answers, Changed, Exchange
 from core.control.models import Models
 from core.control.operation import OPERATIONS, Area, Operation, change, here, question
-from core.pipeline.intake import Door
+from core.pipeline.endpoint import ModelEndpoint
 from core.repository import Place
 
 __all__ = [
@@ -20,8 +20,8 @@ __all__ = [
     "Area",
     "Changed",
     "Control",
-    "Door",
     "Exchange",
+    "ModelEndpoint",
     "Models",
     "Operation",
     "Place",

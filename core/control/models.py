@@ -12,8 +12,8 @@ from core import config as configuration
 from core.config import ModelConfig, Signature
 from core.control.repository import RepositoryControl
 from core.lifecycle import ModelManager, ModelVersion
-from core.pipeline.doors import Doors
-from core.pipeline.intake import Door
+from core.pipeline.endpoint import ModelEndpoint
+from core.pipeline.endpoint_table import EndpointTable
 from core.request import NEWEST, InferenceRequest
 from core.response import Reply
 from core.telemetry.tracing import Tracer
@@ -26,14 +26,14 @@ class Models:
     CoreError(UNAVAILABLE) for one that does not serve, CoreError(INVALID) for a name that several have.
     `version` NEWEST stands for the newest version that serves.
 
-    doors   endpoints by model and version
+    endpoints   endpoints by model and version
     """
 
     def __init__(self, manager: ModelManager, tracing: Tracer, repository: RepositoryControl):
         self._manager = manager
         self._tracing = tracing
         self._repository = repository
-        self.doors: Doors = manager.doors
+        self.endpoints: EndpointTable = manager.endpoints
 
     # inference -----------------------------------------------------------------
 
@@ -42,33 +42,37 @@ class Models:
 
         Later errors come through the Reply.
         """
-        return self.ask(self.door(request.model_name, request.model_version), request)
+        return self.ask(self.endpoint(request.model_name, request.model_version), request)
 
-    def door(self, name: str, version: int = NEWEST) -> Door:
+    def endpoint(self, name: str, version: int = NEWEST) -> ModelEndpoint:
         """Return the endpoint of a model version, for `ask` in the same turn of the loop."""
-        return self.doors.find(name, version)
+        return self.endpoints.find(name, version)
 
-    def ask(self, door: Door, request: InferenceRequest) -> Reply:
+    def ask(self, endpoint: ModelEndpoint, request: InferenceRequest) -> Reply:
         """Hand a request to the endpoint of its model. Raises CoreError if it is refused at once."""
         if self._tracing.on:
-            return self._tracing.infer(request, door.signature.name, door.signature.version, door)
-        return door.ask(request)
+            return self._tracing.infer(
+                request, endpoint.signature.name, endpoint.signature.version, endpoint
+            )
+        return endpoint.submit(request)
 
     def infer_step(self, request: InferenceRequest) -> Reply:
         """Hand on a request that another request makes; it is traced if the other one is.
 
         request.trace is the trace of the other request. Raises as `infer`.
         """
-        door = self.door(request.model_name, request.model_version)
+        endpoint = self.endpoint(request.model_name, request.model_version)
         if request.trace is not None:
-            return self._tracing.step(request, door.signature.name, door.signature.version, door)
-        return door.ask(request)
+            return self._tracing.step(
+                request, endpoint.signature.name, endpoint.signature.version, endpoint
+            )
+        return endpoint.submit(request)
 
     # facts about a model ---------------------------------------------------------
 
     def signature(self, name: str, version: int = NEWEST) -> Signature:
         """Return inputs and outputs, for parsing a request."""
-        return self.doors.find(name, version).signature
+        return self.endpoints.find(name, version).signature
 
     def takes_device(self, name: str, version: int = NEWEST) -> bool:
         """Return whether a model takes inputs that are on a device without a copy."""

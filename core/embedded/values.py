@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from core import dtypes
+from core.config.model_version import parse_version
 from core.errors import CoreError, invalid
 from core.request import (
     NEWEST,
@@ -19,11 +20,10 @@ from core.request import (
     InferenceRequest,
     Parameter,
     RequestedOutput,
-    made_request,
-    parse_version,
+    new_request,
 )
 from core.response import InferenceResponse
-from core.tensor import Tensor, is_on_device, made_tensor
+from core.tensor import Tensor, is_on_device, new_tensor
 
 Inputs = Mapping[str, Any]
 """name → numpy array, anything with `__dlpack__`, a list of str or bytes, a core.Tensor."""
@@ -54,7 +54,7 @@ def request_of(
             f"the inputs for model '{model}' are a {type(inputs).__name__}: give a dict of name and "
             "array"
         )
-    request = made_request(model, {name: tensor_of(name, value) for name, value in inputs.items()})
+    request = new_request(model, {name: tensor_of(name, value) for name, value in inputs.items()})
     if isinstance(version, str):
         request.model_version = parse_version(version)
     elif version != NEWEST:
@@ -136,7 +136,7 @@ def tensor_of(name: str, value: Any) -> Tensor:
     if not array.flags.c_contiguous:
         array = array.copy(order="C")
     array.setflags(write=False)  # our view alone
-    return made_tensor(name, dtype, array.shape, None, array)
+    return new_tensor(name, dtype, array.shape, None, array)
 
 
 def _exported(name: str, value: Any) -> np.ndarray:

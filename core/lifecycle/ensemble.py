@@ -15,7 +15,8 @@ from core.config.validation.general import check_response_cache
 from core.errors import CoreError, invalid
 from core.lifecycle.host import Host
 from core.lifecycle.steps import check_steps, ranks_of
-from core.pipeline.ensemble import EnsembleChain, Step, steps_of
+from core.pipeline import ChainServices
+from core.pipeline.ensemble import EnsembleChain, Step, StepModels, steps_of
 from core.request import NEWEST
 
 
@@ -59,14 +60,10 @@ async def open_ensemble(
         config,
         signature,
         steps,
-        served.infer_step,
-        ready,
-        check,
-        host.loop,
-        cache=host.cache,
-        content=contents,
-        ranks=ranks,
-        statistics=host.statistics_of(config),
+        StepModels(served.infer_step, ready, check, contents),
+        ChainServices(host.loop, cache=host.cache),
+        ranks,
+        host.statistics_of(config),
     )
 
 

@@ -19,25 +19,27 @@ from core.host_policy import HostPolicies
 from core.lifecycle.offline import OfflineModel
 from core.options import Options
 from core.pipeline import Chain
-from core.pipeline.batching.batcher import Batcher, InOrder
+from core.pipeline.batching.batcher import Batcher
+from core.pipeline.batching.order import PreserveOrder
+from core.pipeline.batching.settings import batch_limits
 from core.pipeline.cache import Cached
-from core.pipeline.chain import batch_limits
 from core.pipeline.ensemble import steps_of
-from core.pipeline.instances.groups import Seat, seats_of
-from core.pipeline.instances.pool import worker_for
-from core.pipeline.instances.worker import Owner
+from core.pipeline.instances.pool import runner_for
+from core.pipeline.instances.runner import RunnerOwner
+from core.pipeline.instances.specs import InstanceSpec, instance_specs
 from core.pipeline.sequence import SequenceScheduler
+from core.pipeline.services import ChainServices
 from core.request import NEWEST
 
 Line = tuple[str, str, str]
 """Room, where its code is, what it does for this model."""
 
 _WHERE = {
-    "ThreadWorker": "each on a thread of its own",
-    "InlineWorker": "on the event loop",
-    "LoopWorker": "on the event loop, as a coroutine",
-    "AutoWorker": "on a thread while executions are long, on the event loop while they are short",
-    "CallbackWorker": "begun on the event loop, done elsewhere",
+    "ThreadRunner": "each on a thread of its own",
+    "InlineRunner": "on the event loop",
+    "LoopRunner": "on the event loop, as a coroutine",
+    "AutoRunner": "on a thread while executions are long, on the event loop while they are short",
+    "CallbackRunner": "begun on the event loop, done elsewhere",
 }
 
 
@@ -60,8 +62,8 @@ def _rooms(model: OfflineModel, backend: Backend, options: Options) -> Iterator[
     try:
         # A cache of nothing: whether there is one is the server's affair.
         cache = open_cache(options.cache_config or {"local": {"size": str(1 << 20)}})
-        for room in Chain(config, model.signature, loop, cache=cache).rooms:
-            yield _room(room, config, bool(options.cache_config), backend)
+        for handler in Chain(config, model.signature, ChainServices(loop, cache=cache)).handlers:
+            yield _handler(handler, config, bool(options.cache_config), backend)
         yield "gather", "core/native/gather.pyx", "one array for each input, without the GIL"
         yield "execute", _file_of(backend), _instances(model, backend, loop)
     finally:
@@ -77,16 +79,16 @@ def _listening(hook: str) -> list[str]:
     return [each.plugin_name for each in reversed(found)]
 
 
-def _room(room: object, config: ModelConfig, cached: bool, backend: Backend) -> Line:
-    place = type(room).__module__.replace(".", "/") + ".py"
-    if isinstance(room, Cached):
+def _handler(handler: object, config: ModelConfig, cached: bool, backend: Backend) -> Line:
+    place = type(handler).__module__.replace(".", "/") + ".py"
+    if isinstance(handler, Cached):
         text = "" if cached else "; nowhere without --cache-config"
         return "cache", place, f"answers that were given before{text}"
-    if isinstance(room, InOrder):
+    if isinstance(handler, PreserveOrder):
         return "in order", place, "answers leave in the order in which their requests came"
-    if isinstance(room, SequenceScheduler):
+    if isinstance(handler, SequenceScheduler):
         return "sequences", "core/pipeline/sequence/", _sequences(config)
-    assert isinstance(room, Batcher)
+    assert isinstance(handler, Batcher)
     return "batcher", place, _batching(config, backend)
 
 
@@ -116,21 +118,21 @@ def _sequences(config: ModelConfig) -> str:
 
 
 def _instances(model: OfflineModel, backend: Backend, loop: asyncio.AbstractEventLoop) -> str:
-    seats = seats_of(model.config, HostPolicies({}))
-    where = sorted({f"{seat.device}" for seat in seats})
-    names = ", ".join(seat.name for seat in seats[:4]) + (", …" if len(seats) > 4 else "")
+    seats = instance_specs(model.config, HostPolicies({}))
+    where = sorted({f"{spec.device}" for spec in seats})
+    names = ", ".join(spec.name for spec in seats[:4]) + (", …" if len(seats) > 4 else "")
     count = "1 instance" if len(seats) == 1 else f"{len(seats)} instances"
     return f"{count} ({names}) on {', '.join(where)}; {_placement(seats[0], model, backend, loop)}"
 
 
 def _placement(
-    seat: Seat, model: OfflineModel, backend: Backend, loop: asyncio.AbstractEventLoop
+    spec: InstanceSpec, model: OfflineModel, backend: Backend, loop: asyncio.AbstractEventLoop
 ) -> str:
     made: Model = backend.model()
     made.name, made.version = model.version.name, model.version.version
     made.config, made.backend = model.config, backend
     made.path, made.directory = model.version.path, model.version.directory
-    worker = worker_for(seat.instance(made), loop, Owner())
+    worker = runner_for(spec.instance(made), loop, RunnerOwner())
     return _WHERE[type(worker).__name__]
 
 

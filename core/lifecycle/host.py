@@ -16,8 +16,8 @@ from core.errors import internal
 from core.host_policy import HostPolicies
 from core.lifecycle.backends import BackendPool
 from core.options import Options
-from core.pipeline.doors import Doors
-from core.pipeline.instances.limit import RateLimiter
+from core.pipeline.endpoint_table import EndpointTable
+from core.pipeline.instances.rate_limiter import RateLimiter
 from core.repository import ModelDirectory
 from core.request import NEWEST, InferenceRequest
 from core.response import Reply
@@ -53,7 +53,7 @@ class Host:
     limiter        of instances that share resources, None for none
     gpus           ids of the GPUs that instances may be placed on
     find_backend   name → Backend; None for those that are installed or lie in --backend-directory
-    doors          of the versions that serve: written here, read for each request
+    endpoints          of the versions that serve: written here, read for each request
     agree          (model, objection) → what anybody has against serving what has been loaded; objection:
                    why it could not be loaded here, "" if it could. None: nobody else is asked
     backends       those that are open
@@ -65,7 +65,7 @@ class Host:
         self,
         options: Options,
         loop: asyncio.AbstractEventLoop,
-        doors: Doors,
+        endpoints: EndpointTable,
         *,
         cache: Cache | None = None,
         limiter: RateLimiter | None = None,
@@ -74,7 +74,7 @@ class Host:
         agree: Agree | None = None,
     ):
         self.options = options
-        self.doors = doors
+        self.endpoints = endpoints
         self.loop = loop
         self.models: ServedModels
         self.cache = cache

@@ -271,7 +271,9 @@ class ManagedModel:
             self._leaving[version] = self._host.loop.create_task(self._leave(version))
         ready = [each for each in self.versions.values() if each.state == "READY"]
         self.newest = max(ready, key=lambda each: each.version, default=None)
-        self._host.doors.put(str(self.name), {each.version: each.chain.handler for each in ready})
+        self._host.endpoints.put(
+            str(self.name), {each.version: each.chain.handler for each in ready}
+        )
 
     async def _leave(self, version: ModelVersion) -> None:
         directory = version.source.directory

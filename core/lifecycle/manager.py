@@ -27,9 +27,9 @@ from core.lifecycle.roster import Failures, Roster
 from core.lifecycle.shutdown import Deadline, shut_down
 from core.lifecycle.version import ModelVersion
 from core.options import Options
-from core.pipeline.doors import Doors
-from core.pipeline.instances.limit import RateLimiter
-from core.pipeline.intake import Door
+from core.pipeline.endpoint import ModelEndpoint
+from core.pipeline.endpoint_table import EndpointTable
+from core.pipeline.instances.rate_limiter import RateLimiter
 from core.repository import (
     Catalog,
     ModelSource,
@@ -53,7 +53,7 @@ class ModelManager:
     limiter        of instances that share resources, None for none
     gpus           ids of the GPUs that instances may be placed on
     find_backend   name → Backend, may block; None for those that are installed
-    doors          of the READY versions: what requests need
+    endpoints          of the READY versions: what requests need
     repositories   more of them than the options name
     agree          as Host has it: with several workers, what the others say about a load
     joining        models that lie elsewhere
@@ -86,11 +86,11 @@ class ModelManager:
             needs_config=options.disable_auto_complete_config,
             namespacing=options.model_namespacing,
         )
-        self.doors = Doors(self._door_of)
+        self.endpoints = EndpointTable(self._endpoint_of)
         self._host = Host(
             options,
             loop,
-            self.doors,
+            self.endpoints,
             cache=cache,
             limiter=limiter,
             gpus=gpus,
@@ -208,8 +208,8 @@ class ModelManager:
             (namespace_of(key), name_of(key), model.results) for key, model in self._models.items()
         ]
 
-    def _door_of(self, name: str, version: int) -> Door:
-        """For what `doors` does not have: raises what resolve raises."""
+    def _endpoint_of(self, name: str, version: int) -> ModelEndpoint:
+        """For what `endpoints` does not have: raises what resolve raises."""
         return self.resolve(name, version).chain.handler
 
     def knows(self, name: str) -> bool:

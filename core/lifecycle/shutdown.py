@@ -120,4 +120,4 @@ def _let_wait_no_longer(roster: Roster) -> None:
     waiting = [each for each in chains if isinstance(each, Chain)]
     if all(each.in_flight == each.pending for each in waiting):
         for each in waiting:
-            each.nothing_follows()
+            each.end_waiting_sequences()

@@ -17,7 +17,7 @@ from core.host_policy import HostPolicies
 from core.lifecycle.ensemble import fitted, signatures_of_steps
 from core.lifecycle.version import ModelVersion, reason_of
 from core.pipeline.ensemble import steps_of
-from core.pipeline.instances.groups import seats_of
+from core.pipeline.instances.specs import instance_specs
 from core.plugins import HostedBackend
 from core.request import NEWEST
 
@@ -34,7 +34,7 @@ def try_model(version: ModelVersion, config: ModelConfig, backend: Backend) -> N
     if isinstance(backend, HostedBackend):
         _look_at_files(version, config, backend)
         return
-    seats = seats_of(config, HostPolicies({}))
+    seats = instance_specs(config, HostPolicies({}))
     if not seats:
         return
     loop = asyncio.new_event_loop()

@@ -36,7 +36,7 @@ from core.lifecycle.progress import (
     Progress,
 )
 from core.options import Options
-from core.pipeline import Chain, open_chain
+from core.pipeline import Chain, ChainServices, open_chain
 from core.pipeline.batching.rule import warn_of_library
 from core.pipeline.ensemble import EnsembleChain
 from core.repository import ModelDirectory, ModelSource, stamp_of
@@ -222,13 +222,15 @@ class ModelVersion:
                 self.chain = await open_chain(
                     model,
                     self.signature,
-                    loop=host.loop,
-                    cache=host.cache,
-                    limiter=host.limiter,
+                    ChainServices(
+                        host.loop,
+                        cache=host.cache,
+                        limiter=host.limiter,
+                        policies=host.policies,
+                        early=host.options.early_refusal,
+                    ),
                     content=self._digest(beside),
-                    policies=host.policies,
                     statistics=host.statistics_of(self.config),
-                    early=host.options.early_refusal,
                 )
                 self.model = model
             undo.push_async_callback(self.chain.close)

@@ -66,7 +66,7 @@ class DevicePlace:
         runtime, device = self._region.runtime, self._region.status.device_id
         if tensor.device is not None and tensor.device[0] == dlpack.CUDA:
             array = tensor.value  # kept until the copy is done
-            found = dlpack.seen(dlpack.exported(array))
+            found = dlpack.array_info(dlpack.exported(array))
             if found.in_order:
                 runtime.between(self._address, device, found.address, found.device[1], size)
                 return

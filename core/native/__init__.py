@@ -2,7 +2,6 @@
 
 try:
     from core.native import (  # noqa: F401  they have no uncompiled form
-        alarm,
         arrays,
         clock,
         dlpack,
@@ -10,6 +9,7 @@ try:
         gather,
         mapping,
         strings,
+        timer,
     )
 except ImportError as error:
     raise ImportError(

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""Arrays over bytes and bytes over arrays, at the cost of one object."""
+"""Conversions between arrays and bytes; see arrays.pyi."""
 
 cimport numpy as np
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -25,7 +25,7 @@ cdef extern from "numpy/arrayobject.h":
 
 cdef enum:
     MOST_DIMENSIONS = 64  # of a numpy array
-    # Below this a copy is cheaper than the object that keeps a view's owner.
+    # Below this size a copy is cheaper than an object that refers to the owner of a view.
     COPIED_UP_TO = 4096
 
 cdef np.dtype _UINT8 = np.dtype("uint8")
@@ -50,7 +50,7 @@ cpdef object view(object raw, object dtype, tuple shape):
         data = buffer.buf
         left = buffer.len
         readonly = buffer.readonly
-        # A memoryview of our own holds the buffer where it is, whatever its owner does with others.
+        # A new memoryview keeps the buffer, even if the owner releases its other views.
         raw = PyMemoryView_FromObject(raw)
         PyBuffer_Release(&buffer)
     cdef Py_ssize_t size = descr.itemsize
@@ -122,7 +122,7 @@ cpdef Py_ssize_t length(object raw) except -1:
 
 
 cdef Py_ssize_t fill(char* to, Py_ssize_t room, object raw) except -1:
-    """Copy the bytes of an object, row-major; how many these are. ValueError if there is no room."""
+    """Copy the bytes of an object, row-major, and return their number. Raise ValueError if `room` is too small."""
     cdef Py_buffer buffer
     cdef Py_ssize_t size
     if type(raw) is bytes:

@@ -1,12 +1,12 @@
 from collections.abc import Callable
 
 def wall_ms() -> int:
-    """Milliseconds since the epoch, up to some milliseconds old: as of the kernel's last tick."""
+    """Return milliseconds since the epoch, as of the kernel's last tick: a few milliseconds old."""
 
 class Clock:
-    """Nanoseconds that only grow: time.monotonic_ns, or what a test gives as the time. Any thread.
+    """Monotonic clock in nanoseconds: time.monotonic_ns, or the clock of a test. Thread-safe.
 
-    For compiled rooms, which read it without making an object.
+    Compiled code reads it without creating an object.
     """
 
     def __init__(self, source: Callable[[], int] = ...) -> None: ...

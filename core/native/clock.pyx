@@ -1,4 +1,4 @@
-"""Clocks that cost a memory read."""
+"""Fast clocks; see clock.pyi."""
 
 cimport cython
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
@@ -10,7 +10,7 @@ cdef extern from "<time.h>":
     int CLOCK_REALTIME
     int CLOCK_REALTIME_COARSE
 
-# Elsewhere Python's monotonic clock may be another than the system's CLOCK_MONOTONIC.
+# On other systems Python's monotonic clock may not be CLOCK_MONOTONIC.
 cdef bint _SAME = sys.platform == "linux"
 
 
@@ -33,7 +33,7 @@ cdef class Clock:
         return self.now_ns()
 
     cdef bint is_real(self) noexcept:
-        """Whether this is CLOCK_MONOTONIC."""
+        """Return whether this clock is CLOCK_MONOTONIC."""
         return self._source is None
 
     cpdef long long now_ns(self) except? -1:

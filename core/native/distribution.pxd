@@ -20,7 +20,7 @@ cdef class Histogram:
 
 
 @cython.final
-cdef class Spread:
+cdef class QuantileSketch:
     cdef readonly unsigned long long count
     cdef readonly long long sum_ns
     cdef int _age

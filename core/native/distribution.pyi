@@ -1,13 +1,13 @@
 from collections.abc import Sequence
 
 def middle_of(cell: int) -> float:
-    """The duration in ns that stands for all in a cell of a Spread."""
+    """Return the duration in ns that represents a cell of a QuantileSketch."""
 
 class Histogram:
-    """How many durations were at most as long as each bound. Loop thread only.
+    """Histogram of durations. Not thread-safe: call from the event loop only.
 
-    bounds    ascending, in units of `unit_ns`; with none there is only the bucket of everything
-    sum_ns    of all durations
+    bounds    upper bounds of the buckets, ascending, in units of `unit_ns`; a last bucket has no bound
+    sum_ns    sum of all durations
     """
 
     bounds: tuple[float, ...]
@@ -18,29 +18,30 @@ class Histogram:
         """Count a duration into the first bucket whose bound is not below it."""
 
     def counts(self) -> list[int]:
-        """Of each bucket alone; the last is that without a bound."""
+        """Return the count of each bucket, not cumulated; the last bucket has no bound."""
 
-class Spread:
-    """Durations of the last while, from which any quantile can be told within 1 %. Loop thread only.
+class QuantileSketch:
+    """Sketch of recent durations that gives any quantile within 1 %.
 
-    Durations of one age are counted together in cells, each at most a 64th of its durations wide (64 ns
-    below 4 us). There are five ages: `turn` begins a new one and forgets the oldest. An age takes 8 KiB
-    from its first duration on.
+    It counts durations in cells, each at most 1/64 of its durations wide (64 ns below 4 µs), separately for
+    five periods: `turn` begins a new period and drops the oldest. A period takes 8 KiB from its first
+    duration on.
+    Not thread-safe: call from the event loop only.
 
-    count, sum_ns   of all durations ever
+    count, sum_ns   count and sum of all durations ever observed
     """
 
     count: int
     sum_ns: int
     def observe(self, ns: int) -> int:
-        """Count a duration. Raises MemoryError."""
+        """Count a duration. Raise MemoryError."""
 
     def turn(self) -> None:
-        """A fifth of the while has passed."""
+        """Begin a new period."""
 
     def recent(self) -> tuple[int, int, dict[int, int]]:
-        """Shortest and longest duration of the last while, and how many are in which cell.
+        """Return the shortest and longest recent duration, and the counts of the cells by number.
 
-        Cells are numbered from short to long, and the same in every Spread, so those of several add up. No
-        cells, no durations: then the others are 0.
+        Cells are numbered from short to long, alike in every QuantileSketch, so counts of several sketches
+        add up. Without durations there are no cells, and the other two are 0.
         """

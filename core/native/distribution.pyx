@@ -13,7 +13,7 @@ cdef extern from *:
     """
     int highest_bit(unsigned long long value) noexcept nogil
 
-# A cell of a Spread is 64 ns wide up to 4 us, and from there on a 64th of the power of two below it.
+# A cell of a QuantileSketch is 64 ns wide up to 4 us, and from there on a 64th of the power of two below it.
 cdef enum:
     UNIT_BITS = 6
     SPLIT_BITS = 6
@@ -85,7 +85,7 @@ cdef class Histogram:
 
 
 @cython.final
-cdef class Spread:
+cdef class QuantileSketch:
     """See distribution.pyi."""
 
     def __cinit__(self):

@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False
-"""DLPack capsules: what they say, and memory that is lent with them.
+"""DLPack capsules: reads them, and creates them for memory of core.
 
 The structures are those of dlpack.h, version 0.x (`DLManagedTensor`). In C, because a consumer may call the
-deleter without the GIL, and a capsule that nobody took may go while an exception is on its way.
+deleter without the GIL, and an unconsumed capsule may be freed while an exception propagates.
 """
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
@@ -45,11 +45,11 @@ cdef struct Managed:
 cdef enum:
     MOST_DIMENSIONS = 64
 
-cdef const char* NAME = "dltensor"  # of a capsule that nobody has taken yet
+cdef const char* NAME = "dltensor"  # of a capsule that is not consumed
 
 
-def seen(capsule):
-    """What a capsule says; see dlpack.pyi."""
+def array_info(capsule):
+    """See dlpack.pyi."""
     if not PyCapsule_IsValid(<PyObject*>capsule, NAME):
         raise ValueError("not a DLPack capsule, or one that was taken before")
     cdef Tensor* tensor = &(<Managed*>PyCapsule_GetPointer(<PyObject*>capsule, NAME)).tensor
@@ -66,7 +66,7 @@ def seen(capsule):
 
 
 def lend(uintptr_t address, kind, tuple shape, device, owner):
-    """A capsule of memory in C order; see dlpack.pyi."""
+    """See dlpack.pyi."""
     cdef Py_ssize_t n = len(shape), i
     cdef int64_t step = 1
     if n > MOST_DIMENSIONS:
@@ -105,11 +105,11 @@ def lend(uintptr_t address, kind, tuple shape, device, owner):
 
 
 cdef void _delete(Managed* managed) noexcept with gil:
-    """The consumer, or the capsule that nobody took, needs the memory no more."""
+    """Release the memory: called by the consumer, or for an unconsumed capsule."""
     cdef PyObject* kind
     cdef PyObject* value
     cdef PyObject* traceback
-    PyErr_Fetch(&kind, &value, &traceback)  # what lets go of it may be an exception on its way
+    PyErr_Fetch(&kind, &value, &traceback)  # an exception may be propagating
     Py_XDECREF(<PyObject*>managed.context)
     PyErr_Restore(kind, value, traceback)
     PyMem_RawFree(managed.tensor.shape)
@@ -117,6 +117,6 @@ cdef void _delete(Managed* managed) noexcept with gil:
 
 
 cdef void _destroy(PyObject* capsule) noexcept:
-    """A capsule goes: who has taken it has given it another name."""
+    """Destroy a capsule. A consumer has renamed the capsules that it has consumed."""
     if PyCapsule_IsValid(capsule, NAME):
         _delete(<Managed*>PyCapsule_GetPointer(capsule, NAME))

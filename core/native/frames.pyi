@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from core.tensor import Buffer
 
 def message(kind: int, number: int, released: Sequence[int], parts: list[Buffer]) -> bytes:
-    """The bytes of a message.
+    """Return the bytes of a message.
 
     kind      0 to 255
-    number    0 to 2**64 - 1, as each of `released`
-    parts     contiguous buffers or arrays: its content, one behind the other
-    Raises ValueError for 4 GiB or 65536 numbers and more; OverflowError for a number out of range.
+    number    0 to 2**64 - 1, like each of `released`
+    parts     contiguous buffers or arrays that form the content, in this order
+    Raise ValueError from 4 GiB or 65536 numbers on; OverflowError for a number out of range.
     """
 
 class Frame:
-    """One message as it came."""
+    """One received message."""
 
     kind: int
     number: int
@@ -25,21 +25,18 @@ class Frame:
     ) -> None: ...
 
 class Reader:
-    """Cuts what arrives on a socket into frames. One thread at a time.
+    """Reads frames from a socket. Not thread-safe: one thread at a time.
 
-    most   bytes of one message
-    The socket must not be closed before the last call.
+    most   most bytes of one message
+    Do not close the socket before the last call.
     """
 
     def __init__(self, sock: socket.socket, most: int) -> None: ...
     def receive(self) -> bool:
-        """Receive once; False if the other side has closed.
+        """Receive once. Return False if the other side has closed the connection.
 
-        Waits without the GIL where the socket does; else BlockingIOError, as OSError for the rest.
+        A blocking socket waits without the GIL; another raises BlockingIOError. Other failures raise OSError.
         """
 
     def next(self) -> Frame | None:
-        """The next whole message that has arrived; None if there is no more.
-
-        ValueError for what is no header of a message.
-        """
+        """Return the next complete message; None if there is none. Raise ValueError for an invalid header."""

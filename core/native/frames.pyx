@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""Messages over a local stream, for two processes of one release: a header, regions, content."""
+"""Messages between two processes of one release, over a local stream; see frames.pyi."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -15,7 +15,7 @@ cdef extern from "<sys/socket.h>" nogil:
     Py_ssize_t recv(int fd, void* buffer, size_t size, int flags)
 
 
-# Both ends are on one machine, so its byte order is that of the header. struct: "=IBxHQ".
+# Both ends are on one machine, so the header has the machine's byte order. struct: "=IBxHQ".
 cdef struct Header:
     uint32_t size  # of what follows: numbers and content
     uint8_t kind
@@ -78,13 +78,13 @@ cdef class Frame:
 cdef class Reader:
     """Cuts what arrives on a socket into frames; see frames.pyi."""
 
-    cdef object _socket  # stays open as long as we read
+    cdef object _socket  # the caller keeps it open
     cdef int _fd
     cdef uint64_t _most
     cdef char* _buffer
     cdef Py_ssize_t _capacity
-    cdef Py_ssize_t _start  # of what has not been cut yet
-    cdef Py_ssize_t _end  # of what has arrived
+    cdef Py_ssize_t _start  # of the bytes that are not read yet
+    cdef Py_ssize_t _end  # of the received bytes
 
     def __cinit__(self, sock, most):
         self._socket = sock
@@ -99,7 +99,7 @@ cdef class Reader:
         PyMem_RawFree(self._buffer)
 
     def receive(self):
-        """Receive once; False if the other side has closed."""
+        """See frames.pyi."""
         cdef Py_ssize_t count
         cdef char* to
         if self._start == self._end:
@@ -119,7 +119,7 @@ cdef class Reader:
         return count > 0
 
     def next(self):
-        """The next whole message that has arrived, or None."""
+        """See frames.pyi."""
         cdef Header header
         cdef Py_ssize_t start = self._start + <Py_ssize_t>sizeof(Header)
         if self._end < start:
@@ -139,7 +139,7 @@ cdef class Reader:
         return frame
 
     cdef int _make_room(self) except -1:
-        """The buffer is full and holds a part of a message: move that to the front, or grow."""
+        """Make room in a full buffer that ends in a part of a message: move the part to the front, or grow."""
         cdef Py_ssize_t kept = self._end - self._start
         cdef Py_ssize_t capacity = self._capacity
         cdef char* grown

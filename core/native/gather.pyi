@@ -5,17 +5,15 @@ def gather(parts: list[Buffer], out: Buffer, offset: int = 0, alignment: int = 1
 
     parts   contiguous buffers of any length; the caller owns them
     out     a writable contiguous buffer; the caller owns it
-    alignment   each part begins at a multiple of it, counted from the offset; what lies between them
-            is not written
-    Returns the number of bytes from the offset to the end of the last part. Releases the GIL for large
-    copies.
-    Raises ValueError if they do not fit; a buffer that is not contiguous raises what its owner
-    raises (numpy ValueError, memoryview BufferError).
+    alignment   each part begins at a multiple of it, counted from the offset; gaps are not written
+    Return the number of bytes from the offset to the end of the last part. Large copies release the GIL.
+    Raise ValueError if the parts do not fit. A buffer that is not contiguous raises the error of its owner
+    (numpy: ValueError, memoryview: BufferError).
     """
 
 def joined(parts: list[Buffer]) -> bytes:
     """Return `parts` one after another.
 
     parts   contiguous buffers of any length; the caller owns them
-    Releases the GIL for large copies, which `bytes` and `b"".join` do for no buffer but bytes.
+    Large copies release the GIL; `bytes` and `b"".join` do that for `bytes` only.
     """

@@ -6,13 +6,13 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-# Below this the memcpy is shorter than releasing and taking the GIL again.
+# Below this size the copy is faster than releasing and taking the GIL.
 cdef enum:
     WITHOUT_GIL_FROM = 65536
 
 
 cdef class _Sources:
-    """Buffers that are held until this goes."""
+    """Buffers that are released with this object."""
 
     cdef Py_buffer* views
     cdef Py_ssize_t held
@@ -23,7 +23,7 @@ cdef class _Sources:
         free(self.views)
 
     cdef Py_ssize_t take(self, list parts, Py_ssize_t alignment) except -1:
-        """Hold the buffers of `parts`; returns the bytes that they take one behind the other. Once."""
+        """Acquire the buffers of `parts`, and return their total size. Call it once."""
         cdef Py_ssize_t total = 0
         self.views = <Py_buffer*>malloc(max(len(parts), 1) * sizeof(Py_buffer))
         if self.views == NULL:
@@ -80,5 +80,5 @@ cdef void _copy(Py_buffer* sources, Py_ssize_t n, char* to, Py_ssize_t alignment
 
 
 cdef inline Py_ssize_t _up(Py_ssize_t size, Py_ssize_t alignment) noexcept nogil:
-    """The next multiple."""
+    """Return the next multiple of the alignment."""
     return size + (alignment - size % alignment) % alignment

@@ -1,10 +1,10 @@
-// Memory that is shared with clients, whose bytes may vanish while somebody reads them.
+// Memory shared with clients, whose pages may disappear during an access.
 //
-//   map ─► [Range] ─► readers ─► SIGBUS ─► zeros in place of what is gone, and the range is marked
+//   map ─► [Range] ─► readers ─► SIGBUS ─► zeros instead of missing pages, and the range is marked
 //
 // A client can make the file behind a mapping smaller, or the system can have no memory left for a page of
-// it; whoever touches such a page gets SIGBUS, which ends a process. Here the fault is answered where it
-// happens: from that page on the mapping becomes private zeros, and the instruction runs again.
+// it. An access to such a page raises SIGBUS, which ends the process. This handler instead replaces the mapping
+// by private zeros from that page on, and the instruction runs again.
 
 #pragma once
 
@@ -22,8 +22,8 @@
 namespace core_memory {
 
 // One mapping. Invariants:
-//   1. `turn` is odd while begin and end are written; who reads them looks at it before and after.
-//   2. A range that somebody reads from does not change: the reader keeps the mapping.
+//   1. `turn` is odd while begin and end are written; readers check it before and after.
+//   2. A range does not change while it is read: the reader keeps the mapping.
 struct Range {
   std::atomic<uint32_t> turn{0};
   std::atomic<uintptr_t> begin{0};
@@ -39,7 +39,7 @@ struct Range {
   }
 };
 
-// Ranges in blocks that are never given back: a signal handler walks over them without a lock.
+// Ranges in blocks that are never freed, so that the signal handler can read them without a lock.
 struct Block {
   Range ranges[64];
   std::atomic<Block*> next{nullptr};
@@ -82,7 +82,7 @@ inline bool answered(uintptr_t at) noexcept {
   return false;
 }
 
-// SIGBUS of other memory goes to whoever had the signal before; with nobody it ends the process, as it would.
+// SIGBUS of other memory goes to the previous handler; without one it ends the process.
 inline void pass_on(int number, siginfo_t* info, void* context) noexcept {
   const struct sigaction& before = guard.before;
   const bool once_more = guard.passing_on.exchange(true);
@@ -113,7 +113,7 @@ inline void install() noexcept {
   if (sigaction(SIGBUS, &action, &guard.before) == 0) guard.installed.store(true);
 }
 
-// A range for a mapping, from now on guarded; nullptr without memory.
+// Returns the guarded range of a mapping; nullptr if there is no memory.
 inline Range* keep(void* data, size_t size) noexcept {
   const std::lock_guard<std::mutex> lock(guard.changing);
   if (!guard.installed.load()) install();

@@ -1,24 +1,24 @@
 from collections.abc import Buffer as _Buffer  # type: ignore[attr-defined, unused-ignore]
 
 class Mapping(_Buffer):  # type: ignore[misc, unused-ignore]
-    """Part of a file, mapped shared, to be read and written through the buffer protocol.
+    """Shared mapping of a part of a file, with the buffer protocol. Thread-safe.
 
-    It is unmapped when it and all views of it are gone, in any order. If its file becomes smaller or the
-    system has no memory for a page, who touches what is gone finds zeros from that page on, writes to
-    nobody, and `lost` is true for good. Any thread.
+    It is unmapped when it and all its views are freed, in any order. If the file becomes smaller, or the
+    system has no memory for a page, an access from that page on reads zeros and its writes are lost; `lost`
+    is then True forever.
 
-    file        descriptor, to read and write; it may be closed afterwards
-    offset      bytes, whole pages
-    byte_size   more than 0; at most what the file has
-    Raises OSError when the system refuses.
+    file        descriptor, open for reading and writing; it may be closed afterwards
+    offset      in bytes, a multiple of the page size
+    byte_size   more than 0, at most the size of the file
+    Raise OSError if the system refuses.
     """
 
     def __init__(self, file: int, offset: int, byte_size: int) -> None: ...
     @property
     def lost(self) -> bool:
-        """Whether somebody has met bytes that are gone."""
+        """Whether an access has met missing bytes."""
     @property
     def address(self) -> int:
-        """Of the first byte."""
+        """Address of the first byte."""
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""Mapping: a part of a file that a client has too; see mapping.hpp for what may happen to it."""
+"""Shared mapping of a file; see mapping.pyi, and mapping.hpp for missing pages."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.errno cimport errno

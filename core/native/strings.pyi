@@ -5,17 +5,17 @@ import numpy as np
 from core.tensor import Buffer
 
 def count(data: Buffer) -> tuple[int, int]:
-    """(whole elements in `data`, bytes left after them). Never raises for malformed data."""
+    """Return (complete elements in `data`, bytes left after them). Never raise for malformed data."""
 
 def decode(data: Buffer, n: int) -> np.ndarray:
-    """The `n` elements as object[n] of `bytes` (copies).
+    """Return the `n` elements as object[n] of `bytes` (copies).
 
-    Raises ValueError if `data` is not exactly n elements.
+    Raise ValueError for another number of elements.
     """
 
 def encode(array: Any) -> bytes:
-    """The wire form of an array of `bytes` (as they are) and `str` (UTF-8), row-major.
+    """Return the wire form of an array of `bytes` and `str` (as UTF-8), row-major.
 
-    Other objects are written as their str(), as tritonclient does.
-    Fixed-width numpy bytes lose their trailing NULs, as numpy defines them.
+    Other objects are written as str(object), as tritonclient does. Fixed-width numpy bytes lose trailing
+    NULs.
     """

@@ -1,11 +1,11 @@
-"""The rooms a request walks through, from admission to its reply.
+"""The way of a request through one model version, from admission to its reply.
 
     admit ─► batching (queue, batcher) ─► instances (gather, execute) ─► answers (split, delivery) ─► Reply
 
-`chain` puts them together for one model version, once, at load. `sequence` and `ensemble` are the other
-schedulers.
+`chain` composes it once, when the version loads. `sequence` and `ensemble` contain the other schedulers.
 """
 
 from core.pipeline.chain import Chain, open_chain
+from core.pipeline.services import ChainServices
 
-__all__ = ["Chain", "open_chain"]
+__all__ = ["Chain", "ChainServices", "open_chain"]

@@ -11,7 +11,7 @@ cdef long long LARGEST_QUICK
 
 
 @cython.final
-cdef class Expected:
+cdef class ExpectedInput:
     cdef DataType dtype
     cdef Py_ssize_t byte_size
     cdef tuple dims
@@ -30,6 +30,6 @@ cdef class Admission:
     cdef bint _plain
 
     cpdef check(self, InferenceRequest request)
-    @cython.locals(rows=cython.longlong, first=cython.longlong, expected=Expected, tensor=Tensor, inputs=dict,
+    @cython.locals(rows=cython.longlong, first=cython.longlong, expected=ExpectedInput, tensor=Tensor, inputs=dict,
                    outputs=dict, output=RequestedOutput)
     cdef bint _is_right(self, InferenceRequest request) except -1

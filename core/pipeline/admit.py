@@ -1,8 +1,8 @@
-"""Check a request against its model, once.
+"""Admission: checks a request against its model, once.
 
-frontend ─► [admit] ─► queue.  After this room every input is known, complete and of the right
-datatype, shape and size; `request.rows` and `request.arrival_ns` are set, and inputs have the shape
-that the model sees. The texts are Triton's, since clients and their tests look for them.
+frontend ─► [admit] ─► queue.  After this check every input is known, complete and of the right datatype,
+shape and size; `request.rows` and `request.arrival_ns` are set, and inputs have the shape that the model
+sees. The error texts are Triton's, since clients and their tests look for them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from core.request import InferenceRequest
 from core.tensor import Tensor
 
 LARGEST = 2**63 - 1  # of an element count or byte size, as in Triton
-LARGEST_QUICK = 2**31 - 1  # of a size whose products need no thought about overflow
+LARGEST_QUICK = 2**31 - 1  # sizes up to this one cannot overflow when multiplied
 
 
 class Admission:
-    """The check for one model version: raises CoreError(INVALID), or completes the request.
+    """The check of requests for one model version.
 
-    Two ways to the same result: nearly every request is plainly right, and `_is_right` sees that
-    without making anything; the other way knows what is wrong and has all the texts.
+    Nearly every request is valid, and `_is_right` confirms that without creating an object. `_complete`
+    handles the others and has all error texts.
     """
 
     def __init__(self, signature: Signature, clock_ns: Callable[[], int] = time.monotonic_ns):
@@ -38,10 +38,10 @@ class Admission:
         self._clock = Clock(clock_ns)
         self._required = [spec.name for spec in signature.inputs.values() if not spec.optional]
         self._expected = {
-            name: Expected(spec, signature) for name, spec in signature.inputs.items()
+            name: ExpectedInput(spec, signature) for name, spec in signature.inputs.items()
         }
         self._batches = signature.max_batch_size > 0
-        # Inputs that all must be there, in the shape in which the model sees them.
+        # Whether all inputs are required and keep their shape.
         self._plain = len(self._required) == len(signature.inputs) and not any(
             spec.reshape is not None or spec.shape_tensor for spec in signature.inputs.values()
         )
@@ -50,13 +50,13 @@ class Admission:
         self.check(request)
 
     def check(self, request: InferenceRequest) -> None:
-        """Complete a request that is right. Raises CoreError(INVALID) for another."""
+        """Set `rows` and `arrival_ns` of a valid request. Raise CoreError(INVALID) for an invalid one."""
         if not self._is_right(request):
             self._complete(request)
         request.arrival_ns = self._clock.now_ns()
 
     def _is_right(self, request: InferenceRequest) -> bool:
-        """Whether the request is right for certain; then its rows are written."""
+        """Return True and set `rows` if the request is certainly valid."""
         inputs = request.inputs
         if not self._plain or len(inputs) != len(self._expected) or not inputs:
             return False
@@ -110,8 +110,8 @@ class Admission:
             raise CoreError(error.kind, f"{request_label(request)} {error.message}") from None
 
 
-class Expected:
-    """What one input must be, for a quick look. The batch dimension counts as -1."""
+class ExpectedInput:
+    """Datatype and shape of one input, for the quick check. The batch dimension is -1."""
 
     def __init__(self, spec: InputSpec, signature: Signature):
         self.dtype = spec.dtype
@@ -122,7 +122,7 @@ class Expected:
     @cython.boundscheck(False)  # type: ignore[untyped-decorator]
     @cython.wraparound(False)  # type: ignore[untyped-decorator]
     def fits(self, tensor: Tensor) -> bool:
-        """Whether datatype, shape and size are right; False also where that takes a longer look."""
+        """Return True if datatype, shape and size are right; False also if the quick check cannot tell."""
         shape = tensor.shape
         if tensor.dtype is not self.dtype or len(shape) != len(self.dims):
             return False
@@ -143,7 +143,7 @@ class Expected:
 
 
 def request_label(request: InferenceRequest) -> str:
-    """How texts about a request begin."""
+    """Return the beginning of error texts about a request."""
     return f"[request id: {request.id or '<id_unknown>'}]"
 
 
@@ -174,7 +174,7 @@ def _listed(names: list[str] | dict[str, Tensor]) -> str:
 
 
 def _rows(request: InferenceRequest, signature: Signature) -> int:
-    """The batch size that all inputs agree on; 1 for a model without a batch dimension."""
+    """Return the batch size of all inputs; 1 for a model without a batch dimension."""
     if not signature.max_batch_size:
         return 1
     rows = -1
@@ -193,7 +193,7 @@ def _rows(request: InferenceRequest, signature: Signature) -> int:
             raise invalid(
                 f"input '{name}' batch size does not match other inputs for '{signature.name}'"
             )
-    if rows == -1:  # of shape tensors alone, or of no inputs
+    if rows == -1:  # there are only shape tensors, or no inputs
         return 1
     if rows == 0:
         raise _no_rows(request, signature)
@@ -247,7 +247,7 @@ def _check(tensor: Tensor, spec: InputSpec, signature: Signature) -> None:
 
 
 def _check_size(tensor: Tensor, count: int, signature: Signature) -> None:
-    """The bytes that came must be those of the shape."""
+    """Raise CoreError(INVALID) unless the tensor has as many bytes as its shape says."""
     name, model = tensor.name, signature.name
     got = memoryview(tensor.raw).nbytes
     if tensor.dtype is not dtypes.BYTES:
@@ -302,7 +302,7 @@ def _shape_text(shape: tuple[int, ...]) -> str:
 
 
 def _model_shaped(tensor: Tensor, spec: InputSpec, signature: Signature) -> Tensor:
-    """The input under the shape that the model sees (`reshape` in its configuration)."""
+    """Return an input in the shape that the model sees (`reshape` in its configuration)."""
     assert spec.reshape is not None
     batch = tensor.shape[:1] if signature.max_batch_size else ()
     shape = batch + mapped_shape(tensor.shape[len(batch) :], spec.dims, spec.reshape)

@@ -1,8 +1,8 @@
-"""The response cache: equal requests to one model version get the answer of the first.
+"""Cached: answers equal requests to one model version from the response cache.
 
 admit ─► [Cached] ─► batcher.  Only for models with `response_cache { enable: true }`, on servers with
---cache-config. Unlike the original's, the key holds everything that may change an answer: shapes,
-parameters and wanted outputs too. Where answers are kept is core.caches.
+--cache-config. Unlike Triton's, the key contains everything that can change a response: also shapes,
+parameters and requested outputs. core.caches stores the responses.
 """
 
 from __future__ import annotations
@@ -19,21 +19,26 @@ from core.caches import Cache
 from core.config import Signature
 from core.errors import CoreError, cancelled, internal
 from core.native.gather import joined
-from core.pipeline.intake import Handler
+from core.pipeline.endpoint import Handler
 from core.request import DeviceOutput, InferenceRequest, RequestedOutput
 from core.response import InferenceResponse, Reply
 from core.telemetry.statistics import Statistics
 from core.tensor import Tensor
 
-LARGE_BYTES = 1024 * 1024  # of inputs or outputs: from here on a key or a copy takes milliseconds
+LARGE_BYTES = (
+    1024 * 1024
+)  # above this size of inputs or outputs, a key or a copy takes milliseconds
 
 _threads = ThreadPoolExecutor(2, thread_name_prefix="cache")
 
 
 class Cached:
-    """A layer before a model's scheduler. Loop thread only.
+    """Handler that looks a request up in the cache before it calls the inner handler.
 
-    content   gives what else tells this version from others of its name and number: a digest of its files
+    Not thread-safe: call from the event loop only.
+
+    on_final   called when a request that the cache has answered has ended
+    content    returns a digest of the version's files, to distinguish versions of the same name and number
     """
 
     def __init__(
@@ -55,16 +60,16 @@ class Cached:
         self._clock_ns = clock_ns
 
     def __call__(self, request: InferenceRequest) -> Reply:
-        if request.shared:  # its inputs may be others by the time that the model sees them
+        if request.shared:  # the client may change the inputs before the model reads them
             return self._inner(request)
         try:
             content = self._content()
-        except CoreError:  # a step of the ensemble is gone; who runs it says so
+        except CoreError:  # a step of the ensemble does not serve; the inner handler reports that
             return self._inner(request)
         start_ns = self._clock_ns()
         lookup = _Lookup(self, request, start_ns)
         if sum(tensor.byte_size for tensor in request.inputs.values()) > LARGE_BYTES:
-            self._ask_later(lookup, content)
+            self._look_up_later(lookup, content)
         else:
             lookup.key = cache_key(request, self._signature, content)
             self._cache.ask(lookup.key, lookup.found)
@@ -73,16 +78,18 @@ class Cached:
         lookup.reply = Reply(request)
         return lookup.reply
 
-    def _ask_later(self, lookup: _Lookup, content: str) -> None:
-        """Ask the cache once another thread has made the key: others do not wait for large inputs."""
+    def _look_up_later(self, lookup: _Lookup, content: str) -> None:
+        """Compute the key on another thread, then look it up. Large inputs must not block the event loop."""
         _then(
-            self._ask, lookup, _threads.submit(cache_key, lookup.request, self._signature, content)
+            self._look_up,
+            lookup,
+            _threads.submit(cache_key, lookup.request, self._signature, content),
         )
 
-    def _ask(self, lookup: _Lookup, key: Future[bytes]) -> None:
+    def _look_up(self, lookup: _Lookup, key: Future[bytes]) -> None:
         try:
             lookup.key = key.result()
-        except Exception as error:  # bytes that cannot be had, such as those of a device
+        except Exception as error:  # the bytes cannot be read, for example those of a device
             assert lookup.reply is not None
             self._statistics.failed("OTHER", self._clock_ns() - lookup.request.arrival_ns)
             self._on_final()
@@ -91,7 +98,7 @@ class Cached:
         self._cache.ask(lookup.key, lookup.found)
 
     def proceed_later(self, lookup: _Lookup, reply: Reply) -> None:
-        """The same as `proceed`, for who has a reply already."""
+        """Proceed with a request whose reply the caller has already got."""
         request = lookup.request
         if request.cancelled:
             self._statistics.failed("CANCELED", self._clock_ns() - request.arrival_ns)
@@ -107,9 +114,9 @@ class Cached:
         inner.listen(reply.send)
 
     def proceed(self, lookup: _Lookup) -> Reply:
-        """The cache has answered: so does it to the request, or the model.
+        """Answer the request with what the cache has found, or give it to the inner handler.
 
-        Raises CoreError for what the model refuses at once.
+        Raise CoreError if the inner handler refuses the request.
         """
         request = lookup.request
         lookup_ns = self._clock_ns() - lookup.start_ns
@@ -119,7 +126,7 @@ class Cached:
                 request.trace.span("CACHE_HIT_LOOKUP", lookup.start_ns, lookup.start_ns + lookup_ns)
             return self._hit(lookup, lookup.outputs, lookup_ns)
         if any(isinstance(output, DeviceOutput) for output in request.outputs):
-            # The cache needs host memory: the copy is made by who answers, not on the loop.
+            # The cache needs host memory. The responding thread copies, not the event loop.
             request.outputs = tuple(map(_also_on_host, request.outputs))
         inner = self._inner(request)
         outer = Reply(request)
@@ -138,7 +145,7 @@ class Cached:
         return outer
 
     def _keep(self, lookup: _Lookup, outputs: list[Tensor]) -> None:
-        """Give an answer to the cache; a large one once another thread has copied it."""
+        """Store a response. Another thread copies a large one first."""
         size = sum(tensor.byte_size for tensor in outputs)
         if size <= LARGE_BYTES:
             self._cache.insert(lookup.key, outputs)
@@ -148,7 +155,7 @@ class Cached:
     def _keep_copies(self, lookup: _Lookup, copies: Future[list[Tensor]]) -> None:
         if copies.exception() is None:
             self._cache.insert(lookup.key, copies.result())
-        else:  # there is no memory for them; what a cache cannot keep is gone
+        else:  # no memory for the copies: the response is not stored
             self._cache.counters.failures += 1
 
     def _hit(self, lookup: _Lookup, outputs: list[Tensor], lookup_ns: int) -> Reply:
@@ -166,10 +173,10 @@ class Cached:
 
 
 class _Lookup:
-    """A question to the cache, and the request that waits for it.
+    """A lookup in the cache, and the request that waits for it.
 
-    key     b"" until it is made
-    reply   None while the request's handler has not returned
+    key     b"" until it is computed
+    reply   None until the handler has returned
     """
 
     def __init__(self, cached: Cached, request: InferenceRequest, start_ns: int):
@@ -182,6 +189,7 @@ class _Lookup:
         self._cached = cached
 
     def found(self, outputs: list[Tensor] | None) -> None:
+        """Take the result of the lookup: the outputs, or None."""
         self.outputs = outputs
         self.answered = True
         if self.reply is not None:
@@ -192,11 +200,11 @@ def _then(done: Callable[[_Lookup, Future[Any]], None], lookup: _Lookup, work: F
     """Call done(lookup, work) on the event loop when `work` is done, unless the loop has ended."""
     loop = asyncio.get_running_loop()
 
-    def tell(work: Future[Any]) -> None:
+    def call(work: Future[Any]) -> None:
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(done, lookup, work)
 
-    work.add_done_callback(tell)
+    work.add_done_callback(call)
 
 
 def _copies(outputs: list[Tensor]) -> list[Tensor]:
@@ -210,9 +218,9 @@ def _also_on_host(output: RequestedOutput) -> RequestedOutput:
 
 
 def cache_key(request: InferenceRequest, signature: Signature, content: str = "") -> bytes:
-    """What tells one answer from another: 32 bytes. Any thread.
+    """Return the key of a request: 32 bytes. Thread-safe.
 
-    The id, the priority and the timeout of a request are no part of it.
+    Id, priority and timeout of the request are not part of the key.
     """
     digest = hashlib.blake2b(digest_size=32)
     head = (

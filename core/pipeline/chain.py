@@ -1,40 +1,39 @@
 """Chain: everything between a frontend and the instances of one model version.
 
-Composed once, at load, in one visible expression (see `_compose`).
+Composed once, when the version loads; see `Chain._handlers`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from core import plugins
 from core.backend import BatchRule, Model, ModelInstance
 from core.batch import Batch
-from core.caches import Cache
 from core.config import ModelConfig, Signature
-from core.config.messages import ModelQueuePolicy
 from core.errors import CoreError
 from core.hookspecs import BatchTiming
 from core.host_policy import HostPolicies
 from core.pipeline.admit import Admission
-from core.pipeline.answers.delivery import Terms
-from core.pipeline.batching.batcher import BatchLimits, GroupingBatcher, InOrder, SingleBatcher
+from core.pipeline.answers.context import BatchDone, DeliveryContext
+from core.pipeline.batching.batcher import GroupingBatcher, SingleBatcher
 from core.pipeline.batching.group import group_key
-from core.pipeline.batching.queue import QueuePolicy, RequestQueue, Waiting
+from core.pipeline.batching.order import PreserveOrder
+from core.pipeline.batching.queue import QueuedRequest
 from core.pipeline.batching.rule import rules_of
 from core.pipeline.batching.scheduler import Scheduler
+from core.pipeline.batching.settings import batch_limits, request_queue
 from core.pipeline.cache import Cached
+from core.pipeline.endpoint import Handler, InFlightRequests, ModelEndpoint
 from core.pipeline.instances.change import Change
-from core.pipeline.instances.groups import matched, seats_of
-from core.pipeline.instances.limit import RateLimiter
 from core.pipeline.instances.pool import Pool
-from core.pipeline.instances.worker import Worker
-from core.pipeline.intake import Door, Handler, Intake
+from core.pipeline.instances.runner import InstanceRunner
+from core.pipeline.instances.specs import instance_specs, match_specs
 from core.pipeline.layers import Layer, Layered, layers_of
 from core.pipeline.sequence import SequenceScheduler
+from core.pipeline.services import ChainServices
 from core.pipeline.warmup import warmup_batches
 from core.request import InferenceRequest
 from core.response import Reply
@@ -43,99 +42,118 @@ from core.telemetry.statistics import Statistics
 logger = logging.getLogger("core")
 
 
-class Chain:
-    """The opened instances of one model version and the way to them. Loop thread only.
+@dataclass(frozen=True)
+class ModelHooks:
+    """Code of the model and of plugins that a chain calls.
 
-    handler      its door: request → Reply; raises CoreError for what is refused at once
-    statistics   of the version
-    content      a digest of what it was loaded from
-    rooms        what a request goes through behind admission, in this order, down to the scheduler
+    layers       around the handler, the outermost first
+    batch_done   called after each execution; or None
+    rules        returns the rule for the next batch; or None
+    """
+
+    layers: Sequence[Layer] = ()
+    batch_done: BatchDone | None = None
+    rules: Callable[[], BatchRule] | None = None
+
+
+NO_HOOKS = ModelHooks()
+
+
+class Chain:
+    """The handlers and the instances of one model version.
+
+    Not thread-safe: call from the event loop only.
+
+    handler      takes a request and returns its Reply; raises CoreError to refuse it
+    handlers     what a request passes after admission, in this order; the last is the scheduler
+    statistics   counters of the version
+    content      digest of the files that the version was loaded from
     """
 
     def __init__(
         self,
         config: ModelConfig,
         signature: Signature,
-        loop: asyncio.AbstractEventLoop,
-        clock_ns: Callable[[], int] = time.monotonic_ns,
-        cache: Cache | None = None,
-        limiter: RateLimiter | None = None,
+        services: ChainServices,
+        hooks: ModelHooks = NO_HOOKS,
         content: str = "",
-        policies: HostPolicies | None = None,
-        layers: Sequence[Layer] = (),
-        batch_done: Callable[[Batch, BaseException | None], None] | None = None,
         statistics: Statistics | None = None,
-        rules: Callable[[], BatchRule] | None = None,
-        early: bool = True,
     ):
         self.signature = signature
         self.statistics = statistics or Statistics()
-        self._loop = loop
-        self._clock_ns = clock_ns
-        self._cache = cache
         self.content = content
-        self._intake = Intake(loop)
-        terms = Terms(signature, self.statistics, loop, self._intake, clock_ns)
-        terms.batch_done = batch_done
-        self._layers = layers
-        self._pool = Pool(terms, limiter)
-        self._policies = policies or HostPolicies({})
-        self._scheduler = self._make_scheduler(config, rules, early)
-        self._pool.on_idle = self._scheduler.pump
-        terms.put_back = self._scheduler.put_back
-        self._terms = terms
-        self.handler = self._compose(config)
+        self._services = services
+        self._hooks = hooks
+        self._in_flight = InFlightRequests(services.loop)
+        self._context = DeliveryContext(
+            signature,
+            self.statistics,
+            services.loop,
+            self._in_flight,
+            services.clock_ns,
+            hooks.batch_done,
+        )
+        self._pool = Pool(self._context, services.limiter)
+        self._scheduler = self._new_scheduler(config)
+        self.handlers = self._handlers(config)
+        admission = Admission(signature, services.clock_ns)
+        self.handler = ModelEndpoint(self._in_flight, admission, self.handlers[0])
 
-    def _compose(self, config: ModelConfig) -> Door:
-        admit = Admission(self.signature, self._clock_ns)
-        scheduled: Handler = self._scheduler
-        self.rooms: list[Handler] = [scheduled]
-        if config.dynamic_batching.preserve_ordering:
-            scheduled = InOrder(scheduled)
-            self.rooms.insert(0, scheduled)
-        if self._cache is not None and config.response_cache.enable:
-            scheduled = Cached(
-                scheduled,
-                self._cache,
-                self.signature,
-                self.statistics,
-                self._intake.ended,
-                self._clock_ns,
-                lambda: self.content,
-            )
-            self.rooms.insert(0, scheduled)
-        if self._layers:
-            scheduled = Layered(self._layers, scheduled, self._intake)
-            self.rooms.insert(0, scheduled)
-        return Door(self._intake, admit, scheduled)
+    def _handlers(self, config: ModelConfig) -> list[Handler]:
+        """Return the handlers behind admission, the outermost first: each wraps the next one."""
+        cached = self._services.cache is not None and config.response_cache.enable
+        wrappers: list[tuple[bool, Callable[[Handler], Handler]]] = [
+            (bool(self._hooks.layers), self._with_layers),
+            (cached, self._with_cache),
+            (config.dynamic_batching.preserve_ordering, PreserveOrder),
+        ]
+        handlers: list[Handler] = [self._scheduler]
+        for enabled, wrap in reversed(wrappers):
+            if enabled:
+                handlers.insert(0, wrap(handlers[0]))
+        return handlers
 
-    def _make_scheduler(
-        self, config: ModelConfig, rules: Callable[[], BatchRule] | None, early: bool
-    ) -> Scheduler:
+    def _with_layers(self, inner: Handler) -> Handler:
+        return Layered(self._hooks.layers, inner, self._in_flight)
+
+    def _with_cache(self, inner: Handler) -> Handler:
+        assert self._services.cache is not None
+        return Cached(
+            inner,
+            self._services.cache,
+            self.signature,
+            self.statistics,
+            self._in_flight.leave,
+            self._services.clock_ns,
+            lambda: self.content,
+        )
+
+    def _new_scheduler(self, config: ModelConfig) -> Scheduler:
+        services = self._services
         key = group_key(self.signature) if self.signature.max_batch_size else None
         if config.HasField("sequence_batching"):
             return SequenceScheduler(
                 config=config,
                 signature=self.signature,
                 statistics=self.statistics,
-                loop=self._loop,
+                loop=services.loop,
                 pool=self._pool,
-                on_final=self._intake.ended,
+                on_final=self._in_flight.leave,
                 key=key,
-                clock_ns=self._clock_ns,
+                clock_ns=services.clock_ns,
             )
         limits = batch_limits(config)
         return (SingleBatcher if limits.alone else GroupingBatcher)(
             queue=request_queue(config),
             limits=limits,
             statistics=self.statistics,
-            loop=self._loop,
+            loop=services.loop,
             pool=self._pool,
-            on_final=self._intake.ended,
+            on_final=self._in_flight.leave,
             key=key,
-            rules=rules,
-            clock_ns=self._clock_ns,
-            early=early,
+            rules=self._hooks.rules,
+            clock_ns=services.clock_ns,
+            early=services.early,
         )
 
     @property
@@ -145,23 +163,23 @@ class Chain:
 
     @property
     def pending_by_priority(self) -> dict[int, int]:
-        """The same by level; empty for a model without priorities."""
+        """Requests that wait for an instance, by priority level; empty without priorities."""
         return self._scheduler.pending_by_priority()
 
     @property
     def instances(self) -> int:
-        """How many instances serve."""
-        return len(self._pool.workers)
+        """Number of instances that serve."""
+        return len(self._pool.runners)
 
     @property
     def opened(self) -> list[ModelInstance]:
-        """The instances that serve and those that stand by."""
-        return [worker.instance for worker in self._pool.workers + self._pool.passive]
+        """All open instances, passive ones included."""
+        return [runner.instance for runner in self._pool.runners + self._pool.passive]
 
     @property
     def in_flight(self) -> int:
-        """Accepted requests without their last answer, waiting or running."""
-        return self._intake.in_flight
+        """Accepted requests that have not ended, waiting or running."""
+        return self._in_flight.count
 
     @property
     def ready(self) -> bool:
@@ -170,86 +188,86 @@ class Chain:
 
     @property
     def takes_device(self) -> bool:
-        """Whether an instance takes arrays on devices as they are."""
+        """Whether an instance accepts arrays in the memory of a device."""
         return self._pool.takes_device
 
     async def check(self) -> bool:
-        """The same, after the instances have been asked."""
+        """Ask all instances, and return whether one can serve."""
         return await self._pool.check()
 
     async def prepare(self, model: Model) -> Change:
-        """Open the instances that the model's configuration asks for and that are not there yet.
+        """Open the instances that the model's configuration asks for and that do not exist yet.
 
-        Each executes the samples for its warmup; nothing else is changed before the change is committed.
-        The exception of an instance's open() is raised as it is, after the others have closed.
+        Each new instance executes its warmup samples. Nothing else changes before the commit.
+        If an instance's open() raises, close the others and raise the same exception.
         """
-        self._terms.checks_outputs = model.checks_outputs
-        self._terms.output_hint = model.output_hint
+        self._context.checks_outputs = model.checks_outputs
+        self._context.output_hint = model.output_hint
         batches = (
-            await self._loop.run_in_executor(
+            await self._services.loop.run_in_executor(
                 None, warmup_batches, model.config, self.signature, model.directory
             )
             if model.config.model_warmup
             else []
         )
-        wanted = seats_of(model.config, self._policies)
-        there = [
-            worker
-            for worker in self._pool.workers + self._pool.passive
-            if worker.broken is None and not worker.leaves
+        wanted = instance_specs(model.config, self._services.policies or HostPolicies({}))
+        serving = [
+            runner
+            for runner in self._pool.runners + self._pool.passive
+            if runner.broken is None and not runner.leaves
         ]
-        indices, missing = matched([worker.seat for worker in there], wanted)
-        kept = [there[index] for index in indices]
+        indices, missing = match_specs([runner.spec for runner in serving], wanted)
+        kept = [serving[index] for index in indices]
         opened = await self._pool.open(model, missing)
         try:
-            for worker in opened:
-                if not worker.seat.passive:
-                    await self._warm_up(worker, batches)
+            for runner in opened:
+                if not runner.spec.passive:
+                    await self._warm_up(runner, batches)
         except BaseException:
             await self._pool.discard(opened)
             raise
         leaving = [
-            worker
-            for worker in self._pool.workers + self._pool.passive
-            if worker not in kept and not worker.leaves
+            runner
+            for runner in self._pool.runners + self._pool.passive
+            if runner not in kept and not runner.leaves
         ]
         return Change(self._pool, self._scheduler, opened, kept, leaving)
 
     async def _warm_up(
-        self, worker: Worker, batches: list[tuple[str, list[InferenceRequest]]]
+        self, runner: InstanceRunner, batches: list[tuple[str, list[InferenceRequest]]]
     ) -> None:
-        """Execute every sample on one instance; what goes wrong is logged, not fatal, as in Triton."""
+        """Execute every sample on one instance. A sample that fails is only logged, as in Triton."""
         for name, requests in batches:
-            if worker.broken is not None:
+            if runner.broken is not None:
                 return
-            batch = [Waiting(request, Reply(request)) for request in requests]
+            batch = [QueuedRequest(request, Reply(request)) for request in requests]
             for waiting in batch:
-                self._intake.enter()
-                waiting.request.arrival_ns = self._clock_ns()
-            await self._pool.try_out(batch, worker)
+                self._in_flight.enter()
+                waiting.request.arrival_ns = self._services.clock_ns()
+            await self._pool.try_out(batch, runner)
             for waiting in batch:
                 async for answer in waiting.reply:
                     if isinstance(answer, CoreError):
                         logger.warning(
                             "warmup sample '%s' of instance '%s' failed: %s",
                             name,
-                            worker.instance.name,
+                            runner.instance.name,
                             answer.message,
                         )
 
     async def drain(self) -> None:
-        """Refuse new requests and wait for the last answer of those that were accepted."""
-        self._intake.close()
-        self._scheduler.nothing_follows()
-        await self._intake.drain()
+        """Refuse new requests, and wait until all accepted requests have ended."""
+        self._in_flight.close()
+        self._scheduler.end_waiting_sequences()
+        await self._in_flight.drain()
 
-    def nothing_follows(self) -> None:
-        """Nobody is left who could ask the model for more. What it has taken it answers."""
-        self._scheduler.nothing_follows()
+    def end_waiting_sequences(self) -> None:
+        """End sequences that wait for requests: no caller is left. Accepted requests still run."""
+        self._scheduler.end_waiting_sequences()
 
     async def close(self) -> None:
-        """Close the instances, each where it ran. A second call does nothing."""
-        self._intake.close()
+        """Close the instances. A second call does nothing."""
+        self._in_flight.close()
         self._scheduler.close()
         await self._pool.close()
 
@@ -257,50 +275,32 @@ class Chain:
 async def open_chain(
     model: Model,
     signature: Signature,
+    services: ChainServices,
     *,
-    loop: asyncio.AbstractEventLoop,
-    clock_ns: Callable[[], int] = time.monotonic_ns,
-    cache: Cache | None = None,
-    limiter: RateLimiter | None = None,
     content: str = "",
-    policies: HostPolicies | None = None,
     statistics: Statistics | None = None,
-    early: bool = True,
 ) -> Chain:
-    """Open the instances of a loaded model and the chain before them.
+    """Return the chain of a loaded model, with its instances open.
 
-    cache     of the server, for models that ask for it
-    limiter   of the server, None without a rate limit
-    content   a digest of what the version was loaded from: other files, other answers in the cache
-    policies  that --host-policy describes, None for none
-    statistics  to count in, None for new ones
-    early     whether a request is refused at once whose deadline cannot be met
-    The exception of an instance's open() is raised as it is, after the other instances have closed; that of
-    a plugin's core_layers before any has opened.
+    content      digest of the version's files: versions with other files share no cache entries
+    statistics   counters to use; None for new ones
+    Raise what an instance's open() raises, after the other instances have closed; and what a plugin's
+    core_layers raises, before any instance opens.
     """
-    chain = Chain(
-        model.config,
-        signature,
-        loop,
-        clock_ns,
-        cache,
-        limiter,
-        content,
-        policies,
-        layers_of(model),
-        batch_teller(model),
-        statistics,
-        rules_of(model),
-        early,
-    )
+    chain = Chain(model.config, signature, services, hooks_of(model), content, statistics)
     (await chain.prepare(model)).commit()
     return chain
 
 
-def batch_teller(model: Model) -> Callable[[Batch, BaseException | None], None] | None:
-    """Who tells plugins of each execution of a model; None while none of them listens."""
-    teller = plugins.teller_of("core_batch_done")
-    if teller is None:
+def hooks_of(model: Model) -> ModelHooks:
+    """Return the hooks for a model. Raise what a plugin's core_layers or core_batch_rule raises."""
+    return ModelHooks(layers_of(model), _batch_done(model), rules_of(model))
+
+
+def _batch_done(model: Model) -> BatchDone | None:
+    """Return a function that calls core_batch_done of the plugins; None if no plugin has that hook."""
+    call_hook = plugins.teller_of("core_batch_done")
+    if call_hook is None:
         return None
 
     def done(batch: Batch, error: BaseException | None) -> None:
@@ -314,41 +314,6 @@ def batch_teller(model: Model) -> Callable[[Batch, BaseException | None], None] 
             end_ns=end_ns,
             error=error,
         )
-        teller(model=model, timing=timing)
+        call_hook(model=model, timing=timing)
 
     return done
-
-
-def batch_limits(config: ModelConfig) -> BatchLimits:
-    """What dynamic_batching allows; without it every request runs alone."""
-    if not config.HasField("dynamic_batching") or not config.max_batch_size:
-        return BatchLimits(most_rows=max(1, config.max_batch_size), alone=True)
-    batching = config.dynamic_batching
-    return BatchLimits(
-        most_rows=config.max_batch_size,
-        preferred=tuple(batching.preferred_batch_size),
-        delay_ns=batching.max_queue_delay_microseconds * 1000,
-        alone=False,
-    )
-
-
-def request_queue(config: ModelConfig) -> RequestQueue:
-    """The queue that the policies of dynamic_batching describe; unbounded without it."""
-    if not config.HasField("dynamic_batching"):
-        return RequestQueue()
-    batching = config.dynamic_batching
-    return RequestQueue(
-        _policy(batching.default_queue_policy),
-        batching.priority_levels,
-        batching.default_priority_level,
-        {level: _policy(policy) for level, policy in batching.priority_queue_policy.items()},
-    )
-
-
-def _policy(message: ModelQueuePolicy) -> QueuePolicy:
-    return QueuePolicy(
-        timeout_us=message.default_timeout_microseconds,
-        delay=message.timeout_action == ModelQueuePolicy.DELAY,
-        may_override=message.allow_timeout_override,
-        size=message.max_queue_size,
-    )

@@ -1,19 +1,19 @@
-"""Layers: what plugins put around the way of a request through one model.
+"""Layers: handlers of plugins around a model's handler.
 
-admit ─► [Layered] ─► layer ─► layer ─► cache ─► queue ─► …  Composed once, at load, from what the hook
-core_layers gives; a model without layers has no Layered.
+admit ─► [Layered] ─► layer ─► layer ─► cache ─► queue ─► …  Composed once, when the model loads, from the
+results of the hook core_layers. A model without layers has no Layered.
 
     def layer(handler):
-        def with_time(request):              # on the loop thread, for every request of the model
+        def with_time(request):              # on the event loop, for every request of the model
             begun = time.monotonic_ns()
-            reply = handler(request)         # raises CoreError for what is refused at once
+            reply = handler(request)         # raises CoreError to refuse the request
             ...
             return reply
         return with_time
 
-The request has been admitted: its inputs fit the model. A layer returns the reply of the inner handler, or a
-Reply of its own that it sends the answers to (`inner.listen(...)`, since a Reply has one listener); it may
-answer alone, or later. Every Reply must end: what waits for requests in flight waits for it too.
+The request is admitted: its inputs fit the model. A layer returns the reply of the inner handler, or a new
+Reply to which it sends the items of the inner one (`inner.listen(...)`; a Reply has one listener). It may
+answer by itself, or later. Every Reply must end: draining the model waits for it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from core import plugins
 from core.backend import Model
 from core.errors import CoreError, internal
-from core.pipeline.intake import Handler, Intake
+from core.pipeline.endpoint import Handler, InFlightRequests
 from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply
 
@@ -31,16 +31,17 @@ Layer = Callable[[Handler], Handler]
 
 
 class Layered:
-    """The layers of one model version around `inner`. Loop thread only.
+    """Handler that runs the layers of one model version around `inner`.
 
-    Invariant: the door has counted each request in, and here it is counted out when the outermost reply ends.
-    The pipeline counts out what reaches it, so that is counted in once more on the way there. A layer may
-    then answer alone, later, or ask twice.
+    Invariant: the endpoint has counted the request; this class uncounts it when the outermost reply ends. The
+    pipeline uncounts each request that reaches it, so `_enter` counts it once more. A layer may therefore
+    answer by itself, answer later, or call the inner handler twice.
+    Not thread-safe: call from the event loop only.
     """
 
-    def __init__(self, layers: Sequence[Layer], inner: Handler, intake: Intake):
+    def __init__(self, layers: Sequence[Layer], inner: Handler, in_flight: InFlightRequests):
         self._inner = inner
-        self._intake = intake
+        self._in_flight = in_flight
         outer: Handler = self._enter
         for layer in reversed(layers):
             outer = layer(outer)
@@ -55,37 +56,37 @@ class Layered:
             raise internal(
                 f"a layer of a plugin failed: {type(error).__name__}: {error}"
             ) from error
-        told = Reply(request)
-        reply.listen(_Last(told, self._intake))
-        return told
+        outer = Reply(request)
+        reply.listen(_Forward(outer, self._in_flight))
+        return outer
 
     def _enter(self, request: InferenceRequest) -> Reply:
-        """What the innermost layer calls."""
-        self._intake.enter()
+        """Call the inner handler. The innermost layer calls this."""
+        self._in_flight.enter()
         try:
             return self._inner(request)
         except BaseException:
-            self._intake.ended()
+            self._in_flight.leave()
             raise
 
 
-class _Last:
-    """Passes each item on, and counts the request out after the last."""
+class _Forward:
+    """Listener that sends each item on, and uncounts the request after the final one."""
 
-    def __init__(self, reply: Reply, intake: Intake):
+    def __init__(self, reply: Reply, in_flight: InFlightRequests):
         self._reply = reply
-        self._intake = intake
+        self._in_flight = in_flight
 
     def __call__(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
         self._reply.send(item, final)
         if final:
-            self._intake.ended()
+            self._in_flight.leave()
 
 
 def layers_of(model: Model) -> list[Layer]:
-    """The layers that plugins have for a model, the outermost first.
+    """Return the layers of plugins for a model, the outermost first.
 
-    Raises CoreError(INTERNAL) for a hook that fails or gives something else.
+    Raise CoreError(INTERNAL) if a hook fails or does not return a list of functions.
     """
     found: list[Layer] = []
     for plugin, layers in plugins.ask_each("core_layers", model=model):

@@ -1,4 +1,4 @@
-"""Warmup: samples that every instance executes before its version serves.
+"""Warmup: sample requests that every instance executes before its version serves.
 
 Source of the rules: ModelWarmup in Triton's model_config.proto; files are in <model>/warmup/.
 """
@@ -26,11 +26,10 @@ FOLDER = "warmup"
 def warmup_batches(
     config: ModelConfig, signature: Signature, directory: Path
 ) -> list[tuple[str, list[InferenceRequest]]]:
-    """(sample name, its requests) in the order in which they run; a sample comes `count` times.
+    """Return (sample name, its requests) in the order in which they run; a sample occurs `count` times.
 
-    A sample with a batch size of n is n requests of one row. Reads files: on a worker thread.
-    Raises CoreError(INVALID) for a sample that the model could not be asked, CoreError(INTERNAL) for a
-    file that cannot be read.
+    A sample with a batch size of n has n requests of one row. Reads files: call it on a worker thread.
+    Raise CoreError(INVALID) if a sample does not fit the model, CoreError(INTERNAL) if a file cannot be read.
     """
     found = []
     for sample in config.model_warmup:
@@ -48,7 +47,7 @@ def _request(
     config: ModelConfig, signature: Signature, sample: ModelWarmup, directory: Path
 ) -> InferenceRequest:
     tensors = {name: _tensor(name, each, config, directory) for name, each in sample.inputs.items()}
-    # Samples may also name controls and states, which are no inputs that a client could send.
+    # Samples may also contain controls and states, which clients cannot send.
     unsent = {name: t for name, t in tensors.items() if name not in signature.inputs}
     states = initial_states(signature)
     known = {c.name for c in config.sequence_batching.control_input} | states.keys()
@@ -79,7 +78,7 @@ def _tensor(name: str, sample: ModelWarmup.Input, config: ModelConfig, directory
         raw = _file(sample.input_data_file, directory, size, f"'{name}' of model '{config.name}'")
         return Tensor(name, dtype, shape, raw=raw)
     if dtype is dtypes.BYTES:
-        # Random text is of no use to a model: both kinds are empty strings, as in Triton.
+        # Zero and random data are both empty strings, as in Triton.
         return Tensor(name, dtype, shape, raw=strings.encode(np.full(count, b"", object)))
     size = count * dtype.byte_size
     if not sample.random_data:
@@ -90,7 +89,7 @@ def _tensor(name: str, sample: ModelWarmup.Input, config: ModelConfig, directory
 
 
 def _file(file_name: str, directory: Path, size: int, label: str) -> bytes:
-    """What is in a file with the data of an input, which must be at least `size` bytes."""
+    """Return the content of a file with the data of an input, which must have at least `size` bytes."""
     folder = (directory / FOLDER).resolve()
     path = (folder / file_name).resolve()
     if not path.is_relative_to(folder):

@@ -38,7 +38,7 @@ class Summary:
     quantiles         that are told
     count, total_us   of all durations ever
     lowest, highest   of the last while, in nanoseconds
-    cells             of the last while: cell of a core.native.distribution.Spread → durations in it
+    cells             of the last while: cell of a core.native.distribution.QuantileSketch → durations in it
     """
 
     labels: Mapping[str, str]

@@ -6,7 +6,8 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Protocol
 
-from core.request import InferenceRequest, parse_version
+from core.config.model_version import parse_version
+from core.request import InferenceRequest
 from core.response import Reply
 from core.telemetry.tracing import Trace
 from core.tensor import Buffer

@@ -11,8 +11,8 @@ import pytest
 import core
 from core import config as configuration
 from core.config import ModelConfig
-from core.pipeline import open_chain
-from core.pipeline.instances import worker
+from core.pipeline import ChainServices, open_chain
+from core.pipeline.instances import runner
 
 
 class VirtualTimeSelector(selectors.DefaultSelector):
@@ -112,12 +112,8 @@ def serve():
         chain = await open_chain(
             model,
             configuration.signature_of(message, Path(), 1),
-            loop=loop,
-            clock_ns=loop.time_ns,
-            cache=cache,
-            limiter=limiter,
+            ChainServices(loop, loop.time_ns, cache, limiter, early=early),
             statistics=statistics,
-            early=early,
         )
         chain.recorder, chain.model = model.recorder, model
         return chain
@@ -140,7 +136,7 @@ async def prepare(monkeypatch):
             self.start = target
 
     loop = asyncio.get_running_loop()
-    monkeypatch.setattr(worker, "threading", SimpleNamespace(Thread=AtOnce))
+    monkeypatch.setattr(runner, "threading", SimpleNamespace(Thread=AtOnce))
     monkeypatch.setattr(
         loop,
         "run_in_executor",

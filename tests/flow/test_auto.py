@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import core
-from core.native.relay import Relay
-from core.pipeline.instances import auto, worker
+from core.native.thread_queue import ThreadQueue
+from core.pipeline.instances import auto, runner
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
@@ -80,7 +80,7 @@ async def test_executions_that_become_long_go_back_to_the_thread(ask):
     assert places[-1] is False
 
 
-async def test_who_comes_back_stays_twice_as_long(ask):
+async def test_after_each_return_the_instance_stays_on_its_thread_twice_as_long(ask):
     await ask(SHORT, auto.TRIAL)
     await ask(auto.TOO_LONG_NS / 1000 + 1)
 
@@ -97,7 +97,7 @@ async def test_a_single_long_execution_among_short_ones_does_not_hide_them(ask):
     assert places == [False] * (auto.TRIAL - 1) + [True]
 
 
-async def test_an_instance_may_settle_for_its_thread(ask):
+async def test_an_instance_may_choose_its_thread_in_open(ask):
     class Settled(Timed):
         def open(self):
             super().open()
@@ -111,7 +111,7 @@ def way(monkeypatch):
     """Sets the microseconds that it takes to the thread."""
     way_us = 0.0
 
-    class Way(Relay):
+    class Way(ThreadQueue):
         def __init__(self, loop):
             super().__init__(loop)
             self.loop = loop
@@ -123,14 +123,14 @@ def way(monkeypatch):
     def takes(us):
         nonlocal way_us
         way_us = us
-        monkeypatch.setattr(worker, "Relay", Way)
+        monkeypatch.setattr(runner, "ThreadQueue", Way)
 
     return takes
 
 
 @pytest.mark.skipif(auto.ONE_PROCESSOR, reason="the loop may be held for longer than any way takes")
 @pytest.mark.parametrize("way_us", [10, auto.MOST_SHORT_NS / 1000])
-async def test_what_is_shorter_than_the_way_to_the_thread_moves_to_the_loop(ask, way, way_us):
+async def test_an_execution_shorter_than_the_thread_switch_moves_to_the_loop(ask, way, way_us):
     way(way_us)
     took_us = (auto.SHORT_NS + auto.MOST_SHORT_NS) / 2000
 
@@ -139,14 +139,14 @@ async def test_what_is_shorter_than_the_way_to_the_thread_moves_to_the_loop(ask,
     assert set(places[auto.TRIAL :]) == {took_us < way_us}
 
 
-async def test_the_loop_is_not_held_for_longer_however_long_the_way_is(ask, way):
+async def test_the_loop_is_not_blocked_longer_however_slow_the_switch_is(ask, way):
     way(1e6)
     longest_us = max(auto.MOST_SHORT_NS, auto.SHORT_NS) / 1000
 
     assert set(await ask(longest_us + 1, 3 * auto.TRIAL)) == {False}
 
 
-async def test_an_execution_that_is_not_quite_short_has_a_turn_of_the_loop_for_itself(ask, way):
+async def test_a_medium_execution_has_a_loop_iteration_for_itself(ask, way):
     turn, loop = 0, asyncio.get_running_loop()
 
     def next_turn():

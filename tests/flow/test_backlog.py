@@ -39,11 +39,11 @@ def ask(chain, count):
 
 
 async def held(reply):
-    while not reply.request.held:
+    while not reply.request.paused:
         await asyncio.sleep(0)
 
 
-async def test_a_million_answers_never_wait_all_at_once(serve):
+async def test_a_million_responses_never_wait_at_once(serve):
     chain = await serve(Counting, decoupled=True)
     read = most_ahead = 0
 

@@ -76,14 +76,14 @@ async def test_a_batch_ends_before_the_first_request_that_does_not_fit(serve):
     await chain.close()
 
 
-async def test_the_largest_size_holds_whatever_the_rule_says(serve):
+async def test_the_rule_cannot_exceed_the_largest_batch_size(serve):
     chain = await serve(Double, BATCHING, max_batch_size=2, model=ByTenant)
 
     assert await executed(chain, *map(request, "abcde")) == ["ab", "cd", "e"]
     await chain.close()
 
 
-async def test_what_does_not_fit_closes_a_batch_that_would_wait_for_more(serve):
+async def test_a_request_that_does_not_fit_completes_the_batch(serve):
     chain = await serve(Double, DELAYED, model=ByTenant)
     loop = asyncio.get_running_loop()
     begun = loop.time()
@@ -132,7 +132,7 @@ async def test_an_exception_closes_the_batch_and_is_logged(serve, caplog, model,
 
 
 @pytest.mark.parametrize("config", ["", "sequence_batching { oldest { } }"])
-async def test_without_dynamic_batching_nobody_asks(serve, config):
+async def test_without_dynamic_batching_the_rule_is_not_called(serve, config):
     chain = await serve(Double, config, model=NotEvenARule)
     asked = request("a")
     asked.correlation_id, asked.flags = 1, core.request.SEQUENCE_START | core.request.SEQUENCE_END

@@ -37,7 +37,7 @@ def ask(chain, id="", rows=1):
     return chain.handler(InferenceRequest("m", {"x": x}, id=id))
 
 
-async def test_those_who_wait_may_be_a_batch_when_another_has_left(serve):
+async def test_waiting_requests_may_form_a_batch_after_a_cancellation(serve):
     chain = await serve(
         Echo,
         "dynamic_batching { preferred_batch_size: [ 2, 6 ] max_queue_delay_microseconds: 500000 }",
@@ -55,7 +55,7 @@ async def test_those_who_wait_may_be_a_batch_when_another_has_left(serve):
         await reply
 
 
-async def test_who_asks_again_while_an_answer_is_given_keeps_the_order_of_answers(serve):
+async def test_a_request_sent_by_a_listener_keeps_the_order_of_responses(serve):
     chain = await serve(Quick, "dynamic_batching { preserve_ordering: true }", max_batch_size=0)
     order = []
 

@@ -56,7 +56,7 @@ def served(backend, tmp_path):
         backend.goes_on.set()
 
 
-def test_the_last_request_of_a_batch_that_is_cancelled_ends_its_execution(served, backend):
+def test_the_execution_stops_when_the_last_request_of_its_batch_is_cancelled(served, backend):
     answers = served.cancelled_when(backend.begun, [{"x": X}] * 3)
 
     assert [error.kind for error in answers] == [Kind.CANCELLED] * 3
@@ -79,7 +79,7 @@ def test_an_execution_for_which_somebody_waits_goes_on(served, backend):
     assert backend.told == []
 
 
-def test_what_was_answered_is_not_told(served, backend):
+def test_an_answered_request_does_not_count_as_cancelled(served, backend):
     backend.goes_on.set()
 
     answers = served.together([{"x": X}] * 3)

@@ -105,7 +105,7 @@ async def test_a_large_answer_that_the_cache_cannot_hold_is_not_copied(serve, mo
     assert first != second
 
 
-async def test_a_large_request_that_is_cancelled_before_its_key_is_made_asks_no_model(
+async def test_a_large_request_cancelled_before_its_key_is_computed_never_reaches_the_model(
     serve, monkeypatch
 ):
     goes_on, key_of = threading.Event(), room.cache_key
@@ -122,7 +122,7 @@ async def test_a_large_request_that_is_cancelled_before_its_key_is_made_asks_no_
     assert chain.in_flight == 0
 
 
-async def test_a_large_request_whose_key_cannot_be_made_fails(serve, monkeypatch):
+async def test_a_large_request_whose_key_cannot_be_computed_fails(serve, monkeypatch):
     def broken(*args):
         raise ValueError("the device is gone")
 
@@ -145,7 +145,7 @@ async def test_a_large_request_whose_key_cannot_be_made_fails(serve, monkeypatch
         {"outputs": (RequestedOutput("y", class_count=1),)},
     ],
 )
-async def test_a_request_that_differs_in_what_may_matter_is_another(serve, other):
+async def test_requests_that_differ_in_a_relevant_field_have_different_keys(serve, other):
     chain = await serve(Count, ENABLED, cache=LocalCache(10_000))
     values = other.pop("values", (1, 2))
     await ask(chain, 1, 2)
@@ -185,7 +185,7 @@ def outputs(size):
     return [Tensor.of("y", np.zeros(size, np.uint8))]
 
 
-def test_what_was_not_used_for_longest_leaves_first():
+def test_the_least_recently_used_entry_is_evicted_first():
     cache = LocalCache(3 * (100 + 512))
     for key in (b"a", b"b", b"c"):
         cache.insert(key, outputs(100))
@@ -202,7 +202,7 @@ def test_what_was_not_used_for_longest_leaves_first():
     assert cache.counters.evictions == 1
 
 
-def test_what_is_larger_than_the_cache_is_not_kept():
+def test_a_response_larger_than_the_cache_is_not_stored():
     cache = LocalCache(1000)
 
     cache.insert(b"a", outputs(900))

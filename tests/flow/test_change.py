@@ -8,7 +8,7 @@ from flow.instance_groups import events, group, groups
 
 import core
 from core.errors import CoreError, Kind
-from core.pipeline.instances.limit import GLOBAL, RateLimiter
+from core.pipeline.instances.rate_limiter import GLOBAL, RateLimiter
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
@@ -33,7 +33,7 @@ BATCHED = "dynamic_batching { }"
 
 
 @pytest.mark.parametrize("config", [ALONE, BATCHED])
-async def test_more_instances_take_what_waits(serve, config, prepare, diary):
+async def test_new_instances_execute_waiting_requests(serve, config, prepare, diary):
     chain = await serve(diary, config + groups(group(1)), max_batch_size=1 if config else 8)
     prepared = await prepare(chain, group(3))
     start = asyncio.get_running_loop().time()
@@ -50,7 +50,7 @@ async def test_more_instances_take_what_waits(serve, config, prepare, diary):
 
 
 @pytest.mark.parametrize("config", [ALONE, BATCHED])
-async def test_fewer_instances_finish_what_they_hold(serve, config, change, diary):
+async def test_leaving_instances_finish_their_batches(serve, config, change, diary):
     chain = await serve(diary, config + groups(group(3)), max_batch_size=1 if config else 8)
     replies = [ask(chain, value) for value in range(6)]
     await asyncio.sleep(0.005)
@@ -84,7 +84,7 @@ async def test_until_the_change_is_committed_only_the_old_instances_serve(serve,
     await chain.close()
 
 
-async def test_an_abandoned_change_leaves_everything_as_it_was(serve, prepare, diary):
+async def test_an_abandoned_change_changes_nothing(serve, prepare, diary):
     chain = await serve(diary, groups(group(2)))
     running = ask(chain)
 
@@ -97,7 +97,7 @@ async def test_an_abandoned_change_leaves_everything_as_it_was(serve, prepare, d
     await chain.close()
 
 
-async def test_an_instance_that_cannot_open_leaves_everything_as_it_was(serve, prepare, diary):
+async def test_an_instance_that_cannot_open_changes_nothing(serve, prepare, diary):
     class Three(diary):
         def open(self):
             super().open()
@@ -137,7 +137,7 @@ async def test_instances_that_are_wanted_by_another_name_stay(serve, change, dia
         "secondary_devices [ { kind: KIND_NVDLA device_id: 1 } ]",
     ],
 )
-async def test_an_instance_that_is_wanted_otherwise_is_replaced(serve, more, change, diary):
+async def test_an_instance_with_other_settings_is_replaced(serve, more, change, diary):
     chain = await serve(diary, groups(group(1)))
     chain.recorder.batches.clear()
 
@@ -224,7 +224,7 @@ async def test_a_decoupled_model_answers_to_the_end_before_its_instance_closes(s
     await chain.close()
 
 
-async def test_an_instance_that_works_ahead_closes_after_the_last_it_has_begun(serve, change):
+async def test_a_callback_instance_closes_after_its_last_batch(serve, change):
     class Ahead(core.ModelInstance):
         placement, ahead = "callback", 3
 
@@ -302,7 +302,7 @@ async def test_resources_of_instances_that_leave_are_free_again(serve, change, d
     await other.close()
 
 
-async def test_a_demand_that_can_never_be_met_leaves_everything_as_it_was(serve, prepare, diary):
+async def test_a_demand_that_can_never_be_met_changes_nothing(serve, prepare, diary):
     chain = await serve(diary, groups(limited(1, 2)), limiter=RateLimiter({"R": {GLOBAL: 2}}))
 
     with pytest.raises(CoreError, match="limited to 2"):

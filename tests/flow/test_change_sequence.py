@@ -8,7 +8,7 @@ import pytest
 from flow.instance_groups import events, group, groups
 
 from core.errors import CoreError
-from core.pipeline.instances.limit import GLOBAL, RateLimiter
+from core.pipeline.instances.rate_limiter import GLOBAL, RateLimiter
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
 from core.tensor import Tensor
 
@@ -105,9 +105,7 @@ async def test_new_instances_give_places_to_sequences_that_wait(serve, strategy,
     await chain.close()
 
 
-async def test_an_instance_that_leaves_does_not_wait_for_sequences_that_nobody_uses(
-    serve, change, count
-):
+async def test_a_leaving_instance_does_not_wait_for_idle_sequences(serve, change, count):
     chain = await serve(count, DIRECT + groups(group(2)), max_batch_size=1)
     for sequence in (1, 2):
         await ask(chain, sequence=sequence, flags=START)

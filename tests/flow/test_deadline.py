@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import core
-from core.deadline import ask_in_time
+from core.deadline import infer_with_deadline
 from core.errors import CoreError, DeadlineExceeded
 from core.request import InferenceRequest
 from core.tensor import Tensor
@@ -46,7 +46,7 @@ def ask(chain, within_s, id=""):
     x = np.zeros((1, 1) if chain.signature.max_batch_size else 1, np.float32)
     request = InferenceRequest("m", {"x": Tensor.of("x", x)}, id=id)
     request.deadline_ns = loop.time_ns() + round(within_s * 1e9)
-    return ask_in_time(chain.handler, request, loop.time_ns)
+    return infer_with_deadline(chain.handler, request, loop.time_ns)
 
 
 def counts(chain):
@@ -83,7 +83,7 @@ async def test_a_request_leaves_the_queue_with_its_deadline(open_slow, config):
     assert chain.recorder.batches == ["running"]
 
 
-async def test_an_execution_is_told_at_the_deadline_and_the_client_does_not_wait_for_it(open_slow):
+async def test_the_model_is_notified_at_the_deadline_and_the_client_does_not_wait(open_slow):
     chain = await open_slow()
     loop = asyncio.get_running_loop()
     start = loop.time()
@@ -110,7 +110,7 @@ async def test_the_answers_of_a_stream_end_with_the_deadline(open_slow):
     assert counts(chain) == (0, 1, 1)
 
 
-async def test_a_stream_that_is_left_has_no_deadline_any_more(open_slow):
+async def test_a_cancelled_stream_has_no_deadline(open_slow):
     chain = await open_slow(**DECOUPLED)
 
     async for _ in ask(chain, 0.5):
@@ -122,7 +122,7 @@ async def test_a_stream_that_is_left_has_no_deadline_any_more(open_slow):
 
 
 @pytest.mark.parametrize("within_s", [0, -1])
-async def test_nobody_is_asked_when_the_time_has_passed(open_slow, within_s):
+async def test_a_request_after_its_deadline_never_reaches_the_model(open_slow, within_s):
     chain = await open_slow()
 
     with pytest.raises(DeadlineExceeded):

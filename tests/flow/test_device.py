@@ -11,7 +11,8 @@ import core
 from core import config as configuration
 from core.caches.local import LocalCache
 from core.errors import CoreError, Kind
-from core.pipeline.ensemble import EnsembleChain, steps_of
+from core.pipeline import ChainServices
+from core.pipeline.ensemble import EnsembleChain, StepModels, steps_of
 from core.request import DeviceOutput, InferenceRequest, RequestedOutput
 from core.tensor import Tensor
 from core.testing.fake_device import DeviceArray, FakeDevice
@@ -71,7 +72,7 @@ def rows(*values):
 KEPT = (DeviceOutput("y"),)
 
 
-async def test_a_client_gets_an_answer_of_a_device_in_host_memory_by_one_copy(serve, fake):
+async def test_a_client_gets_a_device_output_in_host_memory_with_one_copy(serve, fake):
     chain = await serve(fake.instance())
 
     response = await chain.handler(asked(rows(1)))
@@ -83,7 +84,7 @@ async def test_a_client_gets_an_answer_of_a_device_in_host_memory_by_one_copy(se
     assert fake.place.copies == 1
 
 
-async def test_an_answer_in_host_memory_does_not_hold_that_of_the_device(serve, fake):
+async def test_a_host_copy_does_not_keep_device_memory(serve, fake):
     chain = await serve(fake.instance())
 
     response = await chain.handler(asked(rows(1)))
@@ -93,7 +94,7 @@ async def test_an_answer_in_host_memory_does_not_hold_that_of_the_device(serve, 
     assert fake.place.alive == 0 and response.output("y").array[0, 0] == 2
 
 
-async def test_an_output_may_stay_where_it_is_if_the_request_says_so(serve, fake):
+async def test_an_output_stays_on_its_device_if_requested(serve, fake):
     chain = await serve(fake.instance())
 
     tensor = (await chain.handler(asked(rows(1), KEPT))).output("y")
@@ -102,7 +103,7 @@ async def test_an_output_may_stay_where_it_is_if_the_request_says_so(serve, fake
     assert fake.place.copies == 0
 
 
-async def test_who_wants_both_has_the_copy_before_the_answer(serve, fake):
+async def test_a_requested_host_copy_exists_before_the_response(serve, fake):
     chain = await serve(fake.instance())
 
     tensor = (await chain.handler(asked(rows(1), (DeviceOutput("y", host=True),)))).output("y")
@@ -111,7 +112,7 @@ async def test_who_wants_both_has_the_copy_before_the_answer(serve, fake):
     assert fake.place.copies == 1
 
 
-async def test_an_input_on_a_device_comes_as_it_was_given(serve, fake):
+async def test_an_input_on_a_device_is_the_producers_array(serve, fake):
     chain = await serve(fake.instance())
     array = fake.place.array(rows(1))
 
@@ -200,7 +201,7 @@ async def test_each_request_of_a_batch_has_its_own_array(serve, fake):
     assert seen[0] is first and seen[1] is second
 
 
-async def test_what_cannot_be_gathered_fails_its_batch_alone(serve, fake):
+async def test_inputs_that_cannot_be_gathered_fail_only_their_batch(serve, fake):
     class Refuses(fake.instance()):
         def gather(self, name, arrays):
             raise ValueError(f"{name}: arrays of several devices")
@@ -214,7 +215,7 @@ async def test_what_cannot_be_gathered_fails_its_batch_alone(serve, fake):
     assert (await chain.handler(asked(rows(3)))).output("y").array[0, 0] == 4
 
 
-async def test_wrong_answers_on_a_device_are_refused_as_those_on_the_host_are(serve, fake):
+async def test_wrong_outputs_on_a_device_are_refused_like_host_outputs(serve, fake):
     class Wrong(fake.instance()):
         def execute(self, batch):
             return self.model.recorder.answers.pop(0)
@@ -232,7 +233,7 @@ async def test_wrong_answers_on_a_device_are_refused_as_those_on_the_host_are(se
             await chain.handler(asked(rows(1)))
 
 
-async def test_a_copy_that_fails_is_the_error_of_who_needs_it(serve, fake):
+async def test_a_failed_copy_is_the_error_of_the_request_that_needs_it(serve, fake):
     class Lost(DeviceArray):
         def get(self):
             raise OSError("device lost")
@@ -263,7 +264,7 @@ async def test_classes_and_memory_of_clients_are_made_of_the_copy(serve, fake):
     assert fake.place.copies == 2
 
 
-async def test_the_cache_keeps_host_memory_and_the_asker_what_is_on_the_device(serve, fake):
+async def test_the_cache_stores_host_memory_and_the_client_gets_the_device_array(serve, fake):
     cache = LocalCache(1 << 20)
     chain = await serve(fake.instance(), "response_cache { enable: true }", cache=cache)
 
@@ -309,7 +310,7 @@ async def test_a_state_of_a_sequence_stays_on_the_device(serve, fake):
     assert seen == [np.ndarray, DeviceArray, DeviceArray]
 
 
-async def test_a_state_that_is_a_row_of_a_batch_does_not_hold_the_batch(serve, fake):
+async def test_a_state_that_is_a_row_does_not_keep_its_batch(serve, fake):
     seen = []
     oldest = "oldest { max_candidate_sequences: 2 max_queue_delay_microseconds: 1000 }"
     chain = await serve(sums(fake, seen), f"sequence_batching {{ {oldest} {STATE} }}")
@@ -363,11 +364,10 @@ def ensemble(serve, fake):
             message,
             configuration.signature_of(message, Path(), 1),
             found,
-            lambda request: models[request.model_name].handler(request),
-            lambda: True,
-            check,
-            loop,
-            loop.time_ns,
+            StepModels(
+                lambda request: models[request.model_name].handler(request), lambda: True, check
+            ),
+            ChainServices(loop, loop.time_ns),
         )
 
     return make
@@ -407,7 +407,7 @@ async def test_a_step_on_the_host_gets_one_copy_of_its_input(ensemble, fake):
     assert fake.place.copies == 1
 
 
-async def test_a_tensor_for_a_step_there_and_one_here_and_the_client_is_copied_once(ensemble, fake):
+async def test_a_tensor_for_device_and_host_steps_is_copied_once(ensemble, fake):
     io = IO + 'output [ { name: "a" data_type: TYPE_FP32 dims: [ -1 ] } ]'
     io += 'output [ { name: "w" data_type: TYPE_FP32 dims: [ -1 ] } ]'
     chain = await ensemble(
@@ -432,7 +432,7 @@ async def test_requests_that_meet_in_the_steps_keep_their_rows(ensemble, fake):
     assert fake.place.copies == 1
 
 
-async def test_an_ensemble_hands_a_tensor_on_where_it_is_if_the_request_says_so(ensemble, fake):
+async def test_an_ensemble_returns_a_device_tensor_if_requested(ensemble, fake):
     chain = await ensemble([step("cpu", "x", "a"), step("gpu", "a", "z")])
 
     tensor = (await chain.handler(asked(rows(1), (DeviceOutput("z"),)))).output("z")
@@ -441,7 +441,7 @@ async def test_an_ensemble_hands_a_tensor_on_where_it_is_if_the_request_says_so(
     assert fake.place.copies == 0
 
 
-async def test_what_the_steps_made_goes_with_the_answer(ensemble, fake):
+async def test_tensors_of_the_steps_are_freed_with_the_response(ensemble, fake):
     chain = await ensemble([step("gpu", "x", "a"), step("gpu", "a", "b"), step("gpu", "b", "z")])
 
     response = await chain.handler(asked(rows(1)))
@@ -452,7 +452,7 @@ async def test_what_the_steps_made_goes_with_the_answer(ensemble, fake):
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_answers_are_those_of_the_host_whatever_is_on_the_device(ensemble, fake, seed):
+async def test_responses_equal_those_of_host_inputs(ensemble, fake, seed):
     random = np.random.default_rng(seed)
     models = random.choice(["gpu", "cpu"], 3)
     names = ["x", "a", "b", "z"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import core
-from core.deadline import ask_in_time
+from core.deadline import infer_with_deadline
 from core.errors import DeadlineExceeded, Kind
 from core.request import InferenceRequest
 from core.tensor import Tensor
@@ -41,7 +41,7 @@ def ask(chain, within_s=None, id="", takes_s=0.0, priority=0):
     request = InferenceRequest("m", {"x": Tensor.of("x", x)}, id=id, priority=priority)
     if within_s is not None:
         request.deadline_ns = loop.time_ns() + round(within_s * 1e9)
-    return ask_in_time(chain.handler, request, loop.time_ns)
+    return infer_with_deadline(chain.handler, request, loop.time_ns)
 
 
 async def learn(chain, count=30, takes_s=0.0):
@@ -74,7 +74,7 @@ async def test_a_request_that_would_wait_clearly_longer_is_refused_at_once(open_
     assert not any("late" in batch for batch in chain.recorder.batches)
 
 
-async def test_one_that_may_make_it_waits(open_slow):
+async def test_a_request_that_may_meet_its_deadline_waits(open_slow):
     chain = await open_slow()
     await learn(chain)
     waiting = queued(chain, 100)
@@ -137,7 +137,7 @@ async def test_requests_without_a_deadline_always_wait(open_slow):
     assert len(await asyncio.gather(*queued(chain, 1000))) == 1001
 
 
-async def test_it_can_be_turned_off(open_slow):
+async def test_early_refusal_can_be_switched_off(open_slow):
     chain = await open_slow(early=False)
     await learn(chain)
     waiting = queued(chain, 100)
@@ -162,7 +162,7 @@ async def test_several_instances_and_batches_shorten_the_wait(open_slow):
     await asyncio.gather(*waiting)
 
 
-async def test_what_waits_at_a_lower_level_does_not_count(open_slow):
+async def test_requests_of_lower_levels_do_not_count(open_slow):
     chain = await open_slow(
         "dynamic_batching { priority_levels: 2 default_priority_level: 2 }", max_batch_size=1
     )

@@ -10,7 +10,8 @@ import pytest
 import core
 from core import config as configuration
 from core.errors import CoreError, Kind, not_found
-from core.pipeline.ensemble import EnsembleChain, needed_steps, steps_of
+from core.pipeline import ChainServices
+from core.pipeline.ensemble import EnsembleChain, StepModels, needed_steps, steps_of
 from core.request import InferenceRequest, RequestedOutput
 from core.response import Reply
 from core.tensor import Tensor
@@ -83,11 +84,8 @@ def ensemble(serve):
             config,
             configuration.signature_of(config, Path(), 1),
             steps_of(config),
-            infer,
-            lambda: all(model.ready for model in models.values()),
-            check,
-            loop,
-            loop.time_ns,
+            StepModels(infer, lambda: all(model.ready for model in models.values()), check),
+            ChainServices(loop, loop.time_ns),
         )
         chain.models, chain.asked = models, asked
         return chain
@@ -117,7 +115,7 @@ async def test_tensors_go_from_step_to_step(ensemble):
     assert chain.models["add"].statistics.inference_count == 3
 
 
-async def test_what_a_client_shares_is_known_to_each_step_and_gets_the_last_output(ensemble):
+async def test_each_step_knows_shared_memory_and_the_last_output_goes_there(ensemble):
     chain = await ensemble([step("add", "x", "a"), step("add", "a", "z")])
     memory = bytearray(4)
 
@@ -148,7 +146,7 @@ async def test_steps_that_do_not_depend_on_each_other_run_at_the_same_time(ensem
     assert loop.time() - start == pytest.approx(0.010, abs=0.001)
 
 
-async def test_steps_that_nobody_asked_for_do_not_run(ensemble):
+async def test_steps_that_no_output_needs_do_not_run(ensemble):
     io = IO.replace("output [", 'output [ { name: "w" data_type: TYPE_FP32 dims: [ -1 ] },')
     chain = await ensemble([step("add", "x", "w"), step("fail", "w", "z")], io)
 
@@ -234,7 +232,7 @@ async def test_after_a_cancellation_no_other_step_begins(ensemble):
     assert len(chain.asked) == 1
 
 
-async def test_an_optional_input_that_is_left_out_is_left_out_of_the_step(ensemble):
+async def test_a_missing_optional_input_is_missing_in_the_step(ensemble):
     io = IO.replace(
         "input [", 'input [ { name: "more" data_type: TYPE_FP32 dims: [ -1 ] optional: true },'
     )
@@ -247,7 +245,7 @@ async def test_an_optional_input_that_is_left_out_is_left_out_of_the_step(ensemb
     assert z(await ask(chain, 1)) == [2]
 
 
-async def test_each_answer_of_a_decoupled_step_runs_what_follows(ensemble):
+async def test_each_response_of_a_decoupled_step_runs_the_next_steps(ensemble):
     chain = await ensemble(
         [step("each", "x", "a"), step("add", "a", "b"), step("add", "b", "z")], decoupled=True
     )
@@ -280,14 +278,14 @@ class Gauge:
 
     def __init__(self, chain, model):
         self.now = self.most = 0
-        door = chain.models[model].handler
-        chain.models[model].handler = self._around(door)
+        endpoint = chain.models[model].handler
+        chain.models[model].handler = self._around(endpoint)
 
-    def _around(self, door):
+    def _around(self, endpoint):
         def ask(request):
             self.now += 1
             self.most = max(self.most, self.now)
-            outer, inner = Reply(request), door(request)
+            outer, inner = Reply(request), endpoint(request)
 
             def arrived(item, final):
                 self.now -= final
@@ -313,7 +311,7 @@ async def test_a_step_runs_as_often_at_a_time_as_the_ensemble_allows(ensemble, m
     assert chain.in_flight == 0
 
 
-async def test_the_limit_is_of_each_request(ensemble):
+async def test_the_inflight_limit_applies_to_each_request(ensemble):
     chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True, most=1)
     gauge = Gauge(chain, "add")
 
@@ -326,7 +324,7 @@ async def drained(reply):
     return [z(response) async for response in reply]
 
 
-async def test_what_waits_for_its_turn_does_not_begin_after_a_cancellation(ensemble):
+async def test_a_waiting_step_does_not_start_after_a_cancellation(ensemble):
     chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True, most=1)
     reply = ask(chain, 1, 2, 3)
     await asyncio.sleep(0.005)
@@ -339,7 +337,7 @@ async def test_what_waits_for_its_turn_does_not_begin_after_a_cancellation(ensem
     assert chain.in_flight == 0
 
 
-async def test_thousands_of_answers_that_wait_begin_without_growing_the_stack(ensemble, serve):
+async def test_thousands_of_waiting_steps_start_without_recursion(ensemble, serve):
     class AtOnce(core.ModelInstance):
         placement = "inline"
 
@@ -388,7 +386,7 @@ def patient(serve):
     return make
 
 
-async def test_a_model_whose_answers_wait_for_their_turn_waits_too(ensemble, patient):
+async def test_a_model_whose_responses_wait_is_paused(ensemble, patient):
     chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True, most=3)
     chain.models["each"] = made = await patient()
     reply = ask(chain, *range(50))
@@ -404,7 +402,7 @@ async def test_a_model_whose_answers_wait_for_their_turn_waits_too(ensemble, pat
     assert [z(response) async for response in reply] == [[x + 1] for x in range(50)]
 
 
-async def test_without_a_limit_it_does_not_wait(ensemble, patient):
+async def test_without_a_limit_the_model_is_not_paused(ensemble, patient):
     chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True)
     chain.models["each"] = made = await patient()
     reply = ask(chain, *range(50))
@@ -415,7 +413,7 @@ async def test_without_a_limit_it_does_not_wait(ensemble, patient):
     assert len(await drained(reply)) == 50
 
 
-async def test_a_model_that_is_two_steps_is_never_held_up_by_itself(ensemble, patient):
+async def test_a_model_of_two_steps_never_waits_for_itself(ensemble, patient):
     steps = [step("each", "x", "a"), step("each", "a", "z")]
     chain = await ensemble(steps, decoupled=True, most=1)
     chain.models["each"] = await patient()
@@ -459,7 +457,7 @@ def test_needed_steps_are_those_on_the_way_to_the_wanted_tensors():
     assert [s.index for s in needed_steps(steps_of(config), ["d"])] == [0, 2, 3]
 
 
-async def test_what_an_answer_of_a_stream_needed_goes_with_it(ensemble, serve):
+async def test_tensors_of_a_streamed_response_are_freed_with_it(ensemble, serve):
     """A stream of thousands must not hold the tensors of all of them until its end."""
     chain = await ensemble([step("each", "x", "a"), step("add", "a", "z")], decoupled=True)
     made, alive = [], []

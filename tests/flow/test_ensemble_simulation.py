@@ -14,8 +14,9 @@ import pytest
 import core
 from core import config as configuration
 from core.errors import CoreError, internal
-from core.pipeline.doors import Doors
-from core.pipeline.ensemble import EnsembleChain, steps_of
+from core.pipeline import ChainServices
+from core.pipeline.endpoint_table import EndpointTable
+from core.pipeline.ensemble import EnsembleChain, StepModels, steps_of
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
@@ -63,7 +64,7 @@ class Site:
     def __init__(self, serve, seed):
         self.serve = serve
         self.chance = random.Random(seed)
-        self.doors = Doors(None)
+        self.endpoints = EndpointTable(None)
         self.begun = {"first": [], "second": []}
         self.serving, self.chains = {}, []
         self.asked = {}
@@ -72,7 +73,7 @@ class Site:
         old, chain = self.serving.get(name), await self.serve(Minus, MODEL, recorder=(self, name))
         self.serving[name] = chain
         self.chains.append(chain)
-        self.doors.put(name, {1: chain.handler})
+        self.endpoints.put(name, {1: chain.handler})
         if old is not None:
             await old.drain()
             await old.close()
@@ -83,16 +84,23 @@ class Site:
         loop = asyncio.get_running_loop()
         signature = configuration.signature_of(config, Path(), 1)
         chain = EnsembleChain(
-            config, signature, steps_of(config), self._infer, lambda: True, loop, loop.time_ns
+            config,
+            signature,
+            steps_of(config),
+            StepModels(self._infer, lambda: True, self._check),
+            ChainServices(loop, loop.time_ns),
         )
         self.chains.append(chain)
         return chain
+
+    async def _check(self):
+        return True
 
     def _infer(self, request):
         client = self.asked[abs(int(request.inputs["x"].array.flat[0]))]
         assert not client.cancelled, "a step begins after the cancellation"
         client.steps.append(request.model_name)
-        return self.doors.find(request.model_name, -1)(request)
+        return self.endpoints.find(request.model_name, -1)(request)
 
 
 class Client:
@@ -149,7 +157,7 @@ def check(site):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_each_request_is_answered_once_with_what_its_steps_say(serve, seed):
+async def test_each_request_gets_one_response_with_the_outputs_of_its_steps(serve, seed):
     site = Site(serve, seed)
     for name in FAILS:
         await site.load(name)

@@ -52,7 +52,7 @@ async def test_a_request_gets_its_answer(serve):
     assert (response.model_name, response.model_version, response.id) == ("m", 1, "a")
 
 
-async def test_requests_that_wait_leave_as_one_batch(serve):
+async def test_waiting_requests_form_one_batch(serve):
     chain = await serve(Double, BATCHING)
     first = ask(chain, 0, id="first")
     await asyncio.sleep(0.001)
@@ -64,7 +64,7 @@ async def test_requests_that_wait_leave_as_one_batch(serve):
     assert answers == [[[0]], *[[[2 * number]] for number in range(10)]]
 
 
-async def test_requests_of_one_turn_of_the_loop_leave_together(serve):
+async def test_requests_of_one_loop_iteration_form_one_batch(serve):
     chain = await serve(Double, BATCHING)
 
     replies = [ask(chain, number, id=str(number)) for number in range(3)]
@@ -137,7 +137,7 @@ async def test_a_full_batch_does_not_wait_for_the_delay(serve):
     assert loop.time() - start < 0.02
 
 
-async def test_answers_keep_the_order_of_arrival_when_told_to(serve):
+async def test_preserve_ordering_keeps_the_order_of_arrival(serve):
     class Backwards(Double):
         async def execute(self, batch):
             await asyncio.sleep(0.1 if batch["x"].flat[0] == 1 else 0.01)
@@ -210,7 +210,7 @@ async def test_a_fatal_error_takes_the_instance_out_of_service(serve):
         (None, "without an answer to request 0"),
     ],
 )
-async def test_wrong_outputs_are_told_by_name(serve, outputs, text):
+async def test_errors_name_wrong_outputs(serve, outputs, text):
     class Wrong(Double):
         async def execute(self, batch):
             return outputs
@@ -271,7 +271,7 @@ async def test_a_cancelled_request_never_reaches_execute(serve):
     assert chain.statistics.failures["CANCELED"] == 1
 
 
-async def test_a_running_model_can_see_that_nobody_waits(serve):
+async def test_a_running_model_sees_a_cancellation(serve):
     seen = []
 
     class Watching(Double):

@@ -11,7 +11,8 @@ from core import config as configuration
 from core.caches import LocalCache
 from core.config import ModelConfig
 from core.errors import CoreError
-from core.pipeline.ensemble import EnsembleChain, steps_of
+from core.pipeline import ChainServices
+from core.pipeline.ensemble import EnsembleChain, StepModels, steps_of
 from core.request import InferenceRequest
 from core.telemetry.metrics.detailed import statistics_of
 from core.telemetry.metrics.settings import MetricSettings
@@ -79,7 +80,7 @@ async def answers(reply):
     return [answer async for answer in reply]
 
 
-async def test_the_first_answer_of_a_stream_is_counted_when_it_comes(serve, detailed):
+async def test_the_first_response_of_a_stream_is_timed(serve, detailed):
     chain = await serve(Stream, max_batch_size=0, decoupled=True, statistics=detailed(True))
 
     await answers(ask(chain, 10, 500))
@@ -98,7 +99,7 @@ async def test_a_stream_without_answers_has_no_first_one(serve, detailed):
     assert chain.statistics.first_response.counts() == [0, 0, 0, 0]
 
 
-async def test_a_request_that_runs_again_has_one_first_answer(serve, detailed):
+async def test_a_rescheduled_request_has_one_first_response(serve, detailed):
     iterative = "sequence_batching { iterative_sequence: true }"
     statistics = detailed(True)
     chain = await serve(Again, iterative, max_batch_size=0, decoupled=True, statistics=statistics)
@@ -158,11 +159,8 @@ def streaming(serve, detailed):
             config,
             configuration.signature_of(config, Path(), 1),
             steps_of(config),
-            infer,
-            lambda: True,
-            step.check,
-            loop,
-            loop.time_ns,
+            StepModels(infer, lambda: True, step.check),
+            ChainServices(loop, loop.time_ns),
             statistics=detailed(True),
         )
         chain.asked = asked
@@ -183,7 +181,7 @@ async def test_the_first_answer_of_an_ensemble_that_streams_is_counted(streaming
     assert chain.in_flight == 0
 
 
-async def test_an_ensemble_that_streams_can_be_cancelled_where_it_is_counted(streaming):
+async def test_a_timed_decoupled_ensemble_can_be_cancelled(streaming):
     chain = await streaming()
     reply = ask(chain, 10_000)
     await asyncio.sleep(0.001)

@@ -82,7 +82,7 @@ async def test_layers_are_called_from_the_outside_in_for_each_request(serve, plu
     await chain.close()
 
 
-async def test_the_plugin_that_is_called_first_is_outside(serve, plugin):
+async def test_the_first_plugin_has_the_outermost_layer(serve, plugin):
     notes = []
     plugin(noting(notes, "registered first"))
     plugin(noting(notes, "registered last"))
@@ -110,7 +110,7 @@ async def test_a_model_without_layers_has_no_room_for_them(serve, plugin):
     plugin()
     chain = await serve(Double)
 
-    assert [type(room).__name__ for room in chain.rooms] == ["SingleBatcher"]
+    assert [type(room).__name__ for room in chain.handlers] == ["SingleBatcher"]
     await chain.close()
 
 
@@ -190,7 +190,7 @@ async def test_an_exception_of_a_layer_fails_its_request_in_words(serve, plugin)
     await chain.close()
 
 
-async def test_what_is_no_list_of_functions_fails_the_load(serve, plugin):
+async def test_a_hook_that_returns_no_list_of_functions_fails_the_load(serve, plugin):
     plugin(5)
 
     with pytest.raises(CoreError, match=r"plugin 'test plugin 1': core_layers returned \[5\]"):
@@ -214,7 +214,7 @@ async def test_requests_that_the_queue_refuses_are_refused_through_layers(serve,
     await chain.close()
 
 
-async def test_each_batch_is_told_with_its_times(serve, plugin):
+async def test_the_hook_gets_the_times_of_each_batch(serve, plugin):
     mine = plugin()
     chain = await serve(Double, "dynamic_batching { }")
 
@@ -231,7 +231,7 @@ async def test_each_batch_is_told_with_its_times(serve, plugin):
     await chain.close()
 
 
-async def test_an_execution_that_raises_is_told_with_its_error(serve, plugin):
+async def test_the_hook_gets_the_error_of_an_execution(serve, plugin):
     class Broken(core.ModelInstance):
         placement = "inline"
 

@@ -8,7 +8,7 @@ import pytest
 
 import core
 from core.errors import CoreError
-from core.pipeline.instances.limit import GLOBAL, Demand, RateLimiter
+from core.pipeline.instances.rate_limiter import GLOBAL, RateLimiter, ResourceDemand
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
@@ -42,7 +42,7 @@ async def duration(*replies):
     return loop.time() - start
 
 
-async def test_what_fits_runs_at_the_same_time(serve):
+async def test_instances_whose_demands_fit_run_at_the_same_time(serve):
     limiter = RateLimiter({"R": {GLOBAL: 4}})
     one, other = (
         await serve(Take, needs(2), limiter=limiter),
@@ -52,7 +52,7 @@ async def test_what_fits_runs_at_the_same_time(serve):
     assert await duration(ask(one), ask(other)) == pytest.approx(0.010, abs=0.001)
 
 
-async def test_what_does_not_fit_runs_after_each_other(serve):
+async def test_instances_whose_demands_do_not_fit_run_one_after_the_other(serve):
     limiter = RateLimiter({"r": {GLOBAL: 4}})
     wide, narrow = (
         await serve(Take, needs(4), limiter=limiter),
@@ -111,7 +111,7 @@ def test_a_resource_is_for_each_device_or_for_all_together(demands, given):
 
     with pytest.raises(CoreError) as caught:
         for demand in demands:
-            limiter.register(Demand(demand, of="model m"), lambda: None)
+            limiter.register(ResourceDemand(demand, of="model m"), lambda: None)
 
     assert caught.value.message == (
         'Resource "r" is present as both global and device-specific resource in the model '
@@ -119,11 +119,11 @@ def test_a_resource_is_for_each_device_or_for_all_together(demands, given):
     )
 
 
-def test_who_is_gone_does_not_say_what_a_resource_is_for():
+def test_an_unregistered_demand_does_not_decide_the_kind_of_a_resource():
     limiter = RateLimiter({})
-    limiter.forget(limiter.register(Demand({R0: 1}), lambda: None))
+    limiter.unregister(limiter.register(ResourceDemand({R0: 1}), lambda: None))
 
-    limiter.register(Demand({R_FOR_ALL: 1}), lambda: None)
+    limiter.register(ResourceDemand({R_FOR_ALL: 1}), lambda: None)
 
 
 @pytest.mark.parametrize(
@@ -138,9 +138,9 @@ def test_who_is_gone_does_not_say_what_a_resource_is_for():
 def test_options_give_a_resource_to_one_device_to_each_or_to_all_together(given, device, there):
     limiter = RateLimiter({"R": given})
 
-    limiter.register(Demand({("r", device): there}), lambda: None)
+    limiter.register(ResourceDemand({("r", device): there}), lambda: None)
     with pytest.raises(CoreError, match=f"is limited to {there} which"):
-        limiter.register(Demand({("r", device): there + 1}), lambda: None)
+        limiter.register(ResourceDemand({("r", device): there + 1}), lambda: None)
 
 
 async def test_a_priority_of_two_gets_half_the_turns(serve):
@@ -156,7 +156,7 @@ async def test_a_priority_of_two_gets_half_the_turns(serve):
         await reply
 
 
-async def test_an_unloaded_model_gives_back_what_it_held(serve):
+async def test_an_unloaded_model_frees_its_resources(serve):
     limiter = RateLimiter({"R": {GLOBAL: 1}})
     gone, stays = (
         await serve(Take, needs(1), limiter=limiter),
@@ -195,7 +195,7 @@ def test_granted_demands_never_exceed_what_there_is(seed):
     limiter = RateLimiter({"a": {GLOBAL: 5}, "b": {0: 3, 1: 1}})
     turns, granted = [], []
     for _ in range(12):
-        demand = Demand(
+        demand = ResourceDemand(
             {("a", GLOBAL): chance.randint(1, 5), ("b", chance.choice([0, 0, 1])): 1},
             chance.randint(1, 3),
         )
@@ -205,11 +205,11 @@ def test_granted_demands_never_exceed_what_there_is(seed):
         if turn.granted:
             if chance.random() < 0.8:
                 limiter.executed(turn)
-                limiter.settle()
+                limiter.grant()
             else:
-                limiter.let_pass(turn)
+                limiter.release(turn)
         else:
-            limiter.take(turn)
+            limiter.acquire(turn)
         granted = [each for each in turns if each.granted]
         for key, most in ((("a", GLOBAL), 5), (("b", 0), 3), (("b", 1), 1)):
             assert sum(each.demand.resources.get(key, 0) for each in granted) <= most

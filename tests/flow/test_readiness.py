@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import core
-from core.pipeline.instances.limit import RateLimiter
+from core.pipeline.instances.rate_limiter import RateLimiter
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
@@ -80,7 +80,7 @@ async def test_requests_go_to_the_instance_that_is_ready(opened):
     assert {await number(chain) for _ in range(4)} == {0, 1}
 
 
-async def test_requests_go_to_one_that_is_not_ready_when_the_others_have_left_service(opened):
+async def test_requests_go_to_an_unready_instance_if_no_other_serves(opened):
     chain, (zero, one) = await opened()
     zero.turn(False)
     one.begin = lambda batch, done: done(core.Fatal("the device is gone"))
@@ -95,7 +95,7 @@ async def test_requests_go_to_one_that_is_not_ready_when_the_others_have_left_se
     assert (await reply).output("y").array.item() == 0
 
 
-async def test_without_any_that_is_ready_requests_wait_for_one(opened):
+async def test_without_a_ready_instance_requests_wait(opened):
     chain, (zero, one) = await opened()
     zero.turn(False)
     one.turn(False)
@@ -123,7 +123,7 @@ async def test_a_sequence_waits_for_its_instance(opened):
     assert (await reply).output("y").array.item() == mine
 
 
-async def test_a_rate_limit_holds_for_those_that_are_left(opened):
+async def test_the_rate_limit_applies_to_the_remaining_instances(opened):
     chain, (zero, _) = await opened(
         'instance_group [ { count: 2 kind: KIND_CPU rate_limiter { resources [ { name: "R" count: 1 '
         "} ] } } ]",
@@ -136,7 +136,7 @@ async def test_a_rate_limit_holds_for_those_that_are_left(opened):
     assert {await number(chain) for _ in range(4)} == {0, 1}
 
 
-async def test_an_instance_is_asked_by_who_asks_for_readiness(opened):
+async def test_a_readiness_check_asks_the_instances(opened):
     chain, (zero, one) = await opened()
     assert await chain.check()
 

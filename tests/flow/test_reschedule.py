@@ -104,7 +104,7 @@ async def test_a_cancelled_request_does_not_come_again_and_frees_its_place(serve
     assert chain.statistics.failures["CANCELED"] == 1
 
 
-async def test_iterative_requests_that_wait_for_a_place_can_be_cancelled(serve):
+async def test_iterative_requests_that_wait_for_a_slot_can_be_cancelled(serve):
     chain = await serve(Countdown, ITERATIVE, max_batch_size=0, decoupled=True)
     replies = [ask(chain, 3) for _ in range(3)]
     await asyncio.sleep(0.005)

@@ -206,7 +206,7 @@ async def test_waiting_for_a_place_is_not_idleness(serve):
 
 
 @pytest.mark.parametrize("strategy", ["direct { }", "oldest { max_candidate_sequences: 1 }"])
-async def test_who_waits_for_a_place_need_not_wait_for_who_cannot_come_again(serve, strategy):
+async def test_sequences_without_callers_free_their_slots(serve, strategy):
     chain = await serve(Sum, batching(strategy, idle_us=3_600_000_000), max_batch_size=1)
     loop = asyncio.get_running_loop()
     begun = ask(chain, 1, 1, START)
@@ -381,7 +381,7 @@ async def test_random_sequences_all_end_rightly(serve, config, seed):
 
 
 @pytest.mark.parametrize("config", [DIRECT, OLDEST])
-async def test_a_cancelled_end_frees_the_place_also_when_others_wait_before_it(serve, config):
+async def test_a_cancelled_end_frees_the_slot_even_if_requests_wait_before_it(serve, config):
     chain = await serve(Sum, config, max_batch_size=1)
     replies = [ask(chain, 1, 1, START), ask(chain, 1, 1), ask(chain, 1, 1)]
     end = ask(chain, 1, 1, END)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import core
-from core.pipeline.sequence.lane import Sequence
+from core.pipeline.sequence.slots import Sequence
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest
 from core.tensor import Tensor
 

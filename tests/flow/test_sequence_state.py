@@ -68,7 +68,7 @@ async def y(reply):
 
 
 @pytest.mark.parametrize("config", [DIRECT, OLDEST])
-async def test_a_request_gets_what_the_one_before_has_given(serve, config):
+async def test_a_request_gets_the_state_of_the_previous_one(serve, config):
     chain = await serve(Sum, config)
 
     replies = [ask(chain, 7, value, START if value == 1 else 0) for value in (1, 2, 3)]
@@ -134,7 +134,7 @@ async def test_start_in_the_middle_forgets(serve):
     assert [await y(reply) for reply in replies] == [[5], [11], [7]]
 
 
-async def test_an_id_that_is_used_again_after_its_end_begins_anew(serve):
+async def test_a_reused_id_starts_a_new_sequence(serve):
     chain = await serve(Sum, DIRECT)
 
     replies = [ask(chain, 1, 5, START), ask(chain, 1, 1, END), ask(chain, 1, 7, START)]
@@ -142,7 +142,7 @@ async def test_an_id_that_is_used_again_after_its_end_begins_anew(serve):
     assert [await y(reply) for reply in replies] == [[5], [6], [7]]
 
 
-async def test_what_an_idle_sequence_had_is_forgotten(serve):
+async def test_the_state_of_an_idle_sequence_is_dropped(serve):
     chain = await serve(Sum, batching(more="max_sequence_idle_microseconds: 200000"))
     await ask(chain, 1, 5, START)
     await asyncio.sleep(0.3)
@@ -150,7 +150,7 @@ async def test_what_an_idle_sequence_had_is_forgotten(serve):
     assert await y(ask(chain, 1, 7, START)) == [7]
 
 
-async def test_a_request_that_fails_leaves_the_state_as_it_was(serve):
+async def test_a_failed_request_does_not_change_the_state(serve):
     class Fragile(Sum):
         async def execute(self, batch):
             outputs = await super().execute(batch)
@@ -167,7 +167,7 @@ async def test_a_request_that_fails_leaves_the_state_as_it_was(serve):
     assert await y(replies[2]) == [7]
 
 
-async def test_of_a_batch_only_those_that_succeed_renew_their_state(serve):
+async def test_only_successful_requests_of_a_batch_renew_their_state(serve):
     class Picky(core.ModelInstance):
         async def execute(self, batch):
             await asyncio.sleep(0.010)
@@ -191,7 +191,7 @@ async def test_of_a_batch_only_those_that_succeed_renew_their_state(serve):
     assert await y(ask(chain, 2, 5)) == [15]
 
 
-async def test_a_request_that_is_cancelled_while_it_waits_leaves_the_state_as_it_was(serve):
+async def test_a_request_cancelled_in_the_queue_does_not_change_the_state(serve):
     chain = await serve(Sum, DIRECT)
     ask(chain, 1, 5, START)
     ask(chain, 1, 100).cancel()
@@ -199,7 +199,7 @@ async def test_a_request_that_is_cancelled_while_it_waits_leaves_the_state_as_it
     assert await y(ask(chain, 1, 2)) == [7]
 
 
-async def test_an_answer_without_the_state_leaves_it_as_it_was(serve):
+async def test_a_response_without_the_state_does_not_change_it(serve):
     class Forgetful(Sum):
         async def execute(self, batch):
             outputs = await super().execute(batch)

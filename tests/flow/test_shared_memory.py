@@ -55,7 +55,7 @@ async def test_each_request_of_a_batch_has_its_own_memory(serve):
     assert answers[1].output("y").shape == (1, 2)
 
 
-async def test_an_output_that_does_not_fit_fails_its_request_alone(serve):
+async def test_an_output_that_does_not_fit_fails_only_its_request(serve):
     chain = await serve(Double, "dynamic_batching { max_queue_delay_microseconds: 1000 }")
     small, large = bytearray(4), bytearray(8)
 
@@ -91,7 +91,7 @@ async def test_each_answer_of_a_decoupled_model_is_written(serve):
     assert found == [5, 6, 7]
 
 
-async def test_shared_inputs_do_not_decide_what_the_cache_gives_to_others(serve):
+async def test_responses_to_shared_inputs_are_not_cached(serve):
     cache = LocalCache(10_000)
     chain = await serve(Double, "response_cache { enable: true }", cache=cache)
     x = np.array([[1]], np.float32)

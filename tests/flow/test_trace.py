@@ -205,7 +205,7 @@ async def test_a_request_made_by_a_traced_one_is_its_child(serve, traces):
     ]
 
 
-async def test_a_trace_that_somebody_holds_is_written_when_it_is_released(serve, traces):
+async def test_a_retained_trace_is_written_when_it_is_released(serve, traces):
     found, chain = traces(), await serve(Double)
     reply = found.ask(chain, 1)
     trace = reply.request.trace
@@ -222,7 +222,7 @@ async def test_a_trace_that_somebody_holds_is_written_when_it_is_released(serve,
     assert times[-3:] == [10, 15, 15]
 
 
-async def test_a_trace_may_be_held_after_an_answer_that_came_at_once(serve, traces):
+async def test_a_trace_can_be_retained_after_an_immediate_response(serve, traces):
     chain = await serve(Double, "response_cache { enable: true }", cache=LocalCache(10_000))
     found = traces()
     await found.ask(chain, 1)

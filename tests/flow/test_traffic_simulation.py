@@ -14,8 +14,8 @@ from flow.slow_batcher import Asked, Policy, Rules, next_batch
 
 import core
 from core.errors import CoreError, Fatal, Kind, internal
-from core.pipeline.doors import Doors
-from core.pipeline.instances.limit import GLOBAL, RateLimiter
+from core.pipeline.endpoint_table import EndpointTable
+from core.pipeline.instances.rate_limiter import GLOBAL, RateLimiter
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
@@ -138,7 +138,7 @@ class World:
     def __init__(self, seed, breaking=0.0, resources=0):
         self.chance = random.Random(seed)
         self.loop = asyncio.get_running_loop()
-        self.doors = Doors(None)
+        self.endpoints = EndpointTable(None)
         self.versions = {}  # name → the one that serves
         self.retired = []
         self.clients = {}
@@ -152,7 +152,7 @@ class World:
         version.chain = await serve(
             Busy, config, max_batch_size=rules.most_rows, recorder=version, **options
         )
-        self.doors.put(name, {1: version.chain.handler})
+        self.endpoints.put(name, {1: version.chain.handler})
         old, self.versions[name] = self.versions.get(name), version
         if old is not None:
             await old.chain.drain()
@@ -183,7 +183,7 @@ class World:
         client = self.clients[number] = Client(asked, version)
         version.line.append(asked)
         try:
-            reply = self.doors.find(name, -1)(request)
+            reply = self.endpoints.find(name, -1)(request)
         except CoreError as error:
             client.hear(error, True)
             return
@@ -277,9 +277,7 @@ async def test_several_instances_lose_and_double_nothing(serve, case, decoupled,
 
 
 @pytest.mark.parametrize(("decoupled", "seed"), [(False, 1), (True, 2)])
-async def test_answers_keep_the_order_of_their_requests_where_it_is_promised(
-    serve, decoupled, seed
-):
+async def test_responses_keep_the_order_of_requests_if_configured(serve, decoupled, seed):
     world = World(seed)
     config = "dynamic_batching { preserve_ordering: true }" + GROUP
     await world.load(serve, "m", Rules(), config, decoupled=decoupled)

@@ -100,7 +100,7 @@ async def test_a_sample_that_fails_does_not_fail_the_load(serve, tmp_path, monke
         (sample("s", 1, ZERO, tensor="z"), "'z', which the model does not have"),
     ],
 )
-async def test_a_sample_that_the_model_could_not_be_asked_fails_the_load(
+async def test_a_warmup_sample_that_does_not_fit_the_model_fails_the_load(
     serve, text, why, tmp_path, monkeypatch
 ):
     (tmp_path / "warmup").mkdir()

@@ -9,11 +9,11 @@ from tests.shape.measures import Measure, measures, page
 
 REACHED = {
     "lines of core": 42_522,
-    "lines that a backend author reads": 936,
+    "lines that a backend author reads": 857,
     "lines of the product": 92_078,
-    "class names used twice within core and frontends": 31,
+    "class names used twice within core and frontends": 19,
     "methods of the largest class": 38,
-    "positional parameters of one function": 13,
+    "positional parameters of one function": 11,
     "modules of core in one circle of imports": 59,
     "lines of the longest file": 450,
     "mentions of a sibling within core": 19,

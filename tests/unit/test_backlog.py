@@ -41,57 +41,57 @@ async def backlog(request_, errors):
     found.close()
 
 
-async def test_a_request_is_held_beyond_so_many_answers_and_goes_on_at_half(backlog, request_):
+async def test_a_request_is_paused_above_the_response_limit_and_resumes_at_half(backlog, request_):
     for _ in range(MOST_ANSWERS):
         backlog.add(1)
-    assert not request_.held
+    assert not request_.paused
 
     backlog.add(1)
-    assert request_.held
+    assert request_.paused
 
     for _ in range(MOST_ANSWERS // 2):
         backlog.take(1)
-    assert request_.held
+    assert request_.paused
     backlog.take(1)
-    assert not request_.held
+    assert not request_.paused
 
 
-async def test_a_request_is_held_beyond_so_many_bytes(backlog, request_):
+async def test_a_request_is_paused_above_the_byte_limit(backlog, request_):
     backlog.add(MOST_BYTES)
-    assert not request_.held
+    assert not request_.paused
 
     backlog.add(1)
-    assert request_.held
+    assert request_.paused
 
     backlog.take(MOST_BYTES)
-    assert not request_.held
+    assert not request_.paused
 
 
-async def test_a_request_that_comes_while_it_is_full_is_held_at_once(backlog):
+async def test_a_request_that_enters_a_full_backlog_is_paused_at_once(backlog):
     backlog.add(MOST_BYTES + 1)
     other = InferenceRequest("m", {})
 
     backlog.enter(other)
 
-    assert other.held
+    assert other.paused
 
 
-async def test_closing_lets_every_request_go(backlog, request_):
+async def test_closing_resumes_every_request(backlog, request_):
     backlog.add(MOST_BYTES + 1)
 
     backlog.close()
 
-    assert not request_.held
+    assert not request_.paused
 
 
-async def test_one_answer_of_any_size_may_wait(backlog, errors):
+async def test_one_response_of_any_size_may_wait(backlog, errors):
     backlog.add(2 * LIMIT_BYTES)
 
     assert not errors
 
 
 @pytest.mark.parametrize(("count", "size"), [(LIMIT_ANSWERS + 1, 0), (2, LIMIT_BYTES)])
-async def test_a_model_that_does_not_wait_loses_the_request(backlog, errors, count, size):
+async def test_a_request_whose_model_ignores_the_pause_is_cancelled(backlog, errors, count, size):
     for _ in range(count):
         backlog.add(size)
 
@@ -99,11 +99,11 @@ async def test_a_model_that_does_not_wait_loses_the_request(backlog, errors, cou
     assert f"{count} responses of {count * size} bytes wait for it" in error.message
 
 
-async def test_what_an_ensemble_asks_is_held_with_the_request_of_the_client(request_):
+async def test_a_step_of_an_ensemble_waits_for_the_clients_request(request_):
     step = InferenceRequest("step", {})
-    step.asked_by = request_
+    step.parent = request_
     free = []
-    request_.hold()
+    request_.pause()
 
     step.when_free(lambda: free.append(1))
     assert not free
@@ -112,20 +112,20 @@ async def test_what_an_ensemble_asks_is_held_with_the_request_of_the_client(requ
     assert free
 
 
-@pytest.mark.parametrize("end", ["cancel", "ended"])
-async def test_a_request_that_is_over_is_not_held(request_, end):
+@pytest.mark.parametrize("end", ["cancel", "finish"])
+async def test_a_request_that_is_over_is_not_paused(request_, end):
     free = []
-    request_.hold()
+    request_.pause()
     request_.when_free(lambda: free.append(1))
 
     getattr(request_, end)()
     assert free
 
-    request_.hold()
-    assert not request_.held
+    request_.pause()
+    assert not request_.paused
 
 
-async def test_what_comes_after_the_reader_has_gone_is_not_kept():
+async def test_responses_after_the_reader_has_left_are_dropped():
     reply = Reply(InferenceRequest("m", {}))
     answers = aiter(reply)
     reply.send(InferenceResponse("m", 1, []), False)
@@ -136,7 +136,7 @@ async def test_what_comes_after_the_reader_has_gone_is_not_kept():
     reply.send(big, False)
     reply.send(big, False)
 
-    assert not reply.request.held
+    assert not reply.request.paused
 
 
 async def test_a_stream_that_overflows_ends_with_the_error():
@@ -158,7 +158,7 @@ async def test_a_stream_that_overflows_ends_with_the_error():
 async def test_a_thread_waits_in_the_second_round_until_its_client_has_room(request_, given, size):
     loop = asyncio.get_running_loop()
     pace = Pace(request_, loop)
-    request_.hold()
+    request_.pause()
 
     def give():
         for _ in range(given):
@@ -172,7 +172,7 @@ async def test_a_thread_waits_in_the_second_round_until_its_client_has_room(requ
     await asyncio.wait_for(working, 20)
 
 
-async def test_a_thread_that_is_not_held_gives_all(request_):
+async def test_a_thread_without_a_slow_client_never_waits(request_):
     loop = asyncio.get_running_loop()
     pace = Pace(request_, loop)
 
@@ -183,15 +183,15 @@ async def test_a_thread_that_is_not_held_gives_all(request_):
     await asyncio.wait_for(loop.run_in_executor(None, give), 20)
 
 
-async def test_on_the_loop_nothing_waits(request_):
+async def test_pace_never_waits_on_the_event_loop(request_):
     pace = Pace(request_, asyncio.get_running_loop())
-    request_.hold()
+    request_.pause()
 
     for _ in range(100 * EACH_ANSWERS):
         pace.gave(1)
 
 
-async def test_a_closed_one_holds_neither_its_owner_nor_requests():
+async def test_a_closed_backlog_references_neither_its_owner_nor_requests():
     class Owner:
         def __init__(self):
             self.backlog = Backlog(self.give_up)

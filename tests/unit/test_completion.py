@@ -35,11 +35,11 @@ def config(text=""):
         (INPUT + OUTPUT + 'output { name: "z" dims: 1 }', False),
     ],
 )
-def test_only_a_whole_description_is_meant_as_it_is(text, described):
+def test_only_a_complete_description_is_not_filled_in(text, described):
     assert is_described(config(text)) is described
 
 
-def test_controls_states_and_batch_inputs_are_the_servers():
+def test_controls_states_and_batch_inputs_belong_to_the_server():
     inputs, outputs = tensors_of_the_server(
         config(
             INPUT
@@ -63,7 +63,7 @@ def test_the_default_batch_size_is_a_setting():
 
 
 @pytest.mark.parametrize("text", ["many", "-1", "", "\uff11"])
-def test_a_default_that_is_no_number_is_refused(text):
+def test_a_default_that_is_not_a_number_is_refused(text):
     backend = Backend(instance=ModelInstance)
     backend.config = {"default-max-batch-size": text}
 

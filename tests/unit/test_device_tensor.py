@@ -49,22 +49,22 @@ def test_a_tensor_of_an_array_on_a_device_is_the_array():
 
 
 @pytest.mark.parametrize("kind", [dlpack.CPU, dlpack.CUDA_HOST, dlpack.ROCM_HOST])
-def test_memory_that_the_host_reads_is_no_device(kind):
+def test_memory_that_the_host_can_read_is_not_a_device(kind):
     assert not is_on_device(FakeDevice(kind).array(X))
 
 
 @pytest.mark.parametrize("kind", [dlpack.CUDA, dlpack.ROCM, dlpack.CUDA_MANAGED, 12, 14])
-def test_all_other_memory_is(kind):
+def test_other_memory_is_a_device(kind):
     assert Tensor.of("x", FakeDevice(kind, 1).array(X)).device == (kind, 1)
 
 
-def test_an_ordinary_tensor_is_on_no_device():
+def test_an_ordinary_tensor_has_no_device():
     tensor = Tensor.of("x", X)
 
     assert tensor.device is None and tensor.value is tensor.array
 
 
-def test_who_asks_for_bytes_gets_them_by_one_copy():
+def test_bytes_of_a_device_tensor_take_one_copy():
     place = FakeDevice()
     tensor = Tensor.of("x", place.array(X))
 
@@ -86,7 +86,7 @@ def test_names_shapes_and_rows_share_the_copy():
     assert place.copies == 1
 
 
-def test_another_shape_or_name_does_not_leave_the_device():
+def test_reshaping_and_renaming_do_not_copy():
     place = FakeDevice()
     tensor = Tensor.of("x", place.array(X)).renamed("y").reshaped((6,))
 
@@ -102,7 +102,7 @@ def test_another_shape_or_name_does_not_leave_the_device():
     ),
     st.data(),
 )
-def test_rows_are_those_that_a_host_tensor_has(array, data):
+def test_rows_equal_those_of_a_host_tensor(array, data):
     place = FakeDevice()
     cuts = sorted(data.draw(st.lists(st.integers(0, len(array)), max_size=4)))
     rows = np.diff([0, *cuts, len(array)]).tolist()
@@ -144,7 +144,7 @@ def test_an_array_that_only_exports_has_rows_and_shapes_as_views():
     assert torch.utils.dlpack.from_dlpack(shaped.__dlpack__()).shape == (3, 1)
 
 
-def test_an_array_without_a_way_to_the_host_is_an_error_that_names_the_tensor():
+def test_an_array_without_a_copy_method_is_an_error_that_names_the_tensor():
     tensor = Tensor.of("scores", Opaque(FakeDevice().array(X)))
 
     with pytest.raises(CoreError, match=r"'scores' is on device \(2, 0\).*no way to host") as found:
@@ -153,7 +153,7 @@ def test_an_array_without_a_way_to_the_host_is_an_error_that_names_the_tensor():
     assert found.value.kind is Kind.INTERNAL
 
 
-def test_a_device_that_fails_to_copy_is_asked_again():
+def test_a_failed_copy_is_tried_again():
     class Broken(DeviceArray):
         def get(self):
             raise OSError("device lost")
@@ -186,14 +186,14 @@ def test_bit_patterns_of_bf16_keep_their_datatype():
     assert tensor.dtype is dtypes.BF16 and bytes(tensor.raw) == b"\x80\x3f"
 
 
-def test_a_tensor_of_torch_that_says_no_device_is_an_error():
+def test_a_torch_tensor_without_a_device_is_an_error():
     torch = pytest.importorskip("torch")
 
     with pytest.raises(ValueError, match="meta"):
         Tensor.of("x", torch.zeros(2, device="meta"))
 
 
-def test_the_memory_goes_with_the_last_tensor_of_it():
+def test_the_memory_is_freed_with_its_last_tensor():
     place = FakeDevice()
     whole = Tensor.of("x", place.array(X))
     part = split_rows(whole, [1, 1])[0]
@@ -209,7 +209,7 @@ def test_the_memory_goes_with_the_last_tensor_of_it():
     assert place.alive == 0 and np.array_equal(host.array, X[:1]) and type(host) is Tensor
 
 
-def test_threads_that_ask_at_once_share_one_copy():
+def test_threads_that_need_a_copy_share_it():
     entered, go = threading.Event(), threading.Event()
 
     class Slow(DeviceArray):

@@ -39,11 +39,11 @@ class Exporter:
 
 
 @given(shaped)
-def test_what_is_lent_is_seen_as_it_is(case):
+def test_array_info_describes_lent_memory(case):
     dtype, array = case
     array = np.ascontiguousarray(array).reshape(array.shape)
 
-    found = dlpack.seen(dlpack.lend(array.ctypes.data, dtype, array.shape, (2, 3), array))
+    found = dlpack.array_info(dlpack.lend(array.ctypes.data, dtype, array.shape, (2, 3), array))
 
     assert (found.dtype, found.shape, found.device) == (dtype, array.shape, (2, 3))
     assert found.address == array.ctypes.data and found.in_order
@@ -61,7 +61,7 @@ def test_host_memory_of_a_capsule_is_an_array_of_every_datatype(case):
     assert found.size == 0 or not found.flags.writeable
 
 
-def test_numpy_and_torch_read_what_is_lent():
+def test_numpy_and_torch_read_lent_memory():
     torch = pytest.importorskip("torch")
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     exporter = Exporter(array, device=(dlpack.CPU, 0))
@@ -70,7 +70,7 @@ def test_numpy_and_torch_read_what_is_lent():
     assert np.array_equal(torch.from_dlpack(exporter).numpy(), array)
 
 
-def test_memory_is_kept_as_long_as_somebody_uses_it_and_no_longer():
+def test_lent_memory_is_kept_exactly_as_long_as_it_is_used():
     array = np.arange(4.0)
     alive = weakref.ref(array)
     exporter = Exporter(array, device=(dlpack.CPU, 0))
@@ -86,7 +86,7 @@ def test_memory_is_kept_as_long_as_somebody_uses_it_and_no_longer():
     assert alive() is None
 
 
-def test_a_capsule_that_its_consumer_refuses_gives_its_memory_back():
+def test_a_capsule_that_its_consumer_refuses_frees_its_memory():
     array = np.arange(4.0)
     alive = weakref.ref(array)
     with pytest.raises((BufferError, RuntimeError, TypeError)):
@@ -98,12 +98,12 @@ def test_a_capsule_that_its_consumer_refuses_gives_its_memory_back():
 
 
 @pytest.mark.parametrize("value", [None, 3, object()])
-def test_what_is_no_capsule_is_refused(value):
+def test_an_object_that_is_not_a_capsule_is_refused(value):
     with pytest.raises(ValueError, match="not a DLPack capsule"):
-        dlpack.seen(value)
+        dlpack.array_info(value)
 
 
-def test_a_capsule_that_was_taken_is_refused():
+def test_a_consumed_capsule_is_refused():
     array = np.zeros(2)
     capsule = array.__dlpack__()
 
@@ -117,10 +117,10 @@ def test_a_capsule_that_was_taken_is_refused():
     np.from_dlpack(Once())
 
     with pytest.raises(ValueError, match="taken before"):
-        dlpack.seen(capsule)
+        dlpack.array_info(capsule)
 
 
-def test_a_capsule_that_nobody_takes_gives_its_memory_back():
+def test_an_unconsumed_capsule_frees_its_memory():
     array = np.arange(4.0)
     alive = weakref.ref(array)
     capsule = dlpack.lend(array.ctypes.data, dtypes.FP64, array.shape, (2, 0), array)
@@ -170,7 +170,7 @@ def test_a_view_is_a_part_of_the_memory_without_a_copy():
     assert (view.dtype, view.shape) == ("int32", (2, 3))
 
 
-def test_a_view_is_copied_to_the_host_by_the_way_of_its_source():
+def test_a_view_is_copied_to_the_host_by_the_method_of_its_source():
     view = dlpack.View(FakeDevice().array(np.arange(6.0).reshape(3, 2)), dtypes.FP64, (2,), first=2)
 
     assert dlpack.to_host(view).tolist() == [2.0, 3.0]
@@ -245,13 +245,13 @@ class Array(Exporter):
 
 
 @pytest.mark.parametrize("kind", [Asked, Refuses, Get, Cpu, ToDevice, Numpy, Array])
-def test_every_way_to_the_host_is_known(kind):
+def test_every_copy_method_is_supported(kind):
     found = dlpack.to_host(kind(np.zeros((2, 3), np.float32)))
 
     assert found.dtype == np.float32 and np.array_equal(found, VALUES)
 
 
-def test_an_array_without_a_way_to_the_host_is_named():
+def test_an_array_without_a_copy_method_is_named():
     with pytest.raises(TypeError, match=r"Exporter has no way to host memory: neither __dlpack__"):
         dlpack.to_host(Exporter(np.zeros(2)))
 

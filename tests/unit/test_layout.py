@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import dtypes
-from core.layout import Layouts, Place, answers
+from core.layout import LayoutCache, TensorSlice, tensors_of
 from core.native.arrays import joined
 from core.request import InferenceRequest, RequestedOutput
 from core.tensor import Tensor
@@ -48,8 +48,8 @@ def told(requests):
 
 
 @given(st.lists(KINDS, min_size=1, max_size=3), st.lists(st.integers(0, 2), max_size=8))
-def test_each_request_is_told_as_it_is_whatever_was_told_before(kinds, order):
-    layouts = Layouts(tell, ALIGNMENT)
+def test_each_request_is_described_correctly_whatever_came_before(kinds, order):
+    layouts = LayoutCache(tell, ALIGNMENT)
     requests = [request(kinds[i % len(kinds)]) for i in order]
 
     for count in (1, len(requests)):
@@ -61,9 +61,9 @@ def test_each_request_is_told_as_it_is_whatever_was_told_before(kinds, order):
         assert laid.size == len(joined(laid.parts, ALIGNMENT))
 
 
-def test_requests_that_are_alike_are_told_once():
+def test_equal_requests_are_described_once():
     asked = []
-    layouts = Layouts(lambda entries: asked.append(entries) or tell(entries), ALIGNMENT)
+    layouts = LayoutCache(lambda entries: asked.append(entries) or tell(entries), ALIGNMENT)
     one, other = request(), request([("y", dtypes.FP32, [2])])
 
     for each in (one, other, one, other, one):
@@ -72,8 +72,8 @@ def test_requests_that_are_alike_are_told_once():
     assert len(asked) == 2
 
 
-def test_more_kinds_than_are_remembered_are_told_again():
-    layouts = Layouts(tell, ALIGNMENT)
+def test_more_kinds_than_the_cache_holds_are_described_again():
+    layouts = LayoutCache(tell, ALIGNMENT)
     requests = [request([("x", dtypes.UINT8, [n])]) for n in range(600)]
 
     for _ in range(2):
@@ -102,14 +102,14 @@ NAMED = tuple(RequestedOutput(name) for name in ("p", "q"))
     ],
     ids=str,
 )
-def test_a_request_is_plain_if_it_is_no_more_than_its_tensors(fields, plain):
-    layouts = Layouts(tell, ALIGNMENT, ["p", "q"])
+def test_a_request_is_plain_if_it_has_only_tensors(fields, plain):
+    layouts = LayoutCache(tell, ALIGNMENT, ["p", "q"])
 
     assert layouts.batch([request(), request(**fields), request()]).plain is plain
 
 
-def test_tensors_of_an_answer_are_one_item():
-    layouts = Layouts(tell, ALIGNMENT)
+def test_tensors_of_a_response_are_one_item():
+    layouts = LayoutCache(tell, ALIGNMENT)
     tensors = [tensor("x", dtypes.FP32, [2]), tensor("y", dtypes.BYTES, [1])]
 
     laid = layouts.tensors(tensors)
@@ -119,15 +119,15 @@ def test_tensors_of_an_answer_are_one_item():
 
 
 @pytest.mark.parametrize("form", [bytes, bytearray], ids=str)
-def test_answers_are_cut_out_of_their_region(form):
+def test_tensors_are_read_from_their_region(form):
     region = form(b"ahead" + np.arange(4, dtype=np.float32).tobytes() + b"text")
     items = [
-        [Place("y", dtypes.FP32, (2,), 0, 8), Place("z", dtypes.FP32, (1, 2), 8, 8)],
+        [TensorSlice("y", dtypes.FP32, (2,), 0, 8), TensorSlice("z", dtypes.FP32, (1, 2), 8, 8)],
         [],
-        [Place("t", dtypes.BYTES, (1,), 0, 4)],
+        [TensorSlice("t", dtypes.BYTES, (1,), 0, 4)],
     ]
 
-    first, second, third = answers(items, [0, 16, 16], region, len(b"ahead"))
+    first, second, third = tensors_of(items, [0, 16, 16], region, len(b"ahead"))
 
     assert [t.array.tolist() for t in first] == [[0, 1], [[2, 3]]]
     assert [(t.name, t.shape) for t in first] == [("y", (2,)), ("z", (1, 2))]
@@ -135,6 +135,6 @@ def test_answers_are_cut_out_of_their_region(form):
     assert bytes(third[0].raw) == b"text"
 
 
-def test_a_place_outside_of_the_region_is_refused():
+def test_a_slice_outside_of_the_region_is_refused():
     with pytest.raises(ValueError, match="8 bytes from 4 on, of 10"):
-        answers([[Place("y", dtypes.FP32, (2,), 4, 8)]], [0], bytes(10), 0)
+        tensors_of([[TensorSlice("y", dtypes.FP32, (2,), 4, 8)]], [0], bytes(10), 0)

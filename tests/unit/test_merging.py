@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.control import merging
-from core.native.distribution import Spread
+from core.native.distribution import QuantileSketch
 from core.telemetry.families import Family, Sample, Summary
 from core.telemetry.metrics.catalog import family
 from core.telemetry.registry import Registry
@@ -154,7 +154,7 @@ class TestMetrics:
 
     @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 10**9))))
     def test_a_summary_of_all_workers_is_that_of_all_durations(self, durations):
-        workers, one = [Spread() for _ in range(3)], Spread()
+        workers, one = [QuantileSketch() for _ in range(3)], QuantileSketch()
         for worker, ns in durations:
             workers[worker].observe(ns)
             one.observe(ns)

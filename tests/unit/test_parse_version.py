@@ -2,8 +2,9 @@
 
 import pytest
 
+from core.config.model_version import parse_version
 from core.errors import CoreError, Kind
-from core.request import NEWEST, parse_version
+from core.request import NEWEST
 
 
 def test_no_version_means_the_newest():

@@ -61,7 +61,7 @@ def batch_of(tmp_path_factory, message, shapes):
 @pytest.mark.parametrize("datatype", ["INT32", "FP32"])
 @pytest.mark.parametrize("kind", KINDS)
 @given(shapes=SHAPES)
-def test_the_model_is_told_of_the_requests(tmp_path_factory, kind, datatype, shapes):
+def test_batch_inputs_describe_the_requests(tmp_path_factory, kind, datatype, shapes):
     message = configured(kind, datatype)
     batch, arrays = batch_of(tmp_path_factory, message, shapes)
 
@@ -72,7 +72,7 @@ def test_the_model_is_told_of_the_requests(tmp_path_factory, kind, datatype, sha
 
 
 @given(shapes=SHAPES)
-def test_the_largest_count_is_told_by_a_shape(tmp_path_factory, shapes):
+def test_the_largest_count_is_the_length_of_an_array(tmp_path_factory, shapes):
     message = configured("BATCH_MAX_ELEMENT_COUNT_AS_SHAPE")
     batch, arrays = batch_of(tmp_path_factory, message, shapes)
 
@@ -80,7 +80,7 @@ def test_the_largest_count_is_told_by_a_shape(tmp_path_factory, shapes):
 
 
 @given(shapes=SHAPES)
-def test_what_goes_in_side_by_side_comes_back_in_its_shape(tmp_path_factory, shapes):
+def test_ragged_outputs_return_in_the_shape_of_their_input(tmp_path_factory, shapes):
     message = configured("BATCH_ELEMENT_COUNT")
     batch, arrays = batch_of(tmp_path_factory, message, shapes)
     rows = np.arange(batch.rows, dtype=np.float32).reshape(-1, 1)

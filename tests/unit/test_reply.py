@@ -18,7 +18,7 @@ def answer(number=1):
     return InferenceResponse("m", number, [])
 
 
-async def test_await_gives_the_answer_that_was_there_before():
+async def test_await_returns_a_response_that_arrived_before():
     found = reply()
     sent = answer()
     found.send(sent)
@@ -26,7 +26,7 @@ async def test_await_gives_the_answer_that_was_there_before():
     assert await found is sent
 
 
-async def test_await_gives_the_answer_that_comes_later():
+async def test_await_returns_a_response_that_arrives_later():
     found, sent = reply(), answer()
     asyncio.get_running_loop().call_soon(found.send, sent)
 
@@ -42,7 +42,7 @@ async def test_await_raises_the_error():
 
 
 @pytest.mark.parametrize("count", [0, 2])
-async def test_await_refuses_any_other_number_of_answers_than_one(count):
+async def test_await_raises_unless_there_is_exactly_one_response(count):
     found = reply()
     for number in range(count):
         found.send(answer(number), final=False)
@@ -53,7 +53,7 @@ async def test_await_refuses_any_other_number_of_answers_than_one(count):
     assert error.value.kind is Kind.INTERNAL
 
 
-async def test_iteration_gives_every_answer_and_ends():
+async def test_iteration_yields_every_response_and_ends():
     found = reply()
     loop = asyncio.get_running_loop()
     found.send(answer(1), final=False)
@@ -63,7 +63,7 @@ async def test_iteration_gives_every_answer_and_ends():
     assert [item.model_version async for item in found] == [1, 2]
 
 
-async def test_iteration_goes_on_after_an_error_that_is_an_answer():
+async def test_iteration_continues_after_an_error_that_is_not_final():
     found = reply()
     found.send(internal("first"), final=False)
     found.send(answer(2), final=True)
@@ -74,7 +74,7 @@ async def test_iteration_goes_on_after_an_error_that_is_an_answer():
     assert items[1].model_version == 2
 
 
-async def test_nothing_comes_after_the_end():
+async def test_items_after_the_final_one_are_dropped():
     found, seen = reply(), []
     found.fail(internal("cancelled"))
     found.send(answer())
@@ -83,7 +83,7 @@ async def test_nothing_comes_after_the_end():
     assert seen == [("cancelled", True)]
 
 
-async def test_giving_up_an_await_cancels_the_request():
+async def test_cancelling_an_await_cancels_the_request():
     found = reply()
     task = asyncio.ensure_future(found._only())
     await asyncio.sleep(0)
@@ -114,7 +114,7 @@ async def test_leaving_an_iteration_at_its_end_does_not_cancel():
 
 
 @pytest.mark.parametrize("before", [0, 1, 2, 3])
-def test_cancel_tells_each_listener_once(before):
+def test_cancel_notifies_each_listener_once(before):
     request, told = InferenceRequest("m", {}), []
     for i in range(before):
         request.on_cancel(lambda i=i: told.append(i))
@@ -126,7 +126,7 @@ def test_cancel_tells_each_listener_once(before):
     assert told == [*range(before), "late"]
 
 
-def test_what_comes_while_the_first_is_told_is_told_behind_it():
+def test_an_item_sent_while_the_first_is_received_comes_second():
     found, heard = reply(), []
 
     def listener(item, final):
@@ -141,7 +141,7 @@ def test_what_comes_while_the_first_is_told_is_told_behind_it():
     assert heard == [(error, False), (None, True)]
 
 
-def test_a_listener_that_has_heard_the_end_is_forgotten():
+def test_a_listener_is_dropped_after_the_final_item():
     class Heard:
         def __call__(self, item, final):
             pass

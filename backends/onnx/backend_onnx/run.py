@@ -152,7 +152,7 @@ class BoundRun:
             capsule = dlpack.exported(array)
         except BufferError:  # PyTorch's, on a thread whose current device is another
             return None
-        found = dlpack.seen(capsule)
+        found = dlpack.array_info(capsule)
         if not found.in_order:
             return None
         kind = _BFLOAT16 if found.dtype is dtypes.BF16 else found.dtype.numpy.type

@@ -192,7 +192,7 @@ def test_every_datatype_that_numpy_has_stays_as_what_it_is(kind):
     found = device.OnDevice(value, dtype, PLACE)
 
     assert dlpack.described(found) == (dtype, (2, 3))
-    seen = dlpack.seen(found.__dlpack__())
+    seen = dlpack.array_info(found.__dlpack__())
     assert (seen.dtype, seen.device) == (dtype, (KIND, 0))
     assert np.array_equal(dlpack.to_host(found), array)
 

@@ -11,7 +11,7 @@ from backend_python import backend
 from backend_python.server.model import PythonModel
 
 from core import config as configuration
-from core.pipeline import open_chain
+from core.pipeline import ChainServices, open_chain
 from core.request import InferenceRequest
 from core.tensor import Tensor
 from core.testing import leftovers
@@ -164,7 +164,8 @@ async def serve(folder):
         signature = configuration.signature_of(model.config, model.directory, 1)
         loop = asyncio.get_running_loop()
         try:
-            chain = await open_chain(model, signature, loop=loop, policies=policies)
+            services = ChainServices(loop, policies=policies)
+            chain = await open_chain(model, signature, services)
         except BaseException:
             model.unload()
             raise

@@ -21,7 +21,7 @@ PLUS_ONE = """
 
 
 def instance(model):
-    (worker,) = model.chain._pool.workers
+    (worker,) = model.chain._pool.runners
     return worker.instance
 
 

@@ -103,7 +103,7 @@ def serving(tmp_path, memory):
 
 def lending(serving, name):
     chain = serving._inner._manager.resolve(name).chain
-    return chain._pool.workers[0].instance._way._connection.process.lending
+    return chain._pool.runners[0].instance._way._connection.process.lending
 
 
 def test_steps_hand_their_tensors_on(serving):

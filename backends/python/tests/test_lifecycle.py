@@ -215,7 +215,7 @@ support = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(support)
 import numpy as np
 from core import config as configuration
-from core.pipeline import open_chain
+from core.pipeline import ChainServices, open_chain
 
 async def main():
     folder = pathlib.Path({str(folder)!r})
@@ -226,7 +226,7 @@ def execute(self, requests):
     mode = 'parameters {{ key: "EXECUTION_MODE" value {{ string_value: "{mode}" }} }}'
     model = support.loaded_model(folder, support.x_and_y() + mode)
     signature = configuration.signature_of(model.config, folder, 1)
-    chain = await open_chain(model, signature, loop=asyncio.get_running_loop())
+    chain = await open_chain(model, signature, ChainServices(asyncio.get_running_loop()))
     support.Served(model, chain).ask({{"x": np.ones(1, np.float32)}})
     await asyncio.sleep(0.2)
     print(*support.templates(), *support.children(), flush=True)

@@ -133,7 +133,7 @@ def _part(tensor: Tensor, device: int) -> Part:
     if tensor.device in here:
         try:
             capsule = dlpack.exported(tensor.value)
-            seen = dlpack.seen(capsule)
+            seen = dlpack.array_info(capsule)
         except (BufferError, TypeError, RuntimeError, ValueError):
             pass  # a library that does not show this array: by the host
         else:

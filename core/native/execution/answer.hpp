@@ -1,5 +1,5 @@
-// What a native backend answers: outputs that core checks, an error, parameters. No Python in here, so that
-// a driver with sanitizers can play any backend.
+// Response of a native backend: outputs that core checks, an error, parameters. It uses no Python, so a test driver
+// with sanitizers can act as any backend.
 #pragma once
 #include <limits.h>
 
@@ -13,7 +13,7 @@ namespace core_native {
 
 constexpr size_t kLongestText = 4096;  // of an error, of a name that is quoted
 
-// What the model's configuration says, for all batches of an instance.
+// The model's configuration, for all batches of an instance.
 struct Contract {
   struct Output {
     std::string name;
@@ -31,7 +31,7 @@ struct Contract {
   }
 };
 
-// Memory of a client that is to hold an output of one request.
+// Memory of a client for an output of one request.
 struct Target {
   int32_t request;
   int32_t output;  // index in the contract
@@ -71,7 +71,7 @@ inline std::string shape_text(const int64_t* shape, int32_t dimensions) {
 
 inline std::string bounded(const char* text) { return {text, strnlen(text, kLongestText)}; }
 
-// Number of elements, or -1 for what is no shape of a tensor that fits into memory.
+// Number of elements, or -1 for an invalid shape or one that exceeds memory.
 inline int64_t elements(const int64_t* shape, int32_t dimensions) {
   int64_t count = 1;
   bool none = false;
@@ -135,7 +135,7 @@ struct core_answer {
                                uint64_t byte_size) {
     using namespace core_native;
     touched = true;
-    // Texts are made where something is wrong, and only there.
+    // Error texts are created only if there is an error.
     const auto gave = [this] { return "model '" + contract->model + "' gave output "; };
     if (!name) return refused(gave() + "without a name");
     int32_t index = -1;
@@ -184,7 +184,7 @@ struct core_answer {
   // Memory for an output that was declared; nullptr, and the answer is an error, if there is none.
   void* allocate(core_native::Output* output) {
     using namespace core_native;
-    // A client that has gone may use its memory for something else by now.
+    // After a cancellation, the client may use its memory for something else.
     if (request >= 0 && !(cancelled && *cancelled))
       for (const Target& target : *targets)
         if (target.request == request && target.output == output->index && output->size &&

@@ -1,4 +1,4 @@
-// The calls of core_abi.h that need no Python. Nothing is thrown to the backend.
+// Functions of core_abi.h that need no Python. They throw nothing to the backend.
 #pragma once
 #include "execution.hpp"
 
@@ -105,7 +105,7 @@ inline int64_t now_ns() {
   return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
 }
 
-// The table without what Python does: who has that fills in the rest.
+// Returns the table without the functions that need Python; callbacks.pyx adds those.
 inline core_calls calls_without_python() {
   core_calls calls = {};
   calls.abi_version = CORE_ABI_VERSION;

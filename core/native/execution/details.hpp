@@ -1,4 +1,4 @@
-// What a request says beside its inputs, for the few backends that ask. No Python in here.
+// Fields of a request other than its inputs, for backends that ask. It uses no Python.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace core_native {
 
-// Who fills it writes the strings, and calls `finish` when it has them all; then they stay.
+// The caller writes the strings and then calls `finish`; afterwards they must not change.
 struct Details : core_details {
   std::string id_, correlation_;
   std::vector<std::string> names_, texts_, outputs_;

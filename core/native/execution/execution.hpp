@@ -1,7 +1,7 @@
-// One batch as a native backend sees it, and what it has answered. No Python in here.
+// One batch as a native backend sees it, and the responses. It uses no Python.
 //
-// Who fills it calls begin, then writes each tensor of each request, then gather, then run; and reads
-// the answers, until the next begin. One thread at a time.
+// The caller calls begin, writes each tensor of each request, calls gather and run, and reads the responses until the
+// next begin. Not thread-safe: one thread at a time.
 #pragma once
 #include <time.h>
 
@@ -25,7 +25,7 @@ class Execution : public core_batch {
   std::vector<Target> targets;  // written by who fills
   void* owner = nullptr;        // who fills
 
-  // A batch of `count` requests with `kinds` inputs each: forgets the one before.
+  // Begin a batch of `count` requests with `kinds` inputs each, and forget the previous one.
   void begin(int32_t count, int32_t kinds) {
     request_count = count;
     input_count = kinds;
@@ -68,17 +68,17 @@ class Execution : public core_batch {
     return made;
   }
 
-  // Put the inputs of all requests together. False, and `why` says so, where they do not fit.
+  // Copy the inputs of all requests together. Return false, with the reason in `why`, if they do not fit.
   //
   // ragged   for each input, whether requests may differ in its shape
-  // copied   whether those of several requests are to lie in one piece
+  // copied   whether inputs of several requests must be contiguous
   bool gather(const std::vector<char>& ragged, bool copied, std::string* why) {
     for (int32_t k = 0; k < input_count; k++)
       if (!gather(k, ragged[size_t(k)], copied, why)) return false;
     return true;
   }
 
-  // Let the backend execute. Its status; what it says of an error is in `text`.
+  // Call the backend, and return its status; `text` is its error text.
   int32_t run(const core_instance& instance, std::string* text) {
     char error[kErrorSize] = {0};
     together_.rows = rows;
@@ -94,10 +94,10 @@ class Execution : public core_batch {
 
   core_answer& together() { return together_; }
 
-  // The answer to request `i` alone, or nullptr if the backend has not asked for one.
+  // The response to request `i` alone; nullptr if the backend has not asked for one.
   core_answer* own(int32_t i) { return answers_[size_t(i)].get(); }
 
-  // An answer of its own for request `i`; nullptr if there is no such request or it is taken already.
+  // A new response to request `i` alone; nullptr if there is no such request or it has one.
   core_answer* one(int32_t i) {
     if (i < 0 || i >= request_count) return nullptr;
     std::unique_ptr<core_answer>& place = answers_[size_t(i)];
@@ -108,7 +108,7 @@ class Execution : public core_batch {
     return place->is_later ? nullptr : place.get();
   }
 
-  // One that outlives the batch, whose maker owns it. In its place stays a mark.
+  // A response that outlives the batch and that the caller owns. The batch keeps a marker.
   core_answer* later(int32_t i) {
     if (i < 0 || i >= request_count || answers_[size_t(i)]) return nullptr;
     std::unique_ptr<core_answer> made(new core_answer(answer(i)));
@@ -128,8 +128,8 @@ class Execution : public core_batch {
 
   const std::vector<int32_t>& rescheduled() const { return rescheduled_; }
 
-  // Where the part of each request begins in an output that is for all of them: request_count + 1 offsets.
-  // False for a BYTES output whose elements are not those that its shape says.
+  // Offsets of the parts of the requests in a common output: request_count + 1 numbers.
+  // Return false for a BYTES output whose elements do not fit its shape.
   bool offsets(const Output& output, std::vector<uint64_t>* found) const {
     found->assign(1, 0);
     const int64_t count = elements(output.shape, output.dimensions);
@@ -192,7 +192,7 @@ class Execution : public core_batch {
       joined[0] = rows_of_all;
       whole.shape = joined;
     }
-    // One request needs no copy, unless its bytes lie in a message where no number of that size may.
+    // One request needs no copy, unless its bytes are not aligned.
     if (request_count == 1 && (element < 2 || !(reinterpret_cast<uintptr_t>(whole.data) % element)))
       return true;
     if (request_count > 1) whole.data = nullptr;

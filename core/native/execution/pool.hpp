@@ -1,5 +1,5 @@
-// Memory for tensors that native backends read and write: kept for the next batch, since pages that are
-// new to a process cost more than what is computed in them. No Python in here.
+// Pool of memory for tensors of native backends. It keeps memory for the next batch, since new pages cost more than
+// the computation. It uses no Python.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ constexpr size_t kPooledFrom = 64 * 1024;            // below, malloc is as fast
 constexpr size_t kKept = size_t{64} * 1024 * 1024;   // bytes that wait in a pool, at most
 constexpr int kClasses = 64;                         // of sizes: powers of two
 
-// Any thread. Lives as long as a block of it.
+// Thread-safe. It lives as long as one of its blocks.
 class Pool {
  public:
   ~Pool() {
@@ -66,7 +66,7 @@ class Pool {
   size_t bytes_ = 0;
 };
 
-// The bytes of one tensor: of a pool, of malloc, or of a backend, which is told when they are not needed.
+// The bytes of one tensor: of a pool, of malloc, or of a backend, whose `release` is called at the end.
 class Block {
  public:
   char* data = nullptr;
@@ -98,7 +98,7 @@ class Block {
     return block;
   }
 
-  // Memory of somebody who wants it back by `release`; nullptr (and nothing is called) if there is none.
+  // Memory of a backend that is returned by `release`; nullptr (without a call) if there is no memory.
   static std::unique_ptr<Block> borrowed(const void* data, void (*release)(void*), void* argument) {
     std::unique_ptr<Block> block(new (std::nothrow) Block);
     if (!block) return nullptr;

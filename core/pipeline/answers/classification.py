@@ -1,4 +1,4 @@
-"""The classification extension: the best classes of an output in place of its values.
+"""classify: replaces the values of an output by its best classes (classification extension).
 
 Source: Triton's protocol extension "classification"; the element format is
 `<value>:<index>[:<label>]`, where a float has six decimals.
@@ -29,12 +29,12 @@ _INTEGERS: tuple[DataType, ...] = (
 
 
 def classify(tensor: Tensor, class_count: int, labels: tuple[str, ...], batching: bool) -> Tensor:
-    """The `class_count` largest values of each row, largest first, as text.
+    """Return the `class_count` largest values of each row as text, the largest first.
 
-    tensor     numeric, [rows, …] if `batching`, else all its elements are one row
-    labels     of the classes by index; may be shorter than the row
-    Returns BYTES[rows, k] or BYTES[k], where k = min(class_count, elements of a row).
-    Raises CoreError(INVALID) for a datatype without an order worth printing, or a huge tensor.
+    tensor     numeric, [rows, …] if `batching`, else one row
+    labels     labels of the classes by index; may be shorter than a row
+    Return BYTES[rows, k] or BYTES[k], where k = min(class_count, elements of a row).
+    Raise CoreError(INVALID) if the datatype is not supported, or the tensor is too large.
     """
     if tensor.dtype not in _FLOATS and tensor.dtype not in _INTEGERS:
         raise invalid(

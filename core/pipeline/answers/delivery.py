@@ -1,25 +1,22 @@
-"""The answers of one batch on their way from the instance to the replies.
+"""BatchDelivery: takes the responses of one batch from the instance to the replies of its requests.
 
-execute ─► split ─► [Delivery] ─► Reply.  Answers are made on whatever thread the backend gives them;
-they are handed over, and counted, on the loop thread, with one wake-up for all that are there.
+execute ─► split ─► [BatchDelivery] ─► Reply.  A response is built on the thread that the backend uses. The
+event loop sends and counts it; one wake-up of the loop serves all responses that wait.
 """
 
 from __future__ import annotations
 
-import asyncio
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import cython
 
-from core.batch import Batch, made_batch
+from core.batch import new_batch
 from core.config.signature import Signature
 from core.errors import CoreError, Kind, internal
-from core.native.clock import Clock
-from core.native.distribution import Histogram
+from core.pipeline.answers.context import DeliveryContext, OutstandingBatches
 from core.pipeline.answers.split import (
     misfit,
     named_tensors,
@@ -30,120 +27,55 @@ from core.pipeline.answers.split import (
     whole_tensors,
     without_states,
 )
-from core.pipeline.batching.queue import Waiting
-from core.pipeline.intake import Intake
+from core.pipeline.batching.queue import QueuedRequest
 from core.request import InferenceRequest, Parameter
-from core.response import InferenceResponse, made_response
-from core.telemetry.statistics import Statistics
+from core.response import InferenceResponse, new_response
 from core.tensor import Tensor
 
-_making = threading.Lock()  # of the queue of a delivery: rarely taken
-
-
-class Terms:
-    """What all deliveries of one model version share. Loop thread, but for what says otherwise.
-
-    signature   of the version, with `specs` of its outputs; any thread
-    reshapes    whether a client sees any of them in another shape than the model
-    statistics  of the version
-    first_response  counts the times to first answers; None where nobody asks, or the last answer is the first
-    loop        the server's; any thread
-    intake      told when a request has got its last answer
-    put_back    called with a request that asks for another execution
-    batch_done  called with a batch and its error after each execution, where that ran; None for nobody
-    checks_outputs, output_hint   of the model (core.Model)
-    clock       of time.monotonic_ns, or of a test; any thread
-    """
-
-    def __init__(
-        self,
-        signature: Signature,
-        statistics: Statistics,
-        loop: asyncio.AbstractEventLoop,
-        intake: Intake,
-        clock_ns: Callable[[], int] = time.monotonic_ns,
-    ):
-        self.signature = signature
-        self.name = signature.name
-        self.version = signature.version
-        self.decoupled = signature.decoupled
-        self.stateful = bool(signature.states)
-        self.specs = tuple(signature.outputs.values())
-        self.reshapes = any(spec.reshape is not None for spec in self.specs)
-        self.checks_outputs = False
-        self.output_hint = ""
-        self.statistics = statistics
-        self.first_response = statistics.first_response if signature.decoupled else None
-        self.loop = loop
-        self.intake = intake
-        self.put_back: Callable[[Waiting], None] = _nowhere
-        self.batch_done: Callable[[Batch, BaseException | None], None] | None = None
-        self.clock = Clock(clock_ns)
-
-
-def _nowhere(waiting: Waiting) -> None:
-    """In the place of `put_back` until there is a scheduler."""
-    raise RuntimeError("there is no scheduler to take the request back")
-
-
-class Held:
-    """The batches that one instance has taken and not yet answered. Loop thread.
-
-    count    how many there are
-    on_none  called once when there is none any more; None for nobody who waits for that
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.on_none: Callable[[], None] | None = None
-
-    def answered(self) -> None:
-        """A batch is over: it has run, and all its requests have their last answers."""
-        self.count -= 1
-        if not self.count and self.on_none is not None:
-            told, self.on_none = self.on_none, None
-            told()
+_creating = threading.Lock()  # for `_items` of any delivery; rarely taken
 
 
 @cython.freelist(32)
 @cython.cclass
 class BatchDelivery:
-    """Invariants:
+    """The responses of one batch. Create it with `new_delivery`. Invariants:
 
-    1. Each request gets one final item: an answer, an error, or the end of its answers.
-    2. While execute runs, answers of an ordinary model wait, so that one wake-up carries them all;
-       those of a decoupled model leave at once.
-    3. Everything below "loop thread" is only touched there.
+    1. Each request gets one final item: a response, an error, or None for the end of a stream.
+    2. While execute runs, responses of an ordinary model wait, so that one wake-up of the loop serves them
+       all. Responses of a decoupled model leave at once.
+    3. The methods below "event loop" run there only.
 
-    The answers that execute returns take a way of their own: they wait in `_outcomes`, one for each
-    request, until `release` hands them over. All others go through `_items`.
+    The responses that execute returns wait in `_outcomes`, one for each request, until `release` sends them.
+    All other items go through `_items`.
     """
 
-    def __init__(self, waiting: list[Waiting], terms: Terms, held: Held):
-        self._begin(waiting, terms, held)
-
-    def _begin(self, waiting: list[Waiting], terms: Terms, held: Held) -> None:
-        """What __init__ does; arguments of compiled methods have types."""
-        self.terms = terms
-        self._held = held
-        held.count += 1
+    def _begin(
+        self,
+        waiting: list[QueuedRequest],
+        context: DeliveryContext,
+        outstanding: OutstandingBatches,
+    ) -> None:
+        """Set all fields. A method and not __init__, since its arguments have C types."""
+        self.context = context
+        self._outstanding = outstanding
+        outstanding.count += 1
         self._waiting = waiting
         self._rescheduled: list[int] | None = None  # like _deferred
         self._items: deque[tuple[int, InferenceResponse | CoreError | None, bool, bool]] | None
-        self._items = deque() if terms.decoupled else None
+        self._items = deque() if context.decoupled else None
         # Written by the instance's thread while it executes.
         self._deferred: set[int] | None = None
-        self._holding = not terms.decoupled
+        self._deferring = not context.decoupled
         self._scheduled = False
-        self._left = len(waiting)  # requests whose final item was not handed over; loop thread
-        self._released = False  # loop thread
-        # Of each request: None while it is open, its answer until `release`, then True, as after any
-        # other final item. Written by the answering thread.
+        self._left = len(waiting)  # requests whose final item was not sent; event loop
+        self._released = False  # event loop
+        # For each request: None while it is open, its response until `release`, True after its final item.
+        # Written by the thread that responds.
         self._outcomes: list[InferenceResponse | bool | None] = [None] * len(waiting)
         requests = []
         for entry in waiting:
             requests.append(entry.request)
-        self.batch = made_batch(requests, terms.signature, self)
+        self.batch = new_batch(requests, context.signature, self)
 
     # any thread ----------------------------------------------------------
 
@@ -158,8 +90,8 @@ class BatchDelivery:
             return
         try:
             tensors = named_tensors(outputs)
-            if self.terms.checks_outputs and not tensors_fit(
-                tensors, self._request(i), self.terms.signature, self.terms.specs
+            if self.context.checks_outputs and not tensors_fit(
+                tensors, self._request(i), self.context.signature, self.context.specs
             ):
                 self._refuse(i, tensors, final)
                 return
@@ -170,20 +102,22 @@ class BatchDelivery:
             self._put(i, response, final, False)
 
     def respond_all(self, answers: list[list[Tensor]]) -> None:
-        terms = self.terms
+        context = self.context
         for i in range(len(answers)):
             if self._outcomes[i] is not None:
                 continue
             tensors = answers[i]
-            if terms.checks_outputs and not tensors_fit(tensors, self._request(i), terms.signature):
+            if context.checks_outputs and not tensors_fit(
+                tensors, self._request(i), context.signature
+            ):
                 self._refuse(i, tensors, True)
             else:
                 self._answer(i, tensors)
 
     def _refuse(self, i: int, tensors: list[Tensor], final: bool) -> None:
-        """Tensors that the model's configuration does not have: the answer is an error."""
-        error = misfit(tensors, self._request(i), self.terms.signature)
-        self._put(i, CoreError(error.kind, error.message + self.terms.output_hint), final, final)
+        """Answer with an error: the tensors do not match the model's configuration."""
+        error = misfit(tensors, self._request(i), self.context.signature)
+        self._put(i, CoreError(error.kind, error.message + self.context.output_hint), final, final)
 
     def fail(self, i: int, error: CoreError, final: bool, failure: bool) -> None:
         self._put(i, error, final, failure)
@@ -205,20 +139,25 @@ class BatchDelivery:
     def _response(
         self, i: int, tensors: list[Tensor], parameters: dict[str, Parameter] | None
     ) -> InferenceResponse:
-        terms = self.terms
+        context = self.context
         request = self._request(i)
-        if terms.stateful:
-            outputs = self._stateless(i, tensors)
-        elif terms.checks_outputs and not terms.reshapes and not request.outputs and plain(tensors):
-            outputs = tensors  # they have been checked: the client sees them as they are
+        if context.stateful:
+            outputs = self._without_states(i, tensors)
+        elif (
+            context.checks_outputs
+            and not context.reshapes
+            and not request.outputs
+            and plain(tensors)
+        ):
+            outputs = tensors  # checked above: the client gets them unchanged
         else:
-            outputs = wanted_tensors(tensors, request, terms.signature)
-        return made_response(terms.name, terms.version, outputs, request.id, parameters)
+            outputs = wanted_tensors(tensors, request, context.signature)
+        return new_response(context.name, context.version, outputs, request.id, parameters)
 
-    def _stateless(self, i: int, tensors: list[Tensor]) -> list[Tensor]:
-        """What the client gets, while the sequence keeps its states: all or nothing of both."""
+    def _without_states(self, i: int, tensors: list[Tensor]) -> list[Tensor]:
+        """Return what the client gets, and keep the states of the sequence. An error changes neither."""
         waiting = self._waiting[i]
-        signature = self.terms.signature
+        signature = self.context.signature
         outputs = wanted_tensors(without_states(tensors, signature), waiting.request, signature)
         if waiting.keep is not None and self._outcomes[i] is None:
             waiting.keep(tensors)
@@ -236,61 +175,65 @@ class BatchDelivery:
         if final:
             self._outcomes[i] = True
         if self._items is None:
-            with _making:  # two threads may be the first
+            with _creating:  # two threads may be here at once
                 if self._items is None:
                     self._items = deque()
         self._items.append((i, item, final, failure))
-        if not self._holding and not self._scheduled:
+        if not self._deferring and not self._scheduled:
             self._scheduled = True
-            self.terms.loop.call_soon_threadsafe(self._hand_over)
+            self.context.loop.call_soon_threadsafe(self._send_items)
 
-    # the instance's thread -------------------------------------------------
+    # thread of the instance --------------------------------------------
 
     def executed(self, outputs: Mapping[str, Any] | None, error: BaseException | None) -> None:
-        """execute has returned or raised: answer what is still open, unless it was deferred."""
+        """Answer the requests that are open and not deferred. Called after execute.
+
+        outputs   what execute has returned
+        error     what execute has raised; or None
+        """
         batch = self.batch
-        terms = self.terms
+        context = self.context
         if error is None and outputs is not None:
             if not batch.compute_end_ns:
-                batch.compute_end_ns = terms.clock.now_ns()
+                batch.compute_end_ns = context.clock.now_ns()
             try:
                 if len(self._outcomes) == 1:
                     if self._outcomes[0] is None:
                         self._answer(0, whole_tensors(outputs, batch))
                 else:
                     self.respond_all(split(outputs, batch))
-            # Arrays may raise whatever they like, and the thread must live.
+            # Arrays of any library may raise anything; the thread must go on.
             except Exception as problem:
                 error = (
-                    problem if isinstance(outputs, Mapping) else _no_outputs(outputs, terms.name)
+                    problem if isinstance(outputs, Mapping) else _no_outputs(outputs, context.name)
                 )
         if error is not None:
-            self._fail_open(_as_core_error(error, terms.signature))
-        elif not terms.decoupled:
-            self._fail_forgotten()
-        batch.end_ns = terms.clock.now_ns()
-        if terms.batch_done is not None:
-            terms.batch_done(batch, error)
+            self._fail_open(_as_core_error(error, context.signature))
+        elif not context.decoupled:
+            self._fail_unanswered()
+        batch.end_ns = context.clock.now_ns()
+        if context.batch_done is not None:
+            context.batch_done(batch, error)
 
     def _answer(self, i: int, tensors: list[Tensor]) -> None:
-        """The rows of one request; an error that is only this request's stays with it."""
+        """Keep the response to one request until `release`. An error concerns this request only."""
         try:
             response = self._response(i, tensors, None)
         except CoreError as error:
             self._put(i, error, True, False)
             return
-        if not self._holding:
+        if not self._deferring:
             self._put(i, response, True, False)
             return
         self._outcomes[i] = response
 
-    def _fail_forgotten(self) -> None:
+    def _fail_unanswered(self) -> None:
         for i in range(len(self._waiting)):
             if self._outcomes[i] is None and (self._deferred is None or i not in self._deferred):
                 self.fail(
                     i,
                     internal(
-                        f"the instance of model '{self.terms.name}' returned without an "
+                        f"the instance of model '{self.context.name}' returned without an "
                         f"answer to request {i} of a batch of {len(self._waiting)}"
                     ),
                     True,
@@ -301,47 +244,47 @@ class BatchDelivery:
         for i in range(len(self._waiting)):
             self.fail(i, error, True, True)
 
-    # loop thread -----------------------------------------------------------
+    # event loop ------------------------------------------------------------
 
     def release(self) -> None:
-        """The execution is over: count it and hand over what waits."""
+        """Count the execution that has ended, and send what waits."""
         batch = self.batch
         start = batch.start_ns
         end = batch.end_ns
         compute_start = batch.compute_start_ns or start
         compute_end = batch.compute_end_ns or end
-        self.terms.statistics.executed(
+        self.context.statistics.executed(
             batch.rows, compute_start - start, compute_end - compute_start, end - compute_end
         )
-        self._holding = False
-        self._hand_over()
+        self._deferring = False
+        self._send_items()
         outcomes = self._outcomes
         for i in range(len(outcomes)):
             answer = outcomes[i]
             if type(answer) is InferenceResponse:
                 outcomes[i] = True
-                self._give(i, answer, True, False)
+                self._send(i, answer, True, False)
         if self._rescheduled is not None:
             for i in self._rescheduled:
                 if self._outcomes[i] is None:
-                    self._outcomes[i] = True  # not in this batch any more
+                    self._outcomes[i] = True  # it has left this batch
                     self._left -= 1
-                    self.terms.put_back(self._waiting[i])
+                    self.context.put_back(self._waiting[i])
         self._released = True
-        self._let_go()
+        self._release_batch()
 
-    def _hand_over(self) -> None:
+    def _send_items(self) -> None:
         self._scheduled = False
         items = self._items
         if items is not None:
             while items:
                 i, item, final, failure = items.popleft()
-                if self.terms.first_response is not None:
-                    self._count_first(i, item, self.terms.first_response)
-                self._give(i, item, final, failure)
-        self._let_go()
+                if self.context.first_response is not None:
+                    self.context.count_first(self._waiting[i], item)
+                self._send(i, item, final, failure)
+        self._release_batch()
 
-    def _give(
+    def _send(
         self, i: int, item: InferenceResponse | CoreError | None, final: bool, failure: bool
     ) -> None:
         """Count and trace one item, and send it."""
@@ -349,81 +292,31 @@ class BatchDelivery:
         counts = waiting.counts
         if counts:
             if final:
-                self._count(waiting, failure)
+                self.context.count(waiting, self.batch, failure)
             if waiting.request.trace is not None:
-                self._trace(waiting.request, item, final)
+                self.context.trace(waiting.request, self.batch, item, final)
         waiting.reply.send(item, final)
         if final:
             self._left -= 1
             if counts:
-                self.terms.intake.ended()
+                self.context.in_flight.leave()
                 if waiting.ended is not None:
                     waiting.ended()
 
-    def _let_go(self) -> None:
-        """When all is over, part from the batch: they hold each other, and the batch its inputs."""
+    def _release_batch(self) -> None:
+        """Drop the batch once all requests have ended, to break the references between the two."""
         if self._released and not self._left:
             self._left = -1
             self.batch = None  # type: ignore[assignment]
-            self._held.answered()
-
-    def _count(self, waiting: Waiting, failure: bool) -> None:
-        request = waiting.request
-        terms = self.terms
-        batch = self.batch
-        now = terms.clock.now_ns()
-        total = now - request.arrival_ns
-        if request.cancelled:  # its client got an error, whatever the model answered
-            terms.statistics.failed("CANCELED", total)
-            return
-        if failure:
-            terms.statistics.failed("BACKEND", total)
-            return
-        start = batch.start_ns
-        end = batch.end_ns or now  # now where it still runs
-        compute_start = batch.compute_start_ns or start
-        compute_end = batch.compute_end_ns or end
-        terms.statistics.succeeded(
-            request.rows,
-            total,
-            start - request.arrival_ns,
-            compute_start - start,
-            compute_end - compute_start,
-            end - compute_end,
-        )
-
-    def _count_first(
-        self, i: int, item: InferenceResponse | CoreError | None, times: Histogram
-    ) -> None:
-        """Count how long a request has waited for its first answer, if this is it."""
-        waiting = self._waiting[i]
-        if waiting.counts and not waiting.begun and isinstance(item, InferenceResponse):
-            waiting.begun = True
-            waited_ns = self.terms.clock.now_ns() - waiting.request.arrival_ns
-            times.observe(waited_ns)
-
-    def _trace(
-        self, request: InferenceRequest, item: InferenceResponse | CoreError | None, final: bool
-    ) -> None:
-        """Add to the trace of a request what its execution knows."""
-        trace = request.trace
-        if isinstance(item, InferenceResponse):
-            trace.tensors("TENSOR_BACKEND_OUTPUT", item.outputs)
-        if final:
-            batch = self.batch
-            start = batch.start_ns
-            end = batch.end_ns or self.terms.clock.now_ns()
-            trace.tensors("TENSOR_BACKEND_INPUT", request.inputs.values(), request.shared, start)
-            trace.stamp("COMPUTE_START", start)
-            trace.stamp("COMPUTE_INPUT_END", batch.compute_start_ns or start)
-            trace.stamp("COMPUTE_OUTPUT_START", batch.compute_end_ns or end)
-            trace.stamp("COMPUTE_END", end)
+            self._outstanding.finished()
 
 
-def made_delivery(waiting: list[Waiting], terms: Terms, held: Held) -> BatchDelivery:
-    """BatchDelivery(…) for who makes one for every execution."""
+def new_delivery(
+    waiting: list[QueuedRequest], context: DeliveryContext, outstanding: OutstandingBatches
+) -> BatchDelivery:
+    """Return the delivery of one execution."""
     delivery: BatchDelivery = BatchDelivery.__new__(BatchDelivery)
-    delivery._begin(waiting, terms, held)
+    delivery._begin(waiting, context, outstanding)
     return delivery
 
 

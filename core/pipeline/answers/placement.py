@@ -1,4 +1,4 @@
-"""An output into the memory that its request names.
+"""place: copies an output into memory of the client.
 
 split ─► [place] ─► delivery.  Frontends send no data for such an output.
 """
@@ -14,11 +14,11 @@ from core.tensor import Tensor
 
 
 def place(tensor: Tensor, memory: memoryview | DevicePlace) -> None:
-    """Copy the wire bytes of `tensor` to the beginning of `memory`; what is behind stays.
+    """Copy the wire bytes of `tensor` to the beginning of `memory`. Bytes behind them keep their value.
 
-    memory   writable, flat; the tensor may be a view of it. Or a place on a device
-    Any thread; large copies run without the GIL. Raises CoreError(INTERNAL) if it is too small, or was
-    taken away while it was written to.
+    memory   writable and flat, or a DevicePlace; the tensor may be a view of it
+    Thread-safe; large copies run without the GIL. Raise CoreError(INTERNAL) if the memory is too small, or is
+    removed during the copy.
     """
     if isinstance(memory, DevicePlace):
         memory.fill(tensor)
@@ -28,9 +28,9 @@ def place(tensor: Tensor, memory: memoryview | DevicePlace) -> None:
         raise too_small(tensor.name, memory.nbytes, size)
     if size:
         target, source = np.frombuffer(memory[:size], np.uint8), np.frombuffer(tensor.raw, np.uint8)
-        # A native backend has written it there.
+        # Skip the copy if a native backend has written the output there.
         if target.__array_interface__["data"][0] != source.__array_interface__["data"][0]:
-            # numpy and not `gather`: it sees when source and target overlap.
+            # numpy and not `gather`, because numpy handles an overlap of source and target.
             np.copyto(target, source)
     if isinstance(memory.obj, Mapping) and memory.obj.lost:
         raise internal(

@@ -5,7 +5,7 @@ from core.config.signature cimport OutputSpec, Signature
 from core.dtypes cimport DataType
 from core.request cimport InferenceRequest, RequestedOutput
 from core.native.arrays cimport has_dtype, shape_of
-from core.tensor cimport Tensor, made_tensor
+from core.tensor cimport Tensor, new_tensor
 
 
 @cython.locals(whole=Tensor, tensors=list, requests=list, request=InferenceRequest, row=cython.Py_ssize_t,

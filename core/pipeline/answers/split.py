@@ -1,7 +1,7 @@
-"""Outputs of an execution → the tensors of each request.
+"""split: divides the outputs of a batch among its requests.
 
-execute ─► [split] ─► InferenceResponse.  Rows are handed out as views; only what a client wants in
-memory of its own is copied here.
+execute ─► [split] ─► InferenceResponse.  The tensors of a request are views of the batch's outputs. Only
+outputs in memory of the client are copied here.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from core.native.arrays import has_dtype, shape_of
 from core.pipeline.answers.classification import classify
 from core.pipeline.answers.placement import place
 from core.request import DeviceOutput, InferenceRequest, RequestedOutput
-from core.tensor import DeviceTensor, Tensor, made_tensor
+from core.tensor import DeviceTensor, Tensor, new_tensor
 
 
 def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
-    """The outputs of a whole batch as a list of tensors for each of its requests.
+    """Return a list of tensors for each request of a batch.
 
     outputs   name → array with the rows of all requests, in their order
-    Raises CoreError(INTERNAL) for a name, a datatype or a number of rows that the model must not give.
+    Raise CoreError(INTERNAL) if a name, a datatype or a number of rows does not fit the configuration.
     """
     requests = batch.requests
     found: list[list[Tensor]] = [[] for _ in requests]
@@ -43,7 +43,7 @@ def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
             end = row + request.rows
             part = array[row:end]
             shape = (request.rows, *rest)
-            tensors.append(made_tensor(whole.name, whole.dtype, shape, None, part))
+            tensors.append(new_tensor(whole.name, whole.dtype, shape, None, part))
             row = end
     return found
 
@@ -51,7 +51,7 @@ def split(outputs: Mapping[str, Any], batch: Batch) -> list[list[Tensor]]:
 def _split_on_device(
     whole: Tensor, requests: list[InferenceRequest], found: list[list[Tensor]]
 ) -> None:
-    """Give each request its rows, on the device."""
+    """Append the rows of each request to its tensors, without leaving the device."""
     assert isinstance(whole, DeviceTensor)
     row = 0
     for request, tensors in zip(requests, found, strict=True):
@@ -60,9 +60,10 @@ def _split_on_device(
 
 
 def whole_tensors(outputs: Mapping[str, Any], batch: Batch) -> list[Tensor]:
-    """The outputs of an execution with the rows of all requests: of one request alone, its tensors.
+    """Return the outputs of an execution as tensors with the rows of all requests.
 
-    As `split`.
+    outputs   name → array with the rows of all requests, in their order
+    Raise CoreError(INTERNAL) if a name, a datatype or a number of rows does not fit the configuration.
     """
     signature = batch.signature
     found = []
@@ -75,11 +76,11 @@ def whole_tensors(outputs: Mapping[str, Any], batch: Batch) -> list[Tensor]:
 
 
 def _whole(name: str, value: Any, signature: Signature) -> Tensor:
-    """One output of an execution, with the rows of all requests."""
+    """Return one output of an execution as a tensor with the rows of all requests."""
     spec = signature.outputs.get(name)
     dtype = spec.dtype if spec is not None else _state_dtype(signature, name)
     if has_dtype(value, dtype.numpy) and dtype is not BYTES:
-        return made_tensor(name, dtype, shape_of(value), None, value)
+        return new_tensor(name, dtype, shape_of(value), None, value)
     whole = Tensor.of(name, value, dtype if dtype is BF16 else None)
     if whole.dtype is not dtype:
         raise _wrong_dtype(whole, dtype, signature)
@@ -94,19 +95,19 @@ def tensors_fit(
     signature: Signature,
     specs: tuple[OutputSpec, ...] = (),
 ) -> bool:
-    """Whether the tensors that a model gave for one request are what its configuration says.
+    """Return whether the tensors that a model has returned for one request fit its configuration.
 
-    specs   of the signature's outputs, in their order; without them it takes longer
+    specs   the signature's outputs in their order; the check is slower without them
 
-    An output may be missing: a request for it gets an answer without it. Of a decoupled model the first
-    dimension may have any size: one request may have an answer for each of its rows. What renews a state of a
-    sequence is looked at where the sequence keeps it.
+    An output may be missing; the response then lacks it. The first dimension of a decoupled model's output
+    may have any size, since one request may get a response for each of its rows. States of a sequence are not
+    checked here.
     """
     first = 1 if signature.max_batch_size else 0
     rows = -1 if signature.decoupled else request.rows
     place = 0
     for tensor in tensors:
-        # Models mostly give their outputs in the order of the configuration, and its names are interned.
+        # Models mostly return their outputs in the order of the configuration, with the same name objects.
         spec = specs[place] if place < len(specs) else None
         place += 1
         if spec is None or spec.name is not tensor.name:
@@ -126,7 +127,7 @@ def tensors_fit(
             if size != rows:
                 return False
         for i in range(len(dims)):
-            # Small integers are the same objects: most dimensions need no comparison of numbers.
+            # Equal small integers are one object, so most dimensions need no comparison of values.
             if dims[i] is not shape[first + i]:
                 dim = dims[i]
                 size = shape[first + i]
@@ -136,7 +137,7 @@ def tensors_fit(
 
 
 def plain(tensors: list[Tensor]) -> bool:
-    """Whether all tensors are in host memory."""
+    """Return whether all tensors are in host memory."""
     for tensor in tensors:  # noqa: SIM110  a generator is slow here
         if type(tensor) is not Tensor:
             return False
@@ -144,7 +145,7 @@ def plain(tensors: list[Tensor]) -> bool:
 
 
 def misfit(tensors: list[Tensor], request: InferenceRequest, signature: Signature) -> CoreError:
-    """What is wrong with tensors that do not fit: CoreError(INTERNAL) for the first that does not."""
+    """Return a CoreError(INTERNAL) about the first tensor that does not fit the configuration."""
     for tensor in tensors:
         if tensors_fit([tensor], request, signature):
             continue
@@ -185,7 +186,7 @@ def _wrong_shape(found: Tensor, dims: tuple[int, ...], signature: Signature) -> 
 
 
 def named_tensors(outputs: Mapping[str, Any] | list[Tensor]) -> list[Tensor]:
-    """What a backend gave for one request, as tensors."""
+    """Return the outputs of one request as tensors."""
     if isinstance(outputs, Mapping):
         return [Tensor.of(name, value) for name, value in outputs.items()]
     return outputs
@@ -194,13 +195,12 @@ def named_tensors(outputs: Mapping[str, Any] | list[Tensor]) -> list[Tensor]:
 def wanted_tensors(
     tensors: list[Tensor], request: InferenceRequest, signature: Signature
 ) -> list[Tensor]:
-    """The tensors of one request as its client sees them: wanted ones, reshaped, classified.
+    """Return the tensors of one request that its client wants, reshaped and classified.
 
-    Those that the client wants in its own memory are also there. What is on a device is copied to host
-    memory here, on the thread of who answers, unless the request lets it stay.
-    Raises CoreError(INTERNAL) for an output that the configuration does not have, that is larger than its
-    memory or that cannot be copied, and CoreError(INVALID) if the client wants classes of a tensor that
-    has none.
+    Copy outputs into memory of the client, if the request names some. Copy tensors on a device to host
+    memory, on the responding thread, unless the request lets them stay.
+    Raise CoreError(INTERNAL) if the configuration lacks an output, or if an output is larger than its memory
+    or cannot be copied. Raise CoreError(INVALID) if the client wants classes of a tensor that has none.
     """
     if not request.outputs and _plain(tensors, signature):
         return tensors
@@ -218,17 +218,17 @@ def wanted_tensors(
             tensor = tensor.reshaped(_client_shape(tensor.shape, spec, signature))
         if class_count:
             tensor = classify(tensor, class_count, spec.labels or (), signature.max_batch_size > 0)
-        # A client that has gone may use its memory for something else by now.
+        # After a cancellation, the client may use its memory for something else.
         if memory is not None and not request.cancelled:
             place(tensor, memory)
         if type(tensor) is not Tensor:
-            tensor = _handed_over(tensor, wanted)
+            tensor = _on_host_if_wanted(tensor, wanted)
         found.append(tensor)
     return found
 
 
 def _plain(tensors: list[Tensor], signature: Signature) -> bool:
-    """Whether a client that wants everything sees these tensors as they are."""
+    """Return whether a client that wants all outputs gets these tensors unchanged."""
     for tensor in tensors:
         spec = _spec(signature, tensor.name)
         if spec.reshape is not None or type(tensor) is not Tensor:
@@ -236,11 +236,14 @@ def _plain(tensors: list[Tensor], signature: Signature) -> bool:
     return True
 
 
-def _handed_over(tensor: Tensor, wanted: RequestedOutput | None) -> Tensor:
-    """A tensor on a device, for who gets the answer. Raises CoreError(INTERNAL) if it cannot be copied."""
+def _on_host_if_wanted(tensor: Tensor, wanted: RequestedOutput | None) -> Tensor:
+    """Return a tensor on a device, or its copy in host memory if the request wants that.
+
+    Raise CoreError(INTERNAL) if it cannot be copied.
+    """
     assert isinstance(tensor, DeviceTensor)
     if wanted is not None and wanted.memory is not None:
-        return tensor  # its bytes are where the client wants them: nobody reads them here
+        return tensor  # `place` has copied it
     if not isinstance(wanted, DeviceOutput):
         return tensor.on_host()
     if wanted.host:
@@ -269,14 +272,14 @@ def _unexpected(signature: Signature, name: str) -> CoreError:
 
 
 def _state_dtype(signature: Signature, name: str) -> DataType:
-    """Of an output that only renews a state of a sequence. Raises for one that is neither."""
+    """Return the datatype of a state. Raise CoreError(INTERNAL) for an unknown output."""
     if (state := signature.states.get(name)) is None:
         return _spec(signature, name).dtype
     return state.dtype
 
 
 def without_states(tensors: list[Tensor], signature: Signature) -> list[Tensor]:
-    """The tensors of one request without those that only renew a state of its sequence."""
+    """Return the tensors of one request without those that only renew a state of its sequence."""
     states, outputs = signature.states, signature.outputs
     return [each for each in tensors if each.name in outputs or each.name not in states]
 
@@ -292,9 +295,9 @@ def _client_shape(
 def mapped_shape(
     shape: tuple[int, ...], pattern: tuple[int, ...], onto: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """`shape`, which matches `pattern`, written as `onto`: the n-th -1 keeps its size.
+    """Return `shape`, which matches `pattern`, in the form `onto`: the n-th -1 keeps its size.
 
-    Both come from a `reshape` in config.pbtxt, whose validation promises as many -1 on either side.
+    Both come from a `reshape` in config.pbtxt; validation ensures that both have the same number of -1.
     """
     variable = iter([size for size, dim in zip(shape, pattern, strict=False) if dim == -1])
     return tuple(next(variable, 1) if dim == -1 else dim for dim in onto)

@@ -1,1 +1,1 @@
-"""Where requests wait, and how they become batches: a queue with levels, a scheduler that empties it."""
+"""The queue of waiting requests, and the batchers that take batches from it."""

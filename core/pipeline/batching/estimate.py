@@ -1,33 +1,34 @@
-"""WaitEstimate: how long a request that comes now would wait for an instance.
+"""WaitEstimate: estimates how long a new request would wait for an instance.
 
-For requests with a deadline that would have to wait: no other one comes here.
+Only requests with a deadline that find no idle instance use it.
 """
 
 from __future__ import annotations
 
 from core.telemetry.statistics import Statistics
 
-LEAST_REQUESTS = 20  # executed ones that an estimate is made from
-RECENT_REQUESTS = 64  # so many newer ones make the time of the recent past
+LEAST_REQUESTS = 20  # executed requests that an estimate needs
+RECENT_REQUESTS = 64  # executed requests that make up the recent past
 
 
 class WaitEstimate:
-    """From what executions of one model version have taken. Loop thread only."""
+    """Estimate from the execution times of one model version.
+
+    Not thread-safe: call from the event loop only.
+    """
 
     def __init__(self, statistics: Statistics):
         self._statistics = statistics
-        self._older = self._newer = (
-            0,
-            0,
-        )  # busy nanoseconds and requests, at two times in the past
+        # Busy nanoseconds and requests, at two times in the past.
+        self._older = self._newer = (0, 0)
 
     def wait_ns(self, ahead: int, instances: int) -> int:
-        """Return a low estimate in nanoseconds; 0 if too little is known.
+        """Return a low estimate in nanoseconds; 0 if too few requests have executed.
 
-        ahead       requests that run before
-        instances   that serve
-        The time of a request is the smaller one of the mean of all and the mean of the recent past: the first
-        executions of a model are often slow.
+        ahead       number of requests that run before
+        instances   number of instances that serve
+        The time of one request is the overall mean or the recent mean, whichever is smaller, because the
+        first executions of a model are often slow.
         """
         busy_ns, requests = now = self._executed()
         if requests < LEAST_REQUESTS:
@@ -41,7 +42,7 @@ class WaitEstimate:
         return int(ahead * each_ns / max(1, instances))
 
     def _executed(self) -> tuple[int, int]:
-        """How long instances were busy, with how many requests."""
+        """Return the nanoseconds that instances were busy, and the number of requests they executed."""
         found = self._statistics
         requests = found.success.count - found.cache_hit.count + found.failures["BACKEND"]
         busy_ns = sum(

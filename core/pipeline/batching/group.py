@@ -1,4 +1,4 @@
-"""What the requests of one batch must share."""
+"""GroupKey: decides which requests may share a batch."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from core.request import InferenceRequest
 
 
 class GroupKey:
-    """A function of a request: requests with equal keys may share a batch. Made by `group_key`.
+    """Function of a request; requests with equal keys may share a batch. Create it with `group_key`.
 
-    optional        whether the same inputs must be there
+    optional        whether the requests must have the same inputs
     variable        inputs whose shapes must be equal, without the batch dimension
     shape_tensors   inputs whose values must be equal
     """
@@ -23,7 +23,7 @@ class GroupKey:
         return self.of(request)
 
     def of(self, request: InferenceRequest) -> object:
-        """The key of an admitted request, to be compared with others of the same model."""
+        """Return the key of an admitted request, to compare with other requests of the same model."""
         inputs = request.inputs
         parts: list[object] = []
         for name in self._variable:
@@ -40,10 +40,10 @@ class GroupKey:
 
 
 def group_key(signature: Signature) -> GroupKey | None:
-    """What requests of one batch must share, as a function of a request; None if all fit together.
+    """Return the GroupKey of a model; None if all of its requests may share a batch.
 
-    Inputs with a variable dimension must have equal shapes, unless they may be ragged; with optional
-    inputs the same inputs must be there; a shape tensor must hold the same values.
+    Inputs with a variable dimension must have equal shapes, unless they may be ragged. Requests to a model
+    with optional inputs must have the same inputs. Shape tensors must have equal values.
     """
     inputs = signature.inputs.values()
     optional = any(spec.optional for spec in inputs)

@@ -5,7 +5,7 @@ from core.response cimport Reply
 
 
 @cython.final
-cdef class Waiting:
+cdef class QueuedRequest:
     cdef public InferenceRequest request
     cdef public Reply reply
     cdef public object key
@@ -18,8 +18,8 @@ cdef class Waiting:
     cdef public bint begun
 
 
-@cython.locals(waiting=Waiting)
-cpdef Waiting made_waiting(InferenceRequest request, Reply reply, key)
+@cython.locals(waiting=QueuedRequest)
+cpdef QueuedRequest new_queued_request(InferenceRequest request, Reply reply, key)
 
 
 @cython.final
@@ -38,16 +38,16 @@ cdef class RequestQueue:
     cpdef Py_ssize_t ahead_of(self, InferenceRequest request) except -1
     cdef int _level(self, InferenceRequest request) except -1
     cpdef bint waits(self)
-    cpdef push(self, Waiting waiting)
-    cpdef put_back(self, Waiting waiting)
-    cpdef bint remove(self, Waiting waiting)
+    cpdef push(self, QueuedRequest waiting)
+    cpdef put_back(self, QueuedRequest waiting)
+    cpdef bint remove(self, QueuedRequest waiting)
     cpdef take(self, list chosen)
-    @cython.locals(waiting=Waiting, whole=cython.bint)
-    cdef _take_simply(self, list chosen)
+    @cython.locals(waiting=QueuedRequest, whole=cython.bint)
+    cdef _take_from_line(self, list chosen)
     cpdef list front(self, Py_ssize_t most)
     cpdef list expire(self, long long now_ns)
-    @cython.locals(level=int, waiting=Waiting, expiry_ns=cython.longlong, next_ns=cython.longlong)
+    @cython.locals(level=int, waiting=QueuedRequest, expiry_ns=cython.longlong, next_ns=cython.longlong)
     cpdef long long next_expiry_ns(self)
-    @cython.locals(waiting=Waiting)
+    @cython.locals(waiting=QueuedRequest)
     cdef list _late(self, int level, long long now_ns)
-    cdef _leave(self, Waiting waiting)
+    cdef _leave(self, QueuedRequest waiting)

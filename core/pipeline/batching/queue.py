@@ -1,7 +1,7 @@
-"""Requests that wait for an instance, by priority and within it by arrival.
+"""RequestQueue: the requests that wait for an instance, ordered by priority, then by arrival.
 
-admit ─► [RequestQueue] ─► batcher.  A queue policy bounds how many wait and for how long. Pure data:
-time comes in as an argument, and nothing is answered here.
+admit ─► [RequestQueue] ─► batcher.  A queue policy limits how many requests wait, and how long. The queue is
+plain data: callers pass the time, and answer the requests that it returns.
 Source of the rules: ModelQueuePolicy in Triton's model_config.proto, as its scheduler applies them.
 """
 
@@ -22,12 +22,12 @@ from core.tensor import Tensor
 
 @dataclass(frozen=True)
 class QueuePolicy:
-    """How one priority level waits.
+    """Limits of one priority level.
 
-    timeout_us      longest wait; 0 for no bound
-    delay           a request whose time has passed waits behind those of its level, instead of being refused
-    may_override    a request's own, shorter timeout counts (only where timeout_us is set)
-    size            most requests that wait; 0 for no bound
+    timeout_us      longest wait; 0 for no limit
+    delay           whether a request whose timeout has passed goes behind its level, instead of being refused
+    may_override    whether a request's own, shorter timeout is used (only if timeout_us is set)
+    size            most requests that wait; 0 for no limit
     """
 
     timeout_us: int = 0
@@ -38,26 +38,34 @@ class QueuePolicy:
 
 @cython.freelist(32)
 @cython.cclass
-class Waiting:
-    """One request in the queue."""
+class QueuedRequest:
+    """One request in the queue, with its reply.
+
+    key         requests of one batch have equal keys
+    expiry_ns   time at which its timeout passes; 0 for never
+    counts      False for a row that only fills a batch and has no client
+    ended       called after the final item; or None
+    keep        called with the tensors of a response, to take the states of a sequence out; or None
+    taken       whether it has left the queue: executed, expired or cancelled
+    begun       whether it has got its first response, if that is counted
+    """
 
     def __init__(self, request: InferenceRequest, reply: Reply, key: object = None):
         self.request = request
         self.reply = reply
-        self.key = key  # requests of one batch share it
+        self.key = key
         self.level = 0
-        self.expiry_ns = 0  # 0: never
-        self.counts = True  # False for a row that only fills a batch: nobody waits for it
-        self.ended: Callable[[], None] | None = None  # told when the final answer has been given
-        # Takes the states of a sequence out of an answer; None where nothing is kept.
+        self.expiry_ns = 0
+        self.counts = True
+        self.ended: Callable[[], None] | None = None
         self.keep: Callable[[list[Tensor]], None] | None = None
-        self.taken = False  # has left the queue: for execution, expired or cancelled
-        self.begun = False  # has got its first answer, where that is counted
+        self.taken = False
+        self.begun = False
 
 
-def made_waiting(request: InferenceRequest, reply: Reply, key: object) -> Waiting:
-    """Waiting(…) for who makes one for every request."""
-    waiting: Waiting = Waiting.__new__(Waiting)
+def new_queued_request(request: InferenceRequest, reply: Reply, key: object) -> QueuedRequest:
+    """Return QueuedRequest(request, reply, key), faster."""
+    waiting: QueuedRequest = QueuedRequest.__new__(QueuedRequest)
     waiting.request = request
     waiting.reply = reply
     waiting.key = key
@@ -69,13 +77,13 @@ def made_waiting(request: InferenceRequest, reply: Reply, key: object) -> Waitin
 
 
 class RequestQueue:
-    """Requests by priority level. Loop thread only.
+    """Queue with priority levels. Not thread-safe: call from the event loop only.
 
-    timed   whether a policy bounds how long a request may wait
+    timed   whether a policy has a timeout
 
     Invariants:
-    1. A Waiting is in exactly one of the deques while `taken` is false.
-    2. `len(queue)` counts those, expired ones in a delayed deque included.
+    1. A QueuedRequest is in exactly one of the deques while `taken` is false.
+    2. `len(queue)` counts them, including expired requests in a delayed deque.
     """
 
     def __init__(
@@ -89,24 +97,24 @@ class RequestQueue:
         self._default_level = default_level if levels else 0
         given = level_policies or {}
         self._policies = {level: given.get(level, policy) for level in self._levels}
-        self._waiting: dict[int, deque[Waiting]] = {level: deque() for level in self._levels}
-        self._delayed: dict[int, deque[Waiting]] = {level: deque() for level in self._levels}
+        self._waiting: dict[int, deque[QueuedRequest]] = {level: deque() for level in self._levels}
+        self._delayed: dict[int, deque[QueuedRequest]] = {level: deque() for level in self._levels}
         self._counts = dict.fromkeys(self._levels, 0)
         self._count = 0
         self.timed = any(policy.timeout_us for policy in self._policies.values())
-        # One line without bounds, as most have: nothing but the line is looked at.
+        # Most queues have one level without limits. They use `_line` only.
         self._simple = not levels and self._policies[0] == QueuePolicy()
-        self._line: deque[Waiting] = self._waiting[0] if self._simple else deque()
+        self._line: deque[QueuedRequest] = self._waiting[0] if self._simple else deque()
 
     def __len__(self) -> int:
         return self._count
 
     def by_level(self) -> dict[int, int]:
-        """How many wait in each level; empty without levels."""
+        """Return the number of requests in each level; {} without levels."""
         return {} if 0 in self._counts else dict(self._counts)
 
     def ahead_of(self, request: InferenceRequest) -> int:
-        """How many requests run before one that comes now: those of its level and of higher ones."""
+        """Return how many requests run before a new one: those of its level and of higher levels."""
         if self._simple:
             return self._count
         level = self._level(request)
@@ -121,14 +129,11 @@ class RequestQueue:
         return level if level in self._counts else self._default_level
 
     def waits(self) -> bool:
-        """Whether there is a request."""
+        """Return whether a request waits."""
         return self._count > 0
 
-    def push(self, waiting: Waiting) -> None:
-        """Add a request at the end of its level.
-
-        Raises CoreError(UNAVAILABLE) if the level is full.
-        """
+    def push(self, waiting: QueuedRequest) -> None:
+        """Add a request at the end of its level. Raise CoreError(UNAVAILABLE) if the level is full."""
         if self._simple:
             self._line.append(waiting)
             self._count += 1
@@ -147,9 +152,10 @@ class RequestQueue:
         self._counts[level] += 1
         self._count += 1
 
-    def put_back(self, waiting: Waiting) -> None:
-        """Add a request again that was taken and asks for another execution; it is never refused,
-        nor does it expire.
+    def put_back(self, waiting: QueuedRequest) -> None:
+        """Add a taken request again that asks for another execution.
+
+        It is never refused and never expires.
         """
         waiting.taken = False
         waiting.expiry_ns = 0
@@ -158,8 +164,8 @@ class RequestQueue:
             self._counts[waiting.level] += 1
         self._count += 1
 
-    def remove(self, waiting: Waiting) -> bool:
-        """Take a request out (it was cancelled). False if it is not in the queue any more."""
+    def remove(self, waiting: QueuedRequest) -> bool:
+        """Remove a cancelled request. Return False if it has left the queue before."""
         if waiting.taken:
             return False
         self._leave(waiting)
@@ -171,10 +177,10 @@ class RequestQueue:
                 continue
         return True
 
-    def take(self, chosen: list[Waiting]) -> None:
-        """Take out requests that `in_order` gave, from its beginning on."""
+    def take(self, chosen: list[QueuedRequest]) -> None:
+        """Remove requests that `front` has returned, from the first on."""
         if self._simple:
-            self._take_simply(chosen)
+            self._take_from_line(chosen)
             return
         for waiting in chosen:
             self._leave(waiting)
@@ -184,7 +190,7 @@ class RequestQueue:
             else:
                 self._delayed[waiting.level].popleft()
 
-    def _take_simply(self, chosen: list[Waiting]) -> None:
+    def _take_from_line(self, chosen: list[QueuedRequest]) -> None:
         line = self._line
         whole = len(chosen) == self._count
         for waiting in chosen:
@@ -195,10 +201,10 @@ class RequestQueue:
             line.clear()
         self._count -= len(chosen)
 
-    def expire(self, now_ns: int) -> list[Waiting]:
-        """Requests whose time has passed and whose policy refuses them; they leave the queue.
+    def expire(self, now_ns: int) -> list[QueuedRequest]:
+        """Remove and return the requests whose timeout has passed and whose policy refuses them.
 
-        Those whose policy delays them go behind all others of their level.
+        Requests whose policy delays them go behind all others of their level.
         """
         if not self.timed:
             return []
@@ -215,7 +221,7 @@ class RequestQueue:
         return refused
 
     def next_expiry_ns(self) -> int:
-        """When `expire` has something to do next; 0 for never."""
+        """Return the time at which the next request expires; 0 for never."""
         next_ns = 0
         for level in self._levels:
             policy = self._policies[level]
@@ -229,14 +235,14 @@ class RequestQueue:
                     break
         return next_ns
 
-    def _late(self, level: int, now_ns: int) -> list[Waiting]:
-        """Requests of a level whose time has passed; those of the delayed line are no more counted.
+    def _late(self, level: int, now_ns: int) -> list[QueuedRequest]:
+        """Return the requests of a level whose timeout has passed, without those that are delayed.
 
-        Without times of their own all wait equally long, so the first that is in time ends the search:
-        the longer the line, the less time there is for one.
+        If requests cannot override the timeout, all wait equally long, so the first that is in time ends the
+        search.
         """
         policy = self._policies[level]
-        found: list[Waiting] = []
+        found: list[QueuedRequest] = []
         if not policy.timeout_us:
             return found
         for waiting in self._waiting[level]:
@@ -248,14 +254,14 @@ class RequestQueue:
                 break
         return found
 
-    def in_order(self) -> Iterator[Waiting]:
-        """Requests in the order in which they are to run: by level, then arrival; delayed ones last."""
+    def in_order(self) -> Iterator[QueuedRequest]:
+        """Yield the requests in the order in which they run: by level, then arrival; delayed ones last."""
         for level in self._levels:
             yield from self._waiting[level]
             yield from self._delayed[level]
 
-    def front(self, most: int) -> list[Waiting]:
-        """The first `most` requests of `in_order`, fewer if there are no more."""
+    def front(self, most: int) -> list[QueuedRequest]:
+        """Return the first requests of `in_order`, at most `most`."""
         if self._simple:
             line = self._line
             if most == 1:
@@ -263,7 +269,7 @@ class RequestQueue:
             return list(islice(line, most))
         return list(islice(self.in_order(), most))
 
-    def _leave(self, waiting: Waiting) -> None:
+    def _leave(self, waiting: QueuedRequest) -> None:
         waiting.taken = True
         if not self._simple:
             self._counts[waiting.level] -= 1

@@ -1,7 +1,7 @@
-"""Rule: what a model, or a plugin, says about which requests make a batch.
+"""Batch rules: a model or a plugin decides which requests form a batch.
 
 Model.batch_rule, core_batch_rule ─► [rules_of] ─► batcher.  The counterpart of Triton's custom batching
-(TRITONBACKEND_ModelBatchInitialize, ModelBatchIncludeRequest), asked at the same places.
+(TRITONBACKEND_ModelBatchInitialize, ModelBatchIncludeRequest), called at the same points.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ STRATEGY_PATH = "TRITON_BATCH_STRATEGY_PATH"
 
 
 def rules_of(model: Model) -> Callable[[], BatchRule] | None:
-    """What gives a rule for each batch of a model; None for a model that has none.
+    """Return a function that returns the rule for a model's next batch; None if the model has no rule.
 
-    The model's own goes before that of a plugin. Raises what a plugin's core_batch_rule raises.
+    The model's own rule takes precedence over a plugin's. Raise what a plugin's core_batch_rule raises.
     """
     if implements(model, Model, "batch_rule"):
-        return _Contained(model.batch_rule, model.name)
+        return _SafeRules(model.batch_rule, model.name)
     isolated = plugins.isolated_by(model.backend)
     if isolated is not None and implements(isolated.model, Model, "batch_rule"):
         logger.warning(
@@ -37,11 +37,13 @@ def rules_of(model: Model) -> Callable[[], BatchRule] | None:
             isolated.name,
         )
     found = plugins.ask("core_batch_rule", model=model)
-    return None if found is None else _Contained(found, model.name)
+    return None if found is None else _SafeRules(found, model.name)
 
 
 def warn_of_library(config: ModelConfig, path: Path) -> None:
-    """Say so where a model brings Triton's way to such rules, a library in C. Worker thread.
+    """Log a warning if a model has a C library with Triton's custom batching, which core cannot load.
+
+    Reads files: call it on a worker thread.
 
     path   the version's directory
     """
@@ -61,8 +63,8 @@ def warn_of_library(config: ModelConfig, path: Path) -> None:
         )
 
 
-class _Contained:
-    """Rules whose errors close the batch, and do no more: the others that wait need the scheduler."""
+class _SafeRules:
+    """Rules whose exceptions only end the current batch; other requests still need the scheduler."""
 
     def __init__(self, make: Callable[[], BatchRule], model: str):
         self._make = make
@@ -72,19 +74,19 @@ class _Contained:
         try:
             rule = self._make()
         except Exception:
-            self._tell()
+            self._log()
             return _alone
 
         def fits(request: InferenceRequest) -> bool:
             try:
                 return bool(rule(request))
             except Exception:
-                self._tell()
+                self._log()
                 return False
 
         return fits
 
-    def _tell(self) -> None:
+    def _log(self) -> None:
         logger.exception("the rule for batches of model '%s' failed", self._model)
 
 

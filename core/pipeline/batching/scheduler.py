@@ -1,7 +1,7 @@
-"""Scheduler: what the batcher and the sequence scheduler share.
+"""Scheduler: base class of the batchers and the sequence scheduler.
 
-admit ─► [Scheduler] ─► pool.  When something may be able to start (a new request, an idle instance, a
-time that has come), `pump` is called; the kinds of scheduler say what starts.
+admit ─► [Scheduler] ─► pool.  A new request, an idle instance or a timer calls `pump`; subclasses decide
+which batches start.
 """
 
 from __future__ import annotations
@@ -11,22 +11,24 @@ import time
 from collections.abc import Callable
 
 from core.errors import CoreError, unavailable
-from core.native.alarm import Alarm
 from core.native.clock import Clock
-from core.pipeline.batching.queue import Waiting
+from core.native.timer import LoopTimer
+from core.pipeline.batching.queue import QueuedRequest
+from core.pipeline.endpoint import RequestHandler
 from core.pipeline.instances.pool import Pool
-from core.pipeline.instances.worker import Worker
-from core.pipeline.intake import Stage
+from core.pipeline.instances.runner import InstanceRunner
 from core.request import InferenceRequest
 from core.response import Reply
 from core.telemetry.statistics import Statistics
 
 
-class Scheduler(Stage):
-    """The requests of one model version that wait for an instance. Loop thread only.
+class Scheduler(RequestHandler):
+    """The requests of one model version that wait for an instance.
 
-    on_final   told when a request that never ran has got its last answer
-    clock_ns   time.monotonic_ns, or a test's clock
+    Not thread-safe: call from the event loop only.
+
+    on_final   called when a request that has never run has ended
+    clock_ns   time.monotonic_ns, or the clock of a test
     """
 
     def __init__(
@@ -43,8 +45,9 @@ class Scheduler(Stage):
         self._pool = pool
         self._on_final = on_final
         self._clock = Clock(clock_ns)
-        self._alarm = Alarm(loop, self._clock, self.pump)
+        self._timer = LoopTimer(loop, self._clock, self.pump)
         self._pumping = False
+        pool.connect(self.pump, self.put_back)
 
     @property
     def pending(self) -> int:
@@ -52,52 +55,52 @@ class Scheduler(Stage):
         raise NotImplementedError
 
     def pending_by_priority(self) -> dict[int, int]:
-        """The same by level; empty for a model without priorities."""
+        """Requests that wait, by priority level; empty without priorities."""
         return {}
 
-    def ask(self, request: InferenceRequest) -> Reply:
-        """Let an admitted request wait. Raises CoreError for one that may not."""
+    def submit(self, request: InferenceRequest) -> Reply:
+        """Take an admitted request. Raise CoreError to refuse it."""
         raise NotImplementedError
 
-    def put_back(self, waiting: Waiting) -> None:
-        """A request asks for another execution. Its instance tells soon that it is idle."""
+    def put_back(self, waiting: QueuedRequest) -> None:
+        """Queue a request again that asks for another execution. Its instance becomes idle next."""
         raise NotImplementedError
 
-    def changed(self, added: list[Worker]) -> None:
-        """Instances serve from now on, and those of the pool that are marked so shall leave."""
-        for worker in [each for each in self._pool.workers if each.leaves]:
-            self._pool.retire(worker)
+    def changed(self, added: list[InstanceRunner]) -> None:
+        """React to new instances, and retire the instances that are marked to leave."""
+        for runner in [each for each in self._pool.runners if each.leaves]:
+            self._pool.retire(runner)
 
-    def nothing_follows(self) -> None:
-        """No other request comes, from nobody: what is kept for one may go. A second call does nothing."""
+    def end_waiting_sequences(self) -> None:
+        """End the sequences that wait for requests. Only sequence schedulers have some."""
 
     def close(self) -> None:
-        """Stop looking at the clock; nothing waits any more."""
-        self._alarm.close()
+        """Stop the timer; no request waits any more."""
+        self._timer.close()
 
     def pump(self) -> None:
-        """Start whatever can start now."""
-        if self._pumping:  # an inline instance became idle again within run: the loop below goes on
+        """Start the batches that can start now."""
+        if self._pumping:  # an inline instance has become idle within `run`: the outer call goes on
             return
         if self._pool.broken is not None:
             self._fail_all(unavailable(f"no instance of the model is left: {self._pool.broken}"))
         self._pumping = True
         try:
-            look_again_ns = self._start_batches()
+            next_time_ns = self._start_batches()
         finally:
             self._pumping = False
-        self._alarm.set(look_again_ns)
+        self._timer.set(next_time_ns)
 
     def _start_batches(self) -> int:
-        """Give batches to instances; when to look again (ns, 0 for not before something happens)."""
+        """Give batches to instances. Return when to call again (ns), or 0 for no timer."""
         raise NotImplementedError
 
     def _fail_all(self, error: CoreError) -> None:
-        """Refuse everything that waits: no instance is left."""
+        """Refuse all waiting requests, because no instance is left."""
         raise NotImplementedError
 
-    def _refuse(self, waiting: Waiting, error: CoreError, reason: str) -> None:
-        """Answer a request that has left the queue without an execution."""
+    def _refuse(self, waiting: QueuedRequest, error: CoreError, reason: str) -> None:
+        """Answer a request that has left the queue and has not run."""
         self._statistics.failed(reason, self._clock.now_ns() - waiting.request.arrival_ns)
         waiting.reply.fail(error)
         self._on_final()

@@ -1,38 +1,54 @@
-"""EnsembleChain: what Chain is for a model with instances.
+"""EnsembleChain: the chain of an ensemble, which has steps instead of instances.
 
 admit ─► [EnsembleChain] ─► the chains of the steps' models ─► Reply.
 """
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
-from core.caches import Cache
 from core.config import ModelConfig, Signature
 from core.errors import CoreError, Kind
 from core.pipeline.admit import Admission
 from core.pipeline.cache import Cached
+from core.pipeline.endpoint import Handler, InFlightRequests, ModelEndpoint
 from core.pipeline.ensemble.devices import outputs_asked
 from core.pipeline.ensemble.first_responses import FirstResponses
-from core.pipeline.ensemble.run import Infer, Plan, Run
+from core.pipeline.ensemble.plan import EnsemblePlan, Infer
+from core.pipeline.ensemble.run import Run
 from core.pipeline.ensemble.steps import Step, needed_steps
-from core.pipeline.intake import Door, Handler, Intake
+from core.pipeline.services import ChainServices
 from core.request import InferenceRequest, RequestedOutput
 from core.response import Reply
 from core.telemetry.statistics import Statistics
 
 
-class EnsembleChain:
-    """What Chain is for a model with instances: the way through an ensemble. Loop thread only.
+@dataclass(frozen=True)
+class StepModels:
+    """The models of an ensemble's steps, as the server gives access to them.
 
-    steps    those of the configuration, with what their models say
-    infer    gives a request to the model that it names (Server.infer_step)
-    content  gives a digest of what the ensemble and its steps were loaded from
-    ready    whether every model of the steps can serve
-    check    the same, after their instances have been asked
-    ranks    of outputs whose model batches and the ensemble does not, or the other way round
+    infer     gives a request to the model that it names (Server.infer_step)
+    ready     returns whether all models can serve
+    check     asks the instances of all models, and returns whether all models can serve
+    content   returns a digest of the files of the ensemble and its models; raises CoreError if a model does
+              not serve
+    """
+
+    infer: Infer
+    ready: Callable[[], bool]
+    check: Callable[[], Awaitable[bool]]
+    content: Callable[[], str] = str
+
+
+class EnsembleChain:
+    """The handlers of one ensemble version; the interface is that of Chain.
+
+    Not thread-safe: call from the event loop only.
+
+    steps    of the configuration, completed with what their models say
+    models   of the steps
+    ranks    ranks of outputs whose model has a batch dimension and the ensemble has none, or the reverse
     """
 
     def __init__(
@@ -40,100 +56,101 @@ class EnsembleChain:
         config: ModelConfig,
         signature: Signature,
         steps: list[Step],
-        infer: Infer,
-        ready: Callable[[], bool],
-        check: Callable[[], Awaitable[bool]],
-        loop: asyncio.AbstractEventLoop,
-        clock_ns: Callable[[], int] = time.monotonic_ns,
-        cache: Cache | None = None,
-        content: Callable[[], str] = str,
+        models: StepModels,
+        services: ChainServices,
         ranks: dict[str, int] | None = None,
         statistics: Statistics | None = None,
     ):
         self.signature = signature
-        self._content = content
         self.statistics = statistics or Statistics()
         self.steps = steps
         self._most_in_flight = config.ensemble_scheduling.max_inflight_requests
-        self._infer = infer
+        self._models = models
         self._ranks = ranks
-        self._clock_ns = clock_ns
-        self._ready = ready
-        self._check = check
-        self._intake = Intake(loop)
+        self._clock_ns = clock_ns = services.clock_ns
+        self._in_flight = InFlightRequests(services.loop)
         self._plan = self._planned([RequestedOutput(name) for name in signature.outputs])
         inner: Handler = self._run
         if signature.decoupled and self.statistics.first_response is not None:
             inner = FirstResponses(inner, self.statistics.first_response, clock_ns)
-        if cache is not None and config.response_cache.enable:
-            ended = self._intake.ended
-            inner = Cached(inner, cache, signature, self.statistics, ended, clock_ns, content)
-        self.handler = Door(self._intake, Admission(signature, clock_ns), inner)
+        if services.cache is not None and config.response_cache.enable:
+            inner = Cached(
+                inner,
+                services.cache,
+                signature,
+                self.statistics,
+                self._in_flight.leave,
+                clock_ns,
+                models.content,
+            )
+        self.handler = ModelEndpoint(self._in_flight, Admission(signature, clock_ns), inner)
 
     @property
     def pending(self) -> int:
-        """Always 0: requests wait in the queues of the steps' models."""
+        """Return 0: requests wait in the queues of the steps' models."""
         return 0
 
     @property
     def pending_by_priority(self) -> dict[int, int]:
-        """Empty, for the same reason."""
+        """Return {}: requests wait in the queues of the steps' models."""
         return {}
 
     @property
     def instances(self) -> int:
-        """None: what runs are instances of the steps' models."""
+        """Return 0: the steps' models have the instances."""
         return 0
 
     @property
     def in_flight(self) -> int:
-        """Accepted requests without their last answer."""
-        return self._intake.in_flight
+        """Accepted requests that have not ended."""
+        return self._in_flight.count
 
     @property
     def ready(self) -> bool:
-        return self._ready()
+        """Whether all models of the steps can serve."""
+        return self._models.ready()
 
     @property
     def takes_device(self) -> bool:
-        """Whether a step takes arrays on devices as they are."""
+        """Whether the model of a step accepts arrays in the memory of a device."""
         return any(step.takes_device for step in self.steps)
 
     async def check(self) -> bool:
-        return await self._check()
+        """Ask the instances of all models, and return whether all models can serve."""
+        return await self._models.check()
 
     @property
     def content(self) -> str:
-        """A digest of what the ensemble and the models of its steps, as they serve now, were loaded from.
+        """Return a digest of the files of the ensemble and of the models that serve its steps now.
 
-        Raises CoreError if one of them does not serve.
+        Raise CoreError if one of them does not serve.
         """
-        return self._content()
+        return self._models.content()
 
     async def drain(self) -> None:
-        """Refuse new requests and wait for the last answer of those that were accepted."""
-        await self._intake.drain()
+        """Refuse new requests, and wait until all accepted requests have ended."""
+        await self._in_flight.drain()
 
     async def close(self) -> None:
-        """Nothing is open: an ensemble has no instances."""
-        self._intake.close()
+        """Refuse new requests. There are no instances to close."""
+        self._in_flight.close()
 
     def _run(self, request: InferenceRequest) -> Reply:
         run = Run(self._plan_for(request) if request.outputs else self._plan, request)
         run.begin()
         return run.reply
 
-    def _plan_for(self, request: InferenceRequest) -> Plan:
+    def _plan_for(self, request: InferenceRequest) -> EnsemblePlan:
         return self._planned(request.outputs)
 
-    def _planned(self, outputs: Sequence[RequestedOutput]) -> Plan:
+    def _planned(self, outputs: Sequence[RequestedOutput]) -> EnsemblePlan:
         wanted = [output.name for output in outputs]
         steps = needed_steps(self.steps, wanted)
-        return Plan(
+        return EnsemblePlan(
             self.signature,
             steps,
             wanted,
-            self._infer,
+            self._models.infer,
             self._ended,
             self._most_in_flight,
             self._ranks,
@@ -141,9 +158,9 @@ class EnsembleChain:
         )
 
     def _ended(self, request: InferenceRequest, error: CoreError | None) -> None:
-        """A request has got its last answer: count it."""
+        """Count a request that has ended."""
         total = self._clock_ns() - request.arrival_ns
-        if request.cancelled:  # its client got an error, whatever the last step answered
+        if request.cancelled:  # the client has got an error, whatever the last step has returned
             self.statistics.failed("CANCELED", total)
         elif error is None:
             self.statistics.executed(request.rows, 0, total, 0)
@@ -152,4 +169,4 @@ class EnsembleChain:
             cancelled = error.kind is Kind.CANCELLED
             reason = "DEADLINE" if error.kind is Kind.DEADLINE_EXCEEDED else "OTHER"
             self.statistics.failed("CANCELED" if cancelled else reason, total)
-        self._intake.ended()
+        self._in_flight.leave()

@@ -1,8 +1,8 @@
-"""Which tensors of an ensemble may stay on the device where a step makes them.
+"""Decides which tensors of an ensemble stay in the memory of the device where a step makes them.
 
-EnsembleChain ─► [outputs_asked] ─► Plan.  What only steps take that want it there stays there. What a client
-gets, a condition looks at or another step wants in host memory is copied by the step that makes it, on the
-thread of its instance, so that the loop does not wait for a device.
+EnsembleChain ─► [outputs_asked] ─► EnsemblePlan.  A tensor stays on its device if only steps use it whose
+models accept device arrays. If the client, a condition or another step needs it in host memory, the step that
+makes it copies it on the thread of its instance, so the event loop never waits for a device.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from core.request import DeviceOutput, RequestedOutput
 def outputs_asked(
     steps: Sequence[Step], wanted: Sequence[RequestedOutput]
 ) -> dict[int, tuple[RequestedOutput, ...]] | None:
-    """Index of each step → the outputs that its model is asked for; None if none may stay on a device.
+    """Return, by index of the step, the outputs to request from its model; None if none may stay on a device.
 
-    steps    those that run
-    wanted   what the client wants of the ensemble
+    steps    the steps that run
+    wanted   the outputs that the client wants
     """
     there: set[str] = set()
     here: set[str] = set()

@@ -1,4 +1,4 @@
-"""How long requests of an ensemble that streams wait for their first answers, where that is counted."""
+"""FirstResponses: measures the time to the first response of a decoupled ensemble."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from collections.abc import Callable
 
 from core.errors import CoreError
 from core.native.distribution import Histogram
-from core.pipeline.intake import Handler
+from core.pipeline.endpoint import Handler
 from core.request import InferenceRequest
 from core.response import InferenceResponse, Reply
 
 
 class FirstResponses:
-    """A layer around a handler. Loop thread only.
+    """Handler around another one that observes times to first responses.
 
-    histogram   where the times are counted
+    Not thread-safe: call from the event loop only.
+
+    histogram   of the times
     """
 
     def __init__(self, inner: Handler, histogram: Histogram, clock_ns: Callable[[], int]):

@@ -1,51 +1,19 @@
 import cython
 
 from core.config.signature cimport Signature
+from core.pipeline.ensemble.plan cimport Branch, EnsemblePlan
 from core.pipeline.ensemble.steps cimport Step
 from core.pipeline.answers.split cimport wanted_tensors
 from core.request cimport InferenceRequest
-from core.response cimport InferenceResponse, Reply, made_response
+from core.response cimport InferenceResponse, Reply, new_response
 from core.tensor cimport Tensor
-
-
-@cython.final
-cdef class Plan:
-    cdef readonly Signature signature
-    cdef readonly list steps
-    cdef readonly list wanted
-    cdef object infer
-    cdef object ended
-    cdef int most
-    cdef dict ranks
-    cdef dict asked
-
-
-@cython.final
-cdef class Branch:
-    cdef readonly Branch parent
-    cdef readonly list waiting
-    cdef readonly dict tensors
-    cdef set absent
-    cdef dict children
-    cdef InferenceRequest made_by
-    cdef bint answered
-
-    @cython.locals(branch=Branch, tensor=Tensor)
-    cdef Tensor find(self, str name)
-    @cython.locals(branch=Branch)
-    cdef bint lacks(self, str name) except -1
-    cdef skip(self, Step step)
-    cdef keep(self, Branch child)
-    cdef drop_if_done(self)
-    @cython.locals(child=Branch)
-    cdef let_go(self)
 
 
 @cython.final
 cdef class Run:
     cdef readonly Reply reply
     cdef set outstanding
-    cdef Plan _plan
+    cdef EnsemblePlan _plan
     cdef InferenceRequest _request
     cdef Branch _root
     cdef set _absent
@@ -63,13 +31,13 @@ cdef class Run:
     cdef step_ended(self, Step step)
     @cython.locals(tensor=Tensor, reply=Reply)
     cpdef _start(self, Branch branch, Step step)
-    @cython.locals(asked=InferenceRequest, request=InferenceRequest)
+    @cython.locals(request=InferenceRequest)
     cdef InferenceRequest _request_of(self, Step step, dict inputs)
     @cython.locals(child=Branch)
-    cdef Branch grown(self, Branch branch, Step step, InferenceRequest asked)
-    @cython.locals(plan=Plan, tensor=Tensor, own=cython.bint, signature=Signature)
+    cdef Branch new_branch(self, Branch branch, Step step, InferenceRequest source)
+    @cython.locals(plan=EnsemblePlan, tensor=Tensor, own=cython.bint, signature=Signature)
     cdef _answer(self, Branch branch)
-    cdef _nothing_made(self)
+    cdef _no_output(self)
     cdef finish_if_done(self)
     cdef fail(self, Step step, error)
     cdef _end(self, error)

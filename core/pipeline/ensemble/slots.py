@@ -1,7 +1,7 @@
-"""How many requests to one step may run at a time: `max_inflight_requests`.
+"""StepSlots: limits how many requests to one step run at a time (`max_inflight_requests`).
 
-Only what follows a decoupled step begins more than once in a run; its other answers wait here, in their
-order, and the model that makes them waits too, as it does for a slow client.
+Only the steps behind a decoupled step start more than once in a run. Further responses of the decoupled step
+wait here in their order, and its model is paused, as it is for a slow client.
 """
 
 from __future__ import annotations
@@ -12,57 +12,57 @@ from collections.abc import Callable
 from core.request import InferenceRequest
 
 
-class Slots:
-    """The slots of one step of a run. Loop thread only.
+class StepSlots:
+    """The slots of one step of a run. Not thread-safe: call from the event loop only.
 
-    most   at least 1
+    most   number of slots, at least 1
     """
 
     def __init__(self, most: int):
         self._free = most
         self._waiting: deque[Callable[[], None]] = deque()
-        self._held: list[InferenceRequest] = []  # whose answers wait
-        self._giving = False
+        self._paused: list[InferenceRequest] = []  # their responses wait
+        self._starting = False
 
     @property
     def waiting(self) -> bool:
-        """Whether something has not begun yet."""
+        """Whether a start waits for a slot."""
         return bool(self._waiting)
 
-    def take(self, start: Callable[[], None], asked: InferenceRequest | None) -> None:
-        """Call `start` once a slot is free, now or in `give_back`.
+    def acquire(self, start: Callable[[], None], source: InferenceRequest | None) -> None:
+        """Call `start` once a slot is free, now or in `release`.
 
-        asked   the request whose answer this is; held until nothing waits
+        source   the request whose response this is, paused until nothing waits; or None
         """
         if self._free:
             self._free -= 1
             start()
             return
         self._waiting.append(start)
-        if asked is not None and not asked.held:
-            asked.hold()
-            self._held.append(asked)
+        if source is not None and not source.paused:
+            source.pause()
+            self._paused.append(source)
 
-    def give_back(self) -> None:
-        """What was started has ended: the next begins."""
+    def release(self) -> None:
+        """Free a slot, and start what waits."""
         self._free += 1
-        # What begins may end at once and come here again: a loop, for thousands may wait.
-        if self._giving:
+        # What starts may end at once and call this again. A loop and no recursion: thousands may wait.
+        if self._starting:
             return
-        self._giving = True
+        self._starting = True
         while self._free and self._waiting:
             self._free -= 1
             self._waiting.popleft()()
-        self._giving = False
+        self._starting = False
         if not self._waiting:
             self._resume()
 
     def clear(self) -> None:
-        """Nothing is to begin any more."""
+        """Forget what waits, because the request has ended."""
         self._waiting.clear()
         self._resume()
 
     def _resume(self) -> None:
-        held, self._held = self._held, []
-        for request in held:
+        paused, self._paused = self._paused, []
+        for request in paused:
             request.resume()

@@ -1,4 +1,4 @@
-"""The steps of an ensemble, as its configuration has them."""
+"""Step: one step of an ensemble's configuration."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from core.request import RequestedOutput
 
 
 class Step:
-    """One step: which tensors of the ensemble it takes and gives.
+    """One step of an ensemble: a model, with a map from its tensors to those of the ensemble.
 
     inputs, outputs   the model's tensor name → the ensemble's
-    needs             the ensemble's tensors that must be known before the step begins
-    wanted            the outputs, as a request to the model asks for them
-    condition         the BOOL tensor of the ensemble that decides whether the step runs, or None
-    runs_if           what the condition must be
-    optional          names of the model's inputs that may be left out (written by who opens the ensemble)
-    ranks             input of the model → the rank it must have, where what makes it has a batch dimension
-                      and the model has none, or the other way round; None for no such input (written by
-                      who opens the ensemble)
-    takes_device      whether the model takes inputs on a device as they are (written by who opens the
-                      ensemble)
+    needs             the ensemble's tensors that must be known before the step starts
+    wanted            the outputs that a request to the model asks for
+    condition         the BOOL tensor of the ensemble that decides whether the step runs; or None
+    runs_if           value of the condition with which the step runs
+    optional          names of the model's optional inputs
+    ranks             input of the model → the rank it must have, if its producer has a batch dimension and
+                      the model has none, or the reverse; None if there is no such input
+    takes_device      whether the model accepts arrays in the memory of a device
+    The code that opens the ensemble sets the last three.
     """
 
     def __init__(
@@ -58,11 +57,10 @@ class Step:
 
 
 def steps_of(config: ModelConfig) -> list[Step]:
-    """The steps in the order of the configuration; a version of 0 or -1 means the newest.
+    """Return the steps in the order of the configuration. A version of 0 or -1 means the newest.
 
-    With namespaces a step's model is `<namespace>::<name>`, the key that it is known by.
-
-    Raises CoreError(INVALID) for a condition that makes no sense.
+    With namespaces, a step's model is `<namespace>::<name>`.
+    Raise CoreError(INVALID) for an invalid condition.
     """
     conditions = conditions_of(config)
     return [
@@ -81,7 +79,7 @@ def steps_of(config: ModelConfig) -> list[Step]:
 
 
 def needed_steps(steps: Iterable[Step], wanted: Iterable[str]) -> list[Step]:
-    """The steps without which the `wanted` tensors of the ensemble would not be made."""
+    """Return the steps that the `wanted` tensors of the ensemble need."""
     steps = list(steps)
     missing = set(wanted)
     needed: set[int] = set()

@@ -1,1 +1,1 @@
-"""Where batches are executed: the instances of a version, each with a worker, and the limits they share."""
+"""Instances of a model version: their specifications, their runners, the pool and the rate limiter."""

@@ -2,10 +2,10 @@ import cython
 
 from core.batch cimport Batch
 from core.pipeline.answers.delivery cimport BatchDelivery
-from core.pipeline.instances.worker cimport ThreadWorker
+from core.pipeline.instances.runner cimport ThreadRunner
 
 
-cdef class AutoWorker(ThreadWorker):
+cdef class AutoRunner(ThreadRunner):
     cdef public bint on_loop
     cdef long long _trial
     cdef long long _seen

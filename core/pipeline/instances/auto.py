@@ -1,9 +1,8 @@
-"""An instance that runs on its thread or on the loop, whichever its executions suit.
+"""AutoRunner: runs an instance on its thread or on the event loop, depending on how long executions take.
 
-batcher ─► [AutoWorker] ─► the backend's execute ─► delivery.  A hand-over to a thread and back takes
-some tens of microseconds, and on virtual machines whose processors sleep some hundreds; an execution
-shorter than that is better done on the loop, a longer one would keep everybody else waiting. Which it
-is shows in the times measured, of both.
+batcher ─► [AutoRunner] ─► the backend's execute ─► delivery.  A switch to a thread and back takes tens of
+microseconds, hundreds on virtual machines whose processors sleep. A shorter execution is cheaper on the loop;
+a longer one would block all other requests. The runner measures both times.
 """
 
 from __future__ import annotations
@@ -13,32 +12,35 @@ import os
 
 from core.backend import ModelInstance
 from core.pipeline.answers.delivery import BatchDelivery
-from core.pipeline.instances.worker import Owner, ThreadWorker
+from core.pipeline.instances.runner import RunnerOwner, ThreadRunner
 
-# With one processor a thread wins nothing: the scheduler of the operating system, too, gives the loop
-# its turn only after a slice of some milliseconds. So the loop may be held as long.
+# With one processor a thread gains nothing: the operating system also runs the loop only after a time slice
+# of some milliseconds. So an execution may block the loop as long.
 ONE_PROCESSOR = len(os.sched_getaffinity(0)) == 1
 SHORT_NS = 2_000_000 if ONE_PROCESSOR else 60_000
-# One such execution ends the stay on the loop.
+# One execution of this length moves the instance to its thread.
 TOO_LONG_NS = 8_000_000 if ONE_PROCESSOR else 2_000_000
-# An execution from this time on has a turn of the loop for itself. What is written in a turn leaves at its
-# end, and the answers to a burst of requests would all leave after the last execution.
+# An execution of this length gets an iteration of the loop for itself. Sockets are written at the end of an
+# iteration, so without this the responses to a burst of requests would all leave after the last execution.
 WHOLE_TURN_NS = 100_000
-MOST_SHORT_NS = 200_000  # that a hand-over may take and still be worth it, for the others' sake
-TRIAL = 16  # executions on the thread before the first look
+MOST_SHORT_NS = (
+    200_000  # an execution longer than this stays on the thread, however slow the switch is
+)
+TRIAL = 16  # executions on the thread before the first decision
 LONGEST_TRIAL = 4096
 
 
-class AutoWorker(ThreadWorker):
-    """Loop thread, as all workers; execute is called on the instance's thread or on the loop.
+class AutoRunner(ThreadRunner):
+    """Runner that calls execute on the instance's thread or on the event loop. Invariants:
 
-    Invariants:
-    1. On the thread the shortest of the last executions and of the last hand-overs counts: the others
-       also show what else the machine had to do. On the loop a smoothed time counts.
-    2. Who comes back from the loop stays on the thread twice as long as the last time.
+    1. On the thread, the minimum of the last executions and of the last switches decides, since longer times
+       also contain other work of the machine. On the loop, a moving average decides.
+    2. After each return from the loop, the instance stays on the thread twice as long as before.
     """
 
-    def __init__(self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, owner: Owner):
+    def __init__(
+        self, instance: ModelInstance, loop: asyncio.AbstractEventLoop, owner: RunnerOwner
+    ):
         super().__init__(instance, loop, owner)
         self.on_loop = False
         self._trial = TRIAL
@@ -56,8 +58,8 @@ class AutoWorker(ThreadWorker):
             else:
                 self._loop.call_soon(self._run_here, delivery)
         else:
-            self._given_ns = delivery.terms.clock.now_ns()
-            ThreadWorker.run(self, delivery)
+            self._given_ns = delivery.context.clock.now_ns()
+            ThreadRunner.run(self, delivery)
 
     def _run_here(self, delivery: BatchDelivery) -> None:
         self._ended(delivery, self.execute(delivery))
@@ -68,9 +70,9 @@ class AutoWorker(ThreadWorker):
         if self.on_loop:
             self._learn_on_loop(took_ns)
         else:
-            away_ns = delivery.terms.clock.now_ns() - self._given_ns
+            away_ns = delivery.context.clock.now_ns() - self._given_ns
             self._learn_on_thread(took_ns, away_ns - took_ns)
-        ThreadWorker._ended(self, delivery, error)
+        ThreadRunner._ended(self, delivery, error)
 
     def _learn_on_loop(self, took_ns: int) -> None:
         self._smoothed_ns += (took_ns - self._smoothed_ns) // 8
@@ -79,7 +81,10 @@ class AutoWorker(ThreadWorker):
             self._trial = min(2 * self._trial, LONGEST_TRIAL)
 
     def _learn_on_thread(self, took_ns: int, crossing_ns: int) -> None:
-        """crossing_ns   to the thread and back"""
+        """Decide after `_trial` executions.
+
+        crossing_ns   time of the switch to the thread and back
+        """
         first = self._seen == 0
         if first or took_ns < self._shortest_ns:
             self._shortest_ns = took_ns

@@ -1,31 +1,33 @@
-"""Change: other instances for a chain that serves, in one step of the loop.
+"""Change: replaces instances of a chain that serves, in one step of the event loop.
 
-seats ─► [matched] ─► open, warm up ─► commit.  Until the commit everything is as it was; from then on the
-new instances serve with those that stay, and those that leave finish what they have.
+specs ─► [match_specs] ─► open, warm up ─► commit.  Nothing changes before the commit. After it, the new
+instances serve with those that stay, and those that leave finish their batches.
 """
 
 from __future__ import annotations
 
 from core.pipeline.batching.scheduler import Scheduler
 from core.pipeline.instances.pool import Pool
-from core.pipeline.instances.worker import Worker
+from core.pipeline.instances.runner import InstanceRunner
 
 
 class Change:
-    """Call either `commit` or `abandon`, once. Loop thread only.
+    """A prepared change of the instances of one chain. Call `commit` or `abandon`, once.
+
+    Not thread-safe: call from the event loop only.
 
     opened   instances that are open and do not serve yet
-    kept     those that serve and stay
-    leaving  those that serve and are not wanted any more
+    kept     instances that serve and stay
+    leaving  instances that serve and are not needed any more
     """
 
     def __init__(
         self,
         pool: Pool,
         scheduler: Scheduler,
-        opened: list[Worker],
-        kept: list[Worker],
-        leaving: list[Worker],
+        opened: list[InstanceRunner],
+        kept: list[InstanceRunner],
+        leaving: list[InstanceRunner],
     ):
         self.opened = opened
         self.kept = kept
@@ -34,15 +36,15 @@ class Change:
         self._scheduler = scheduler
 
     def commit(self) -> None:
-        """The new instances serve; the others leave when they have answered what they hold."""
-        for worker in self.leaving:
-            worker.leaves = True
-            if worker.seat.passive:
-                self._pool.retire(worker)
+        """Put the new instances into service, and retire those that leave."""
+        for runner in self.leaving:
+            runner.leaves = True
+            if runner.spec.passive:
+                self._pool.retire(runner)
         self._pool.admit(self.opened)
-        self._scheduler.changed([each for each in self.opened if not each.seat.passive])
+        self._scheduler.changed([each for each in self.opened if not each.spec.passive])
         self._scheduler.pump()
 
     async def abandon(self) -> None:
-        """Close the new instances; those that serve go on."""
+        """Close the new instances. Those that serve stay."""
         await self._pool.discard(self.opened)

@@ -1,23 +1,24 @@
 import cython
 
-from core.pipeline.answers.delivery cimport BatchDelivery, Terms, made_delivery
-from core.pipeline.instances.worker cimport Owner, Worker
+from core.pipeline.answers.context cimport DeliveryContext
+from core.pipeline.answers.delivery cimport BatchDelivery, new_delivery
+from core.pipeline.instances.runner cimport RunnerOwner, InstanceRunner
 
 
-cdef class Pool(Owner):
-    cdef public list workers
+cdef class Pool(RunnerOwner):
+    cdef public list runners
     cdef public list passive
     cdef public object broken
-    cdef public object on_idle
-    cdef Terms _terms
+    cdef object _on_idle
+    cdef DeliveryContext _context
     cdef list _idle
     cdef bint _unready
     cdef list _aside
     cdef object _limiter
-    cdef dict _turns
+    cdef dict _limited
     cdef dict _trials
     cdef dict _retiring
 
-    cpdef Worker claim(self, Worker worker=*)
-    cpdef run(self, list waiting, Worker worker)
-    cpdef became_idle(self, Worker worker, BatchDelivery delivery)
+    cpdef InstanceRunner claim(self, InstanceRunner runner=*)
+    cpdef run(self, list waiting, InstanceRunner runner)
+    cpdef became_idle(self, InstanceRunner runner, BatchDelivery delivery)

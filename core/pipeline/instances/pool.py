@@ -1,4 +1,4 @@
-"""The opened instances of one model version: who is idle, and what runs where."""
+"""Pool: the open instances of one model version. It knows which are idle and gives batches to them."""
 
 from __future__ import annotations
 
@@ -8,252 +8,281 @@ from collections.abc import Callable
 
 from core.backend import Model, ModelInstance
 from core.errors import CoreError, unavailable
-from core.pipeline.answers.delivery import BatchDelivery, Terms, made_delivery
-from core.pipeline.batching.queue import Waiting
-from core.pipeline.instances.auto import AutoWorker
-from core.pipeline.instances.callback import CallbackWorker
-from core.pipeline.instances.groups import Seat
-from core.pipeline.instances.limit import Demand, RateLimiter, Turn
-from core.pipeline.instances.worker import InlineWorker, LoopWorker, Owner, ThreadWorker, Worker
-from core.settle import Settle
+from core.future_setter import FutureSetter
+from core.pipeline.answers.context import DeliveryContext
+from core.pipeline.answers.delivery import BatchDelivery, new_delivery
+from core.pipeline.batching.queue import QueuedRequest
+from core.pipeline.instances.auto import AutoRunner
+from core.pipeline.instances.callback import CallbackRunner
+from core.pipeline.instances.rate_limiter import LimitedInstance, RateLimiter, ResourceDemand
+from core.pipeline.instances.runner import (
+    InlineRunner,
+    InstanceRunner,
+    LoopRunner,
+    RunnerOwner,
+    ThreadRunner,
+)
+from core.pipeline.instances.specs import InstanceSpec
 
 
-class Pool(Owner):
-    """Instances come in two steps: `open` makes them, beside those that serve, and `admit` lets them
-    serve. They go in two as well: from `retire` on one gets nothing, and when it has answered what it
-    has it closes. Loop thread only.
+class Pool(RunnerOwner):
+    """The open instances of one model version.
 
-    terms      of the deliveries
-    on_idle    called when an instance has become idle or may go on, and when the last one has broken
-               (written by who owns the pool, before it opens)
-    limiter    of the server, None without a rate limit
-    workers    those that serve
-    passive    those that are open and stand by
-    broken     why no instance serves, None while one does
+    An instance is added in two steps: `open` creates it beside those that serve, `admit` puts it into
+    service. It is removed in two steps: after `retire` it gets no new batch, and it closes when its batches
+    have ended.
+    Not thread-safe: call from the event loop only.
+
+    context    shared state of the deliveries
+    limiter    of the server; None without a rate limit
+    runners    instances that serve
+    passive    instances that are open and do not serve
+    broken     why no instance can serve; None while one can
     """
 
-    def __init__(self, terms: Terms, limiter: RateLimiter | None = None):
-        self.workers: list[Worker] = []
-        self.passive: list[Worker] = []
+    def __init__(self, context: DeliveryContext, limiter: RateLimiter | None = None):
+        self.runners: list[InstanceRunner] = []
+        self.passive: list[InstanceRunner] = []
         self.broken: BaseException | None = None
-        self.on_idle: Callable[[], None] = _nobody_waits
-        self._terms = terms
-        self._idle: list[Worker] = []
-        self._unready = False  # an instance is not ready; as of the last time that one has changed
-        self._aside: list[Worker] = []  # idle ones that are not ready, while another one is
+        self._on_idle: Callable[[], None] = _ignore
+        self._context = context
+        self._idle: list[InstanceRunner] = []
+        self._unready = False  # whether an instance was not ready when readiness last changed
+        self._aside: list[
+            InstanceRunner
+        ] = []  # idle and not ready, while another instance is ready
         self._limiter = limiter
-        self._turns: dict[Worker, Turn] = {}
-        self._trials: dict[Worker, asyncio.Future[None]] = {}
-        self._retiring: dict[Worker, asyncio.Task[None]] = {}
+        self._limited: dict[InstanceRunner, LimitedInstance] = {}
+        self._trials: dict[InstanceRunner, asyncio.Future[None]] = {}
+        self._retiring: dict[InstanceRunner, asyncio.Task[None]] = {}
+
+    def connect(
+        self, on_idle: Callable[[], None], put_back: Callable[[QueuedRequest], None]
+    ) -> None:
+        """Name the callbacks of the scheduler that uses the pool. Its constructor calls this once.
+
+        on_idle    called when an instance has become idle, or the last one has broken
+        put_back   called with a request that asks for another execution
+        """
+        self._on_idle = on_idle
+        self._context.put_back = put_back
 
     @property
     def ready(self) -> bool:
         """Whether an instance can serve."""
-        return any(w.broken is None and w.instance.ready() for w in self.workers)
+        return any(w.broken is None and w.instance.ready() for w in self.runners)
 
     async def check(self) -> bool:
-        """Whether an instance can serve, after all have been asked."""
-        asked = [w.instance.check() for w in self.workers if w.broken is None]
+        """Ask all instances, and return whether one can serve."""
+        asked = [w.instance.check() for w in self.runners if w.broken is None]
         return any(await asyncio.gather(*asked))
 
     @property
     def takes_device(self) -> bool:
-        """Whether an instance takes arrays on devices as they are."""
-        return any(worker.on_device for worker in self.workers)
+        """Whether an instance accepts arrays in the memory of a device."""
+        return any(runner.on_device for runner in self.runners)
 
     @property
     def has_idle(self) -> bool:
-        """Whether an instance has nothing to do."""
+        """Whether an instance is idle."""
         return bool(self._idle or self._aside)
 
-    def is_idle(self, worker: Worker) -> bool:
-        return worker in self._idle or worker in self._aside
+    def is_idle(self, runner: InstanceRunner) -> bool:
+        return runner in self._idle or runner in self._aside
 
-    def claim(self, worker: Worker | None = None) -> Worker | None:
-        """An idle worker that may execute now: the given one, or the one that is idle for longest.
+    def claim(self, runner: InstanceRunner | None = None) -> InstanceRunner | None:
+        """Return an idle runner that may execute now: the given one, or the one that is idle for longest.
 
-        None if there is none; `on_idle` is called when there may be. Follow it with `run`, or with
-        `unclaim` if there is nothing to run after all.
+        Return None if there is none; `on_idle` is called when that may have changed. Call `run` next, or
+        `unclaim` if there is nothing to run.
         """
-        if worker is None and self._limiter is None:
+        if runner is None and self._limiter is None:
             return self._idle[0] if self._idle else None
-        for idle in [worker] if worker is not None else list(self._idle):
+        for idle in [runner] if runner is not None else list(self._idle):
             if not self.is_idle(idle):
                 continue
-            if self._limiter is None or self._limiter.take(self._turns[idle]):
+            if self._limiter is None or self._limiter.acquire(self._limited[idle]):
                 return idle
         return None
 
-    def unclaim(self, worker: Worker) -> None:
-        """A claimed worker has nothing to execute."""
+    def unclaim(self, runner: InstanceRunner) -> None:
+        """Return a claimed runner unused."""
         if self._limiter is not None:
-            self._limiter.let_pass(self._turns[worker])
+            self._limiter.release(self._limited[runner])
 
-    def run(self, waiting: list[Waiting], worker: Worker) -> None:
-        """Execute a batch on a claimed worker."""
-        if self._idle and self._idle[0] is worker:
+    def run(self, waiting: list[QueuedRequest], runner: InstanceRunner) -> None:
+        """Execute a batch on a claimed runner."""
+        if self._idle and self._idle[0] is runner:
             del self._idle[0]
-        elif worker in self._idle:
-            self._idle.remove(worker)
+        elif runner in self._idle:
+            self._idle.remove(runner)
         else:
-            self._aside.remove(worker)
-        worker.run(made_delivery(waiting, self._terms, worker.held))
+            self._aside.remove(runner)
+        runner.run(new_delivery(waiting, self._context, runner.outstanding))
 
-    async def try_out(self, waiting: list[Waiting], worker: Worker) -> None:
-        """Execute a batch on a worker that does not serve yet; returns when it is idle again.
+    async def try_out(self, waiting: list[QueuedRequest], runner: InstanceRunner) -> None:
+        """Execute a batch on a runner that does not serve yet, and return when it is idle again.
 
-        A rate limit does not hold: the instance is no part of the traffic.
+        The rate limit does not apply.
         """
-        idle = self._trials[worker] = self._terms.loop.create_future()
-        worker.run(made_delivery(waiting, self._terms, worker.held))
+        idle = self._trials[runner] = self._context.loop.create_future()
+        runner.run(new_delivery(waiting, self._context, runner.outstanding))
         await idle
 
-    async def open(self, model: Model, seats: list[Seat]) -> list[Worker]:
-        """Open instances that do not serve yet; if one fails, close the others and raise its exception.
+    async def open(self, model: Model, specs: list[InstanceSpec]) -> list[InstanceRunner]:
+        """Open instances, without putting them into service. If one fails, close the others.
 
-        Raises CoreError(INVALID) if one demands more resources than the rate limiter has.
+        Raise the exception of the first that failed; CoreError(INVALID) if an instance demands more resources
+        than the rate limiter has.
         """
-        workers = [self._worker(model, seat) for seat in seats]
-        results = await asyncio.gather(*(w.open() for w in workers), return_exceptions=True)
-        opened = [w for w, r in zip(workers, results, strict=True) if r is None]
+        runners = [self._new_runner(model, spec) for spec in specs]
+        results = await asyncio.gather(*(w.open() for w in runners), return_exceptions=True)
+        opened = [w for w, r in zip(runners, results, strict=True) if r is None]
         if failure := next((r for r in results if r is not None), None):
             await self.discard(opened)
             raise failure
-        for worker in opened:
-            worker.on_device = worker.instance.memory == "device"
+        for runner in opened:
+            runner.on_device = runner.instance.memory == "device"
         if self._limiter is not None:
             try:
-                for worker in opened:
-                    if not worker.seat.passive:
-                        self._register(worker, worker.seat.demand, self._limiter)
+                for runner in opened:
+                    if not runner.spec.passive:
+                        self._register(runner, runner.spec.demand, self._limiter)
             except CoreError:
                 await self.discard(opened)
                 raise
         return opened
 
-    def _worker(self, model: Model, seat: Seat) -> Worker:
-        instance = seat.instance(model)
+    def _new_runner(self, model: Model, spec: InstanceSpec) -> InstanceRunner:
+        instance = spec.instance(model)
         instance.changed = self._changed
         limited = self._limiter is not None
-        worker = worker_for(instance, self._terms.loop, self, limited)
-        worker.seat = seat
-        return worker
+        runner = runner_for(instance, self._context.loop, self, limited)
+        runner.spec = spec
+        return runner
 
-    async def discard(self, workers: list[Worker]) -> None:
-        """Close what `open` gave and nobody has admitted."""
-        for worker in workers:
-            self._forget(worker)
-        await asyncio.gather(*(worker.close() for worker in workers))
+    async def discard(self, runners: list[InstanceRunner]) -> None:
+        """Close instances that were opened and not admitted."""
+        for runner in runners:
+            self._unregister(runner)
+        await asyncio.gather(*(runner.close() for runner in runners))
 
-    def admit(self, workers: list[Worker]) -> None:
-        """Opened instances serve from now on, those that are passive stand by."""
-        for worker in workers:
-            if worker.seat.passive:
-                self.passive.append(worker)
+    def admit(self, runners: list[InstanceRunner]) -> None:
+        """Put opened instances into service; passive ones only wait."""
+        for runner in runners:
+            if runner.spec.passive:
+                self.passive.append(runner)
                 continue
-            self.workers.append(worker)
-            if worker.broken is None:
-                self._idle.append(worker)
+            self.runners.append(runner)
+            if runner.broken is None:
+                self._idle.append(runner)
         self._find_broken()
         self._changed()
 
-    def retire(self, worker: Worker) -> None:
-        """An instance gets nothing more, and closes when it has answered what it holds."""
-        if worker in self.passive:
-            self.passive.remove(worker)
+    def retire(self, runner: InstanceRunner) -> None:
+        """Give an instance no new batch, and close it when its batches have ended."""
+        if runner in self.passive:
+            self.passive.remove(runner)
         else:
-            self.workers.remove(worker)
-        if self.is_idle(worker):
-            (self._idle if worker in self._idle else self._aside).remove(worker)
-            self._forget(worker)  # it may wait for resources, which would be kept for it
+            self.runners.remove(runner)
+        if self.is_idle(runner):
+            (self._idle if runner in self._idle else self._aside).remove(runner)
+            self._unregister(runner)  # otherwise the limiter may grant resources to it
         self._find_broken()
-        self._unready = not all(w.instance.ready() for w in self.workers)
-        back = self._sort_out()
+        self._unready = not all(w.instance.ready() for w in self.runners)
+        back = self._set_unready_aside()
         if back or self.broken is not None or self._limiter is not None:
-            # Not at once: this may be called while batches start, when nobody else can.
-            self._terms.loop.call_soon(self.on_idle)
-        self._retiring[worker] = self._terms.loop.create_task(self._leave(worker))
+            # Later, because this may be called while the scheduler starts batches.
+            self._context.loop.call_soon(self._on_idle)
+        self._retiring[runner] = self._context.loop.create_task(self._close_when_empty(runner))
 
-    async def _leave(self, worker: Worker) -> None:
-        if worker.held.count:
-            answered = self._terms.loop.create_future()
-            worker.held.on_none = Settle(answered)
+    async def _close_when_empty(self, runner: InstanceRunner) -> None:
+        if runner.outstanding.count:
+            answered = self._context.loop.create_future()
+            runner.outstanding.on_empty = FutureSetter(answered)
             await answered
-        self._forget(worker)
-        await worker.close()
-        self._retiring.pop(worker, None)
+        self._unregister(runner)
+        await runner.close()
+        self._retiring.pop(runner, None)
 
     def _find_broken(self) -> None:
-        reasons = [worker.broken for worker in self.workers]
+        reasons = [runner.broken for runner in self.runners]
         if None in reasons:
             self.broken = None
         else:
             self.broken = next(iter(reasons), None) or unavailable("all are passive")
 
-    def _register(self, worker: Worker, demand: Demand, limiter: RateLimiter) -> None:
+    def _register(
+        self, runner: InstanceRunner, demand: ResourceDemand, limiter: RateLimiter
+    ) -> None:
         def woken() -> None:
-            self.on_idle()
-            if self.is_idle(worker):
-                limiter.let_pass(turn)
+            self._on_idle()
+            if self.is_idle(runner):
+                limiter.release(limited)
 
-        turn = self._turns[worker] = limiter.register(demand, woken)
+        limited = self._limited[runner] = limiter.register(demand, woken)
 
-    def _forget(self, worker: Worker) -> None:
-        turn = self._turns.pop(worker, None)
-        if turn is not None and self._limiter is not None:
-            self._limiter.forget(turn)
+    def _unregister(self, runner: InstanceRunner) -> None:
+        limited = self._limited.pop(runner, None)
+        if limited is not None and self._limiter is not None:
+            self._limiter.unregister(limited)
 
     async def close(self) -> None:
         """Close the instances, each where it ran. A second call does nothing."""
-        workers = self.workers + self.passive
-        self.workers, self.passive = [], []
+        runners = self.runners + self.passive
+        self.runners, self.passive = [], []
         self._idle.clear()
         self._aside.clear()
-        for worker in [*workers, *self._retiring]:
-            self._forget(worker)
-            if worker.held.on_none is not None:  # nobody will answer what it still holds
-                worker.held.on_none()
-        await asyncio.gather(*(w.close() for w in workers), *self._retiring.values())
+        for runner in [*runners, *self._retiring]:
+            self._unregister(runner)
+            if runner.outstanding.on_empty is not None:  # its batches will not end any more
+                runner.outstanding.on_empty()
+        await asyncio.gather(*(w.close() for w in runners), *self._retiring.values())
 
-    def became_idle(self, worker: Worker, delivery: BatchDelivery) -> None:
-        """A worker of this pool has executed a batch."""
+    def became_idle(self, runner: InstanceRunner, delivery: BatchDelivery) -> None:
+        """Take back a runner that has executed a batch."""
         if self._trials:
-            trial = self._trials.pop(worker, None)
+            trial = self._trials.pop(runner, None)
             if trial is not None:
                 if not trial.done():
                     trial.set_result(None)
                 return
-        if worker.broken is not None:
-            self._left_service(worker)
-        elif worker in self.workers:
-            self._idle.append(worker)
+        if runner.broken is not None:
+            self._remove_broken(runner)
+        elif runner in self.runners:
+            self._idle.append(runner)
             if self._unready:
-                self._sort_out()
-        if self._limiter is not None and worker in self._turns:
-            self._limiter.executed(self._turns[worker])
-            self.on_idle()
-            self._limiter.settle()
+                self._set_unready_aside()
+        if self._limiter is not None and runner in self._limited:
+            self._limiter.executed(self._limited[runner])
+            self._on_idle()
+            self._limiter.grant()
         else:
-            self.on_idle()
+            self._on_idle()
 
-    def _left_service(self, worker: Worker) -> None:
-        """A worker has broken. It may be idle already: another of its batches may have begun before."""
-        self._idle = [each for each in self._idle if each is not worker]
-        self._aside = [each for each in self._aside if each is not worker]
+    def _remove_broken(self, runner: InstanceRunner) -> None:
+        """Take a broken runner out of service.
+
+        It may be idle: another of its batches may have ended before.
+        """
+        self._idle = [each for each in self._idle if each is not runner]
+        self._aside = [each for each in self._aside if each is not runner]
         if self._unready:
-            self._sort_out()  # no instance that is ready may be left
-        if all(other.broken is not None for other in self.workers):
-            self.broken = worker.broken
+            self._set_unready_aside()  # maybe no ready instance is left
+        if all(other.broken is not None for other in self.runners):
+            self.broken = runner.broken
 
     def _changed(self) -> None:
-        """An instance has become ready, or is so no more."""
-        self._unready = not all(w.instance.ready() for w in self.workers)
-        if self._sort_out():
-            self.on_idle()
+        """React to an instance whose readiness has changed."""
+        self._unready = not all(w.instance.ready() for w in self.runners)
+        if self._set_unready_aside():
+            self._on_idle()
 
-    def _sort_out(self) -> bool:
-        """Keep the idle instances that are not ready aside, as long as another one is ready. Whether
-        one came back."""
+    def _set_unready_aside(self) -> bool:
+        """Set idle instances that are not ready aside while another one is ready.
+
+        Return whether an instance is available again.
+        """
         apart = self._unready and self.ready
         back = [w for w in self._aside if not apart or w.instance.ready()]
         away = [w for w in self._idle if apart and not w.instance.ready()]
@@ -262,26 +291,29 @@ class Pool(Owner):
         return bool(back)
 
 
-def worker_for(
-    instance: ModelInstance, loop: asyncio.AbstractEventLoop, owner: Owner, limited: bool = False
-) -> Worker:
-    """The worker that an instance asks for by `placement`, or by being a coroutine.
+def runner_for(
+    instance: ModelInstance,
+    loop: asyncio.AbstractEventLoop,
+    owner: RunnerOwner,
+    limited: bool = False,
+) -> InstanceRunner:
+    """Return the runner that suits an instance: by `placement`, or because `execute` is a coroutine function.
 
-    limited   by a rate limiter
+    limited   whether a rate limiter counts its executions
     """
     if instance.placement == "callback":
-        return CallbackWorker(instance, loop, owner, limited)
+        return CallbackRunner(instance, loop, owner, limited)
     if inspect.iscoroutinefunction(instance.execute):
         instance.host_policy.tell_loop(instance.name)
-        return LoopWorker(instance, loop, owner)
+        return LoopRunner(instance, loop, owner)
     if instance.host_policy.cores:
-        return ThreadWorker(instance, loop, owner)
+        return ThreadRunner(instance, loop, owner)
     if instance.placement == "inline":
-        return InlineWorker(instance, loop, owner)
+        return InlineRunner(instance, loop, owner)
     if instance.placement == "auto":
-        return AutoWorker(instance, loop, owner)
-    return ThreadWorker(instance, loop, owner)
+        return AutoRunner(instance, loop, owner)
+    return ThreadRunner(instance, loop, owner)
 
 
-def _nobody_waits() -> None:
-    """In the place of `on_idle` until there is a scheduler."""
+def _ignore() -> None:
+    """Stand in for `on_idle` until `connect`."""

@@ -1,4 +1,4 @@
-"""Control tensors: what a sequence model is told beside its inputs.
+"""Control tensors: inputs with which the server describes a sequence to its model.
 
 Source of the rules: ModelSequenceBatching.Control in Triton's model_config.proto.
 """
@@ -20,7 +20,10 @@ _Write = Callable[[InferenceRequest, bool], Tensor]
 
 
 def control_writer(config: ModelConfig) -> Callable[[InferenceRequest, bool], None]:
-    """A function that adds the control tensors to a request: (request, whether it is a real one)."""
+    """Return a function (request, ready) that adds the control tensors to a request.
+
+    ready   False for a row that only fills a batch
+    """
     batched = config.max_batch_size > 0
     writers = [
         _writer(entry.name, control, batched)
@@ -52,7 +55,10 @@ def _writer(name: str, control: ModelSequenceBatching.Control, batched: bool) ->
 def _false_true(
     name: str, control: ModelSequenceBatching.Control, shape: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
-    """The two values of a control, made once: tensors are never written to."""
+    """Return the tensors for the two values of a control.
+
+    They are created once, since tensors are read-only.
+    """
     values: list[int] | list[float] | list[bool]
     if control.int32_false_true:
         values, dtype = list(control.int32_false_true), dtypes.INT32
@@ -75,7 +81,7 @@ def _correlation(
         array[...] = str(value).encode()
     else:
         number = value if isinstance(value, int) else 0
-        # As a C cast does: the low bits count when the control is narrower than the id.
+        # Like a C cast: keep the low bits if the control is narrower than the id.
         bits = np.array(number % 2**64, np.uint64).astype(dtype.numpy)
         array = np.broadcast_to(bits, shape)
     return Tensor(name, dtype, shape, array=array)

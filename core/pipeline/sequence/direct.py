@@ -1,4 +1,4 @@
-"""The direct strategy: each sequence has a row of the batch for itself, from START to END.
+"""DirectSlots: the direct strategy, in which each sequence has one row of the batch from START to END.
 
 Source of the rules: ModelSequenceBatching.StrategyDirect in Triton's model_config.proto.
 """
@@ -9,37 +9,39 @@ import math
 from collections.abc import Callable
 
 from core.config.states import zeros
-from core.pipeline.batching.queue import Waiting
-from core.pipeline.instances.worker import Worker
-from core.pipeline.sequence.lane import Lane
+from core.pipeline.batching.queue import QueuedRequest
+from core.pipeline.instances.runner import InstanceRunner
+from core.pipeline.sequence.slots import InstanceSlots
 from core.pipeline.sequence.states import States
 from core.request import InferenceRequest
 from core.response import Reply
 
 
-class DirectLane(Lane):
-    """Invariant: the request of slot i is row i of the batch; rows without one are filled.
+class DirectSlots(InstanceSlots):
+    """Slots of an instance with the direct strategy.
 
-    delay_ns    longest wait for a fuller batch
-    least       rows that need not wait, at least 1
-    filler      makes the control tensors of a filled row
+    Invariant: the request of slot i is row i of the batch; zeros fill the rows of slots without a request.
+
+    delay_ns      longest wait for more requests
+    utilization   fraction of the slots that is enough to start at once
+    filler        adds the control tensors to a filled row
     """
 
     def __init__(
         self,
-        worker: Worker,
-        places: int,
+        runner: InstanceRunner,
+        count: int,
         delay_ns: int,
         utilization: float,
         filler: Callable[[InferenceRequest, bool], None],
         states: States | None,
     ):
-        super().__init__(worker, places, states)
+        super().__init__(runner, count, states)
         self._delay_ns = delay_ns
-        self._least = max(1, math.ceil(utilization * places))
+        self._least = max(1, math.ceil(utilization * count))
         self._filler = filler
 
-    def next_batch(self, now_ns: int) -> tuple[list[Waiting], int]:
+    def next_batch(self, now_ns: int) -> tuple[list[QueuedRequest], int]:
         ready = self.ready()
         if not ready:
             return [], 0
@@ -48,20 +50,20 @@ class DirectLane(Lane):
             return [], oldest_ns + self._delay_ns
         oldest = min(ready, key=lambda s: s.waiting[0].request.arrival_ns)
         together = [s for s in ready if s.waiting[0].key == oldest.waiting[0].key]
-        rows: list[Waiting | None] = [None] * (max(s.slot for s in together) + 1)
+        rows: list[QueuedRequest | None] = [None] * (max(s.slot for s in together) + 1)
         for sequence in together:
             rows[sequence.slot] = self.take(sequence, now_ns)
         pattern = next(row for row in rows if row is not None)
         return [row or self._filled(pattern) for row in rows], 0
 
-    def _filled(self, pattern: Waiting) -> Waiting:
-        """A row that no sequence has: zeros in the shape of the others, READY false."""
+    def _filled(self, pattern: QueuedRequest) -> QueuedRequest:
+        """Return a row for a slot without a request: zeros in the shape of `pattern`, READY false."""
         request = InferenceRequest(
             pattern.request.model_name,
             {n: zeros(n, t.dtype, t.shape) for n, t in pattern.request.inputs.items()},
         )
         request.arrival_ns = pattern.request.arrival_ns
         self._filler(request, False)
-        filled = Waiting(request, Reply(request))
+        filled = QueuedRequest(request, Reply(request))
         filled.counts = False
         return filled

@@ -1,4 +1,4 @@
-"""The oldest strategy: batches of the oldest requests of the candidate sequences, one of each.
+"""OldestSlots: the oldest strategy, which batches the oldest request of each candidate sequence.
 
 Source of the rules: ModelSequenceBatching.StrategyOldest in Triton's model_config.proto.
 """
@@ -6,20 +6,22 @@ Source of the rules: ModelSequenceBatching.StrategyOldest in Triton's model_conf
 from __future__ import annotations
 
 from core.pipeline.batching.batcher import BatchLimits, choose
-from core.pipeline.batching.queue import Waiting
-from core.pipeline.instances.worker import Worker
-from core.pipeline.sequence.lane import Lane
+from core.pipeline.batching.queue import QueuedRequest
+from core.pipeline.instances.runner import InstanceRunner
+from core.pipeline.sequence.slots import InstanceSlots
 from core.pipeline.sequence.states import States
 
 
-class OldestLane(Lane):
-    """Candidates have no row of their own; slots only count them."""
+class OldestSlots(InstanceSlots):
+    """Slots of an instance with the oldest strategy. A slot is no row; it only counts a candidate."""
 
-    def __init__(self, worker: Worker, places: int, limits: BatchLimits, states: States | None):
-        super().__init__(worker, places, states)
+    def __init__(
+        self, runner: InstanceRunner, count: int, limits: BatchLimits, states: States | None
+    ):
+        super().__init__(runner, count, states)
         self._limits = limits
 
-    def next_batch(self, now_ns: int) -> tuple[list[Waiting], int]:
+    def next_batch(self, now_ns: int) -> tuple[list[QueuedRequest], int]:
         heads = sorted(self.ready(), key=lambda s: s.waiting[0].request.arrival_ns)
         if not heads:
             return [], 0

@@ -1,7 +1,7 @@
-"""States: what the server keeps of a sequence between its requests.
+"""States: implicit state, the tensors that the server keeps between the requests of a sequence.
 
-lane ─► [States] ─► worker … delivery ─► [Keeper] ─► the sequence.  A request that runs gets the states
-of its sequence as inputs; the outputs with which the model renews them stay here.
+slots ─► [States] ─► runner … delivery ─► [StateUpdater] ─► the sequence.  A request gets the states of its
+sequence as inputs; the model's outputs renew them and are not sent to the client.
 Source of the rules: ModelSequenceBatching.State in Triton's model_config.proto.
 """
 
@@ -15,15 +15,15 @@ from core import dtypes
 from core.config.signature import Signature
 from core.config.states import StateSpec
 from core.errors import internal
-from core.pipeline.batching.queue import Waiting
+from core.pipeline.batching.queue import QueuedRequest
 from core.request import SEQUENCE_START, InferenceRequest
 from core.tensor import DeviceTensor, Tensor
 
 
 class States:
-    """The states of one model. Loop thread only.
+    """The implicit states of one model. Not thread-safe: call from the event loop only.
 
-    key   of the scheduler: what requests of one batch must share, None if all fit together
+    key   function of a request: requests of one batch have equal keys; None if all may share a batch
     """
 
     def __init__(
@@ -35,20 +35,21 @@ class States:
         self._variable = [s.input_name for s in signature.states.values() if -1 in s.dims]
 
     def key_of(self, kept: dict[str, Tensor] | None, request: InferenceRequest) -> object:
-        """What the next request of a sequence must share with the others of its batch.
+        """Return the key of the next request of a sequence, which includes the shapes of variable states.
 
-        Known only when it runs: the shape of a state is what the request before has made of it.
-        kept   what the sequence has, None before its first request
+        Call it just before the request runs, since the previous request may change the shapes.
+
+        kept   states of the sequence; None before its first request
         """
         states = self._current(kept, request)
         shapes = tuple(states[name].shape for name in self._variable)
         return (self._key(request) if self._key else None), shapes
 
-    def enter(self, kept: dict[str, Tensor] | None, waiting: Waiting) -> dict[str, Tensor]:
-        """A request runs now: it gets the states, and its answers renew what is returned."""
+    def enter(self, kept: dict[str, Tensor] | None, waiting: QueuedRequest) -> dict[str, Tensor]:
+        """Add the states to a request that runs now. Return the states, which its response renews."""
         states = dict(self._current(kept, waiting.request))
         waiting.request.inputs.update(states)
-        waiting.keep = Keeper(states, self._signature)
+        waiting.keep = StateUpdater(states, self._signature)
         return states
 
     def _current(
@@ -57,12 +58,11 @@ class States:
         return self._initial if kept is None or request.flags & SEQUENCE_START else kept
 
 
-class Keeper:
-    """Takes the states out of the answers to one request. Any thread: no other request of its
-    sequence runs before it has got its last answer.
+class StateUpdater:
+    """Callback that takes the states out of the responses to one request.
 
-    A state stays on the device where the model has made it, if nothing else shares its memory there; rows of
-    a batch are copied to the host.
+    A state stays in the memory of a device if no other tensor shares that memory; rows of a batch are copied
+    to the host. Any thread may call it: no other request of the sequence runs before this one has ended.
     """
 
     def __init__(self, states: dict[str, Tensor], signature: Signature):
@@ -70,9 +70,9 @@ class Keeper:
         self._signature = signature
 
     def __call__(self, tensors: list[Tensor]) -> None:
-        """Keep what an answer says of the states; those that it does not name stay as they are.
+        """Renew the states that a response contains, and keep the others.
 
-        Raises CoreError(INTERNAL), and changes nothing, for a datatype or shape that a state has not.
+        Raise CoreError(INTERNAL), and change nothing, if a datatype or shape does not fit its state.
         """
         specs = self._signature.states
         renewed = {
@@ -84,7 +84,7 @@ class Keeper:
 
 
 def initial_states(signature: Signature) -> dict[str, Tensor]:
-    """What the first request of a sequence gets, by input name."""
+    """Return the states of a new sequence, by input name."""
     return {spec.input_name: spec.initial for spec in signature.states.values()}
 
 
@@ -98,19 +98,19 @@ def _kept(tensor: Tensor, spec: StateSpec, signature: Signature) -> Tensor:
             f"model '{signature.name}' gave state '{spec.output_name}' as {tensor.dtype} with shape "
             f"{list(shape)} for one request, its configuration says {spec.dtype} with shape {expected}"
         )
-    if dtype is tensor.dtype and _is_alone(tensor):
+    if dtype is tensor.dtype and _owns_device_memory(tensor):
         return tensor.renamed(spec.input_name)
-    return Tensor(spec.input_name, dtype, shape, array=_own(tensor.array))
+    return Tensor(spec.input_name, dtype, shape, array=_owned(tensor.array))
 
 
-def _is_alone(tensor: Tensor) -> bool:
-    """Whether it is on a device, and all of its memory there."""
+def _owns_device_memory(tensor: Tensor) -> bool:
+    """Return whether a tensor is on a device and is the whole of its memory."""
     return isinstance(tensor, DeviceTensor) and tensor.value is tensor.memory.array
 
 
-def _own(array: np.ndarray) -> np.ndarray:
-    """Memory that holds nothing else alive: a row would keep its batch for as long as its sequence."""
+def _owned(array: np.ndarray) -> np.ndarray:
+    """Return an array with memory of its own. A view would keep its whole batch as long as the sequence."""
     owns = array.base is None and array.flags.c_contiguous
     kept: np.ndarray = array.view() if owns else array.copy()
-    kept.flags.writeable = False  # it is an input of requests to come
+    kept.flags.writeable = False  # it is an input of later requests
     return kept

@@ -1,14 +1,14 @@
 import cython
 
 from core.native.clock cimport Clock
-from core.native.distribution cimport Histogram, Spread
+from core.native.distribution cimport Histogram, QuantileSketch
 from core.telemetry.statistics cimport Statistics
 
 
 @cython.final
 cdef class Phase:
     cdef readonly Histogram histogram
-    cdef readonly Spread spread
+    cdef readonly QuantileSketch spread
 
     cdef observe(self, long long ns)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from core.config.messages import ModelConfig
 from core.native.clock import Clock
-from core.native.distribution import Histogram, Spread
+from core.native.distribution import Histogram, QuantileSketch
 from core.telemetry.metrics.settings import MetricSettings
 from core.telemetry.statistics import Statistics
 
@@ -45,7 +45,7 @@ BUCKETS: dict[str, tuple[float, ...]] = {
 class Phase:
     """One latency of a model version: its histogram, its spread, both or neither."""
 
-    def __init__(self, histogram: Histogram | None, spread: Spread | None):
+    def __init__(self, histogram: Histogram | None, spread: QuantileSketch | None):
         self.histogram = histogram
         self.spread = spread
 
@@ -157,7 +157,8 @@ class DetailedStatistics(Statistics):
 def _phase(name: str, spread: bool, histogram: dict[str, tuple[float, ...]] | None) -> Phase:
     bounds = histogram.get(name) if histogram is not None else None
     return Phase(
-        Histogram(bounds, 1000) if bounds is not None else None, Spread() if spread else None
+        Histogram(bounds, 1000) if bounds is not None else None,
+        QuantileSketch() if spread else None,
     )
 
 

@@ -100,7 +100,7 @@ class Actor(core.ModelInstance):
         for value in range(int(request.inputs["x"].array.ravel()[0]), 0, -1):
             if request.cancelled:
                 break
-            if request.held:
+            if request.paused:
                 self.seen.held.set()
                 free = asyncio.Event()
                 request.when_free(free.set)

@@ -17,9 +17,9 @@ from libcpp.vector cimport vector
 
 from core.dtypes cimport DataType
 from core.native.arrays cimport fill, length
-from core.request cimport InferenceRequest, RequestedOutput, made_request
+from core.request cimport InferenceRequest, RequestedOutput, new_request
 from core.response cimport InferenceResponse
-from core.tensor cimport Tensor, made_tensor
+from core.tensor cimport Tensor, new_tensor
 from frontends.grpc.native.repeated cimport MessageReader, answered_again, keep_answer
 
 from core import dtypes
@@ -169,7 +169,7 @@ cdef class RequestReader(MessageReader):
         if outputs is None or <size_t>len(inputs) != message.inputs.size():
             return None
         # Attributes and not keyword arguments: a class takes these as a dict, made for each call.
-        cdef InferenceRequest request = made_request(self._name(message.model_name), inputs)
+        cdef InferenceRequest request = new_request(self._name(message.model_name), inputs)
         if message.model_version >= 0:
             request.model_version = message.model_version
         if message.id.size:
@@ -228,7 +228,7 @@ cdef class RequestReader(MessageReader):
                     view = memoryview(data)
                 start = entry.raw.data - PyBytes_AS_STRING(data)
                 raw = PySequence_GetSlice(view, start, start + <Py_ssize_t>entry.raw.size)
-            inputs[name] = made_tensor(
+            inputs[name] = new_tensor(
                 name, <DataType>_DATATYPES[<int>entry.type], self._shape(entry), raw, None
             )
         return inputs

@@ -11,9 +11,9 @@ from libc.stdint cimport uintptr_t
 from libc.string cimport memcmp, memcpy
 
 from core.native.arrays cimport fill, has_dtype, length
-from core.request cimport InferenceRequest, made_request
+from core.request cimport InferenceRequest
 from core.response cimport InferenceResponse
-from core.tensor cimport Tensor, made_tensor
+from core.tensor cimport Tensor, new_tensor
 
 cdef enum:
     PLACES = 16  # a power of two
@@ -61,26 +61,13 @@ cdef class MessageReader:
             start = place
             size = length(tensor._raw)
             end = start + size
-            tensors.append(made_tensor(tensor.name, tensor.dtype, tensor.shape, None, None))
+            tensors.append(new_tensor(tensor.name, tensor.dtype, tensor.shape, None, None))
             sizes.append(size)
         kept = RepeatedMessage.__new__(RepeatedMessage)
         kept._data = data
-        kept._request = _bare(request, {})
+        kept._request = request.copy_with({})
         kept._tensors, kept._starts, kept._sizes = tuple(tensors), tuple(starts), tuple(sizes)
         self._kept[PyBytes_GET_SIZE(data) % PLACES] = kept
-
-
-cdef InferenceRequest _bare(InferenceRequest like, dict inputs):
-    """A request with other inputs, and with all else that a message says of `like`."""
-    cdef InferenceRequest request = made_request(like.model_name, inputs)
-    request.model_version = like.model_version
-    request.id = like.id
-    request.outputs = like.outputs
-    request.correlation_id = like.correlation_id
-    request.flags = like.flags
-    request.priority = like.priority
-    request.timeout_us = like.timeout_us
-    return request
 
 
 @cython.final
@@ -111,10 +98,10 @@ cdef class RepeatedMessage:
             like = <Tensor>self._tensors[i]
             start = self._starts[i]
             size = self._sizes[i]
-            inputs[like.name] = made_tensor(
+            inputs[like.name] = new_tensor(
                 like.name, like.dtype, like.shape, PyBytes_FromStringAndSize(begin + start, size), None
             )
-        return _bare(self._request, inputs)
+        return self._request.copy_with(inputs)
 
 
 @cython.final
@@ -190,7 +177,7 @@ cdef keep_answer(InferenceResponse response, bytes message, list raws):
         size = length(raws[i])
         if not tensor.dtype.byte_size:
             return
-        tensors.append(made_tensor(tensor.name, tensor.dtype, tensor.shape, None, None))
+        tensors.append(new_tensor(tensor.name, tensor.dtype, tensor.shape, None, None))
         starts.append(end - size)
         sizes.append(size)
         end -= size + 2  # the tag, and the last byte of the size

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from core.config import Signature
-from core.control import Door
-from core.request import InferenceRequest, parse_version
+from core.config.model_version import parse_version
+from core.control import ModelEndpoint
+from core.request import InferenceRequest
 from core.server import InferenceServer
 from core.v2 import forward_header
 from frontends.grpc.call import GrpcCall
@@ -23,7 +24,7 @@ class Inbound:
 
     def __init__(self, server: InferenceServer):
         self._server = server
-        self._doors = server.models.doors
+        self._endpoints = server.models.endpoints
         pattern = server.options.grpc_header_forward_pattern
         self._forwarded = re.compile(pattern) if pattern else None
         self._reader = RequestReader()
@@ -40,15 +41,15 @@ class Inbound:
         """How many bytes the call holds for the tensors of the last message."""
         return self._reader.held
 
-    def door(self, asked: Asked) -> Door:
+    def endpoint(self, asked: Asked) -> ModelEndpoint:
         """Of the model that it is for.
 
         Raises CoreError for a version that is no number and for what is not there.
         """
         if isinstance(asked, InferenceRequest):
             request: InferenceRequest = asked
-            return self._doors.find(request.model_name, request.model_version)
-        return self._doors.find(asked.model_name, parse_version(asked.model_version))
+            return self._endpoints.find(request.model_name, request.model_version)
+        return self._endpoints.find(asked.model_name, parse_version(asked.model_version))
 
     def request(self, asked: Asked, signature: Signature, call: GrpcCall) -> InferenceRequest:
         """The request that the call makes of it; raises CoreError for a message that is none."""

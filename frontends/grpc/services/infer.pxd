@@ -1,9 +1,9 @@
 import cython
 
 from core.config.signature cimport Signature
-from core.pipeline.intake cimport Door
+from core.pipeline.endpoint cimport ModelEndpoint
 from core.request cimport InferenceRequest
-from core.response cimport InferenceResponse, Listener, Reply
+from core.response cimport InferenceResponse, ReplyListener, Reply
 from frontends.grpc.call cimport GrpcCall
 from frontends.grpc.requests_in_flight cimport RequestsInFlight
 from frontends.grpc.native.infer_codec cimport response as encoded
@@ -19,18 +19,18 @@ cdef class InferService:
     @cython.locals(answer=UnaryResponse, reply=Reply)
     cpdef begin(self, data, GrpcCall call, done)
     @cython.locals(request=InferenceRequest, start_ns=cython.longlong, read_ns=cython.longlong,
-                   door=Door, signature=Signature, reply=Reply)
+                   endpoint=ModelEndpoint, signature=Signature, reply=Reply)
     cdef UnaryResponse _ask(self, data, GrpcCall call, done)
 
 
-cdef class UnaryResponse(Listener):
+cdef class UnaryResponse(ReplyListener):
     cdef public Reply reply
     cdef RequestsInFlight _intake
     cdef object _done
     cdef list _earlier
 
     cpdef bint waits(self)
-    cdef tell(self, item, bint final)
+    cdef receive(self, item, bint final)
     cpdef cancel(self)
     cdef _only(self)
     cpdef _rendered(self, InferenceResponse response)

@@ -6,9 +6,9 @@ import asyncio
 import time
 
 from core.errors import CoreError, cancelled, internal, unsupported
-from core.response import InferenceResponse, Listener, Reply
+from core.future_setter import FutureSetter
+from core.response import InferenceResponse, Reply, ReplyListener
 from core.server import InferenceServer
-from core.settle import Settle
 from core.telemetry.log import failed
 from core.telemetry.tracing import Trace
 from frontends.grpc.call import GrpcCall
@@ -35,7 +35,7 @@ class InferService:
     async def model_infer(self, data: bytes, call: GrpcCall) -> bytes:
         """For an engine that runs methods as tasks."""
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self.begin(data, call, Settle(future))
+        self.begin(data, call, FutureSetter(future))
         try:
             message = await future
         except asyncio.CancelledError:
@@ -70,19 +70,19 @@ class InferService:
         """Hand the request to its model; who waits for the answer. Raises CoreError for refusals."""
         start_ns = time.monotonic_ns() if self._tracing.on else 0
         asked = self._inbound.read(data, call)
-        door = self._inbound.door(asked)
-        signature = door.signature
+        endpoint = self._inbound.endpoint(asked)
+        signature = endpoint.signature
         if signature.decoupled:
             raise unsupported(
                 "ModelInfer RPC doesn't support models with decoupled transaction policy"
             )
         request = self._inbound.request(asked, signature, call)
         if not start_ns:
-            return new_response(door.ask(request), self._intake, done)
+            return new_response(endpoint.submit(request), self._intake, done)
         bring_context(self._tracing, call, request)
         read_ns = time.monotonic_ns()
         try:
-            reply = self._models.ask(door, request)
+            reply = self._models.ask(endpoint, request)
         except CoreError:
             received(request, start_ns, read_ns)
             raise
@@ -92,7 +92,7 @@ class InferService:
         return TracedUnaryResponse(reply, self._intake, done, trace)
 
 
-class UnaryResponse(Listener):
+class UnaryResponse(ReplyListener):
     """Waits for the one answer to a request and passes it on once. Loop thread only.
 
     reply   the answer comes from there; gone when it was passed on, as is all that holds memory
@@ -108,7 +108,7 @@ class UnaryResponse(Listener):
         """Whether the answer has not been passed on."""
         return self._done is not None
 
-    def tell(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
+    def receive(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
         """One item of the reply."""
         if self._done is None:
             return

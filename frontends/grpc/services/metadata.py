@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.request import parse_version
+from core.config.model_version import parse_version
 from core.server import InferenceServer
 from frontends.grpc.call import GrpcCall
 from frontends.grpc.protocol.decode import decode

@@ -165,14 +165,14 @@ class InferStream:
             try:
                 self._call.hold(len(data), "a message")
                 held += len(data)
-                door = service.inbound.door(asked)
-                decoupled = door.signature.decoupled
-                request = service.inbound.request(asked, door.signature, self._call)
+                endpoint = service.inbound.endpoint(asked)
+                decoupled = endpoint.signature.decoupled
+                request = service.inbound.request(asked, endpoint.signature, self._call)
                 if start_ns:
                     bring_context(tracing, self._call, request)
                 read_ns = time.monotonic_ns()
                 try:
-                    reply = service.models.ask(door, request)
+                    reply = service.models.ask(endpoint, request)
                 finally:
                     if start_ns:
                         received(request, start_ns, read_ns)

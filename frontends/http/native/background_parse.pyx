@@ -6,7 +6,7 @@ FastConnection ─► [BackgroundParse] ─► parse, on another thread ─► S
 
 cimport cython
 
-from core.pipeline.intake cimport Door
+from core.pipeline.endpoint cimport ModelEndpoint
 from core.request cimport InferenceRequest
 from core.response cimport Reply
 from frontends.http.native.pending_response cimport PendingResponse
@@ -44,7 +44,7 @@ cdef class BackgroundParse:
     def _over(self, task):
         cdef PendingResponse pending = self._pending_response
         cdef RequestHead request_head = pending.request_head
-        cdef Door door
+        cdef ModelEndpoint endpoint
         cdef Reply reply
         if task.cancelled() or pending.sink is None:
             return
@@ -52,8 +52,8 @@ cdef class BackgroundParse:
         try:
             request, pending.form = task.result()
             pending.sink.was_read(pending, <InferenceRequest>request)
-            door = self._context.doors.find(request_head.model, request_head.head.version)  # it may be another by now
-            reply = door.ask(<InferenceRequest>request)
+            endpoint = self._context.endpoints.find(request_head.model, request_head.head.version)  # it may be another by now
+            reply = endpoint.submit(<InferenceRequest>request)
             pending.reply = reply
             reply.listen(pending)
         except CoreError as error:

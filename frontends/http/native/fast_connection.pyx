@@ -11,7 +11,7 @@ from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t
 
-from core.pipeline.intake cimport Door
+from core.pipeline.endpoint cimport ModelEndpoint
 from core.request cimport InferenceRequest
 from core.response cimport Reply
 from frontends.http.native.body_reader cimport BodyReader
@@ -284,25 +284,25 @@ cdef class FastConnection(BodyReader):
         cdef PendingResponse pending = self._new_pending(body)
         cdef Reply reply
         cdef ListenerContext context = self._context
-        cdef Door door
+        cdef ModelEndpoint endpoint
         cdef InferenceRequest request
         cdef RequestHead request_head = self._request_head
         try:
-            door = context.doors.find(request_head.model, request_head.head.version)
-            if door.signature.decoupled:
+            endpoint = context.endpoints.find(request_head.model, request_head.head.version)
+            if endpoint.signature.decoupled:
                 refuse_decoupled()
-            request = parsed(context, request_head, door, body)
+            request = parsed(context, request_head, endpoint, body)
             pending.form = request_head.form
             if self._context.access_log is not None:
                 pending.active.entry.id = request.id
             if type(body) is not bytes:  # it is large
                 self.was_read(pending, request)
-            reply = door.ask(request)
+            reply = endpoint.submit(request)
             pending.reply = reply
             # The pending response lets it go when it has the answer, which may be within this call.
             reply.listen(pending)
         except TakesLong:
-            parse_in_background(context, pending, door.signature, body)
+            parse_in_background(context, pending, endpoint.signature, body)
         except CoreError as error:
             if self._context.access_log is not None and pending.active is not None and not pending.active.entry.id:
                 pending.active.entry.id = named_id(body)

@@ -3,7 +3,7 @@ import cython
 from libc.stdint cimport int64_t
 from libcpp cimport bool as boolean
 
-from core.pipeline.doors cimport Doors
+from core.pipeline.endpoint_table cimport EndpointTable
 
 cdef extern from "head.hpp" namespace "head" nogil:
     cdef cppclass Span:
@@ -32,7 +32,7 @@ cdef extern from "head.hpp" namespace "head" nogil:
 
 @cython.final
 cdef class ListenerContext:
-    cdef Doors doors
+    cdef EndpointTable endpoints
     cdef object account, regions, tracing, access_log, loop, interceptors, fallback, opened, lost, most_bytes
     cdef int64_t most, most_body
     cdef double keep_alive_s

@@ -9,7 +9,7 @@ cdef class ListenerContext:
     """What all connections of one port share; see listener_context.pyi."""
 
     def __init__(self, server, loop, *, fallback, opened, lost, double keep_alive_s, interceptors=None, access_log=None):
-        self.doors = server.models.doors
+        self.endpoints = server.models.endpoints
         self.account = server.account
         self.regions = server.shared_memory
         self.tracing = server.tracing

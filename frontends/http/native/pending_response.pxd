@@ -3,7 +3,7 @@ import cython
 from libc.stdint cimport int64_t
 
 from core.request cimport InferenceRequest
-from core.response cimport InferenceResponse, Listener, Reply
+from core.response cimport InferenceResponse, ReplyListener, Reply
 from frontends.http.native.infer_request cimport OutputForm
 from frontends.http.native.request_head cimport RequestHead
 
@@ -15,7 +15,7 @@ cdef class ResponseSink:
 
 
 @cython.final
-cdef class PendingResponse(Listener):
+cdef class PendingResponse(ReplyListener):
     """Written once, in the order of its fields.
 
     sink     who is told of the end; None when nobody waits any more

@@ -1,12 +1,12 @@
 """One request without an answer yet, and its answer as bytes. Loop thread only; for compiled code."""
 
 from core.errors import CoreError
-from core.response import InferenceResponse, Listener
+from core.response import InferenceResponse, ReplyListener
 
 class ResponseSink:
     """Who waits for the answers of pending responses."""
 
-class PendingResponse(Listener):
+class PendingResponse(ReplyListener):
     """The listener of one Reply.
 
     The answer is made when the final item comes: head and body in one object, or, if they are large,
@@ -14,4 +14,4 @@ class PendingResponse(Listener):
     everywhere; one that no room expected is logged and answers 500.
     """
 
-    def tell(self, item: InferenceResponse | CoreError | None, final: bool) -> None: ...
+    def receive(self, item: InferenceResponse | CoreError | None, final: bool) -> None: ...

@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from core.request cimport InferenceRequest
-from core.response cimport InferenceResponse, Listener
+from core.response cimport InferenceResponse, ReplyListener
 from frontends.http.native.infer_response cimport write, write_at_once
 from frontends.http.native.infer_request cimport OutputForm
 from frontends.http.native.repeated_response cimport repeated_response
@@ -68,10 +68,10 @@ cdef class ResponseSink:
 
 @cython.final
 @cython.freelist(32)
-cdef class PendingResponse(Listener):
+cdef class PendingResponse(ReplyListener):
     """One request in pending, and the listener of its Reply; see pending.pxd."""
 
-    cdef tell(self, item, bint final):
+    cdef receive(self, item, bint final):
         if self.answer is not None or self.sink is None:
             return
         if type(item) is InferenceResponse:

@@ -14,7 +14,8 @@ cdef enum:
 cdef class RepeatedRequest:
     """Written once.
 
-    tensors  the inputs that it was read as, without their bytes; what else it said stands beside them
+    request  the request that it was read as, without inputs
+    tensors  its inputs, without their bytes
     texts    of the JSON: before, between and behind the parts that differ
     kinds    of these parts, as SlotKind
     shapes   the text of each shape, and `counts` the elements: most requests have those of the one before
@@ -23,11 +24,7 @@ cdef class RepeatedRequest:
              which each input has as many as `sizes` says, and the body `size` with the JSON; else None
     """
 
-    cdef str _model, _id
-    cdef long long _version
-    cdef object _correlation_id, _priority, _timeout_us
-    cdef int _flags
-    cdef object _outputs
+    cdef InferenceRequest _request
     cdef tuple _tensors, _texts, _sizes, _shapes, _counts
     cdef bytes _kinds, _json
     cdef Py_ssize_t _size

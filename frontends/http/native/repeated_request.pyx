@@ -17,8 +17,8 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcmp
 
 from core.native.arrays cimport length
-from core.request cimport InferenceRequest, made_request
-from core.tensor cimport Tensor, made_tensor
+from core.request cimport InferenceRequest
+from core.tensor cimport Tensor, new_tensor
 from frontends.http.native.infer_request cimport (
     COPIED_UP_TO, DATA, ID, MOST_DIMENSIONS, SHAPE, SIZE, OutputForm, part_of_body, slots_of,
 )
@@ -52,7 +52,7 @@ cdef class RepeatedRequest:
             and json_size == PyBytes_GET_SIZE(self._json)
             and not memcmp(data, PyBytes_AS_STRING(self._json), json_size)
         ):
-            return self._with(self._id, self._same_inputs(body, data))
+            return self._with(self._request.id, self._same_inputs(body, data))
         return self._like(body, data, whole, json_size, most_bytes)
 
     cdef InferenceRequest _like(
@@ -68,7 +68,7 @@ cdef class RepeatedRequest:
         cdef int64_t size = 0
         cdef uint64_t elements = 0
         cdef char kind
-        cdef str id = self._id
+        cdef str id = self._request.id
         cdef dict inputs = {}
         cdef tuple shape = None
         cdef Tensor like = None
@@ -99,7 +99,7 @@ cdef class RepeatedRequest:
                 at = take_natural(at, end, size)
                 if at == NULL or size > whole - offset:
                     return None
-                inputs[like.name] = made_tensor(
+                inputs[like.name] = new_tensor(
                     like.name, like.dtype, shape, _part(body, data, offset, size), None
                 )
                 offset += size
@@ -114,7 +114,7 @@ cdef class RepeatedRequest:
                 )
                 if at == NULL:
                     return None
-                inputs[like.name] = made_tensor(like.name, like.dtype, shape, raw, None)
+                inputs[like.name] = new_tensor(like.name, like.dtype, shape, raw, None)
             else:
                 begin = at
                 at = take_plain(at, end)
@@ -134,7 +134,7 @@ cdef class RepeatedRequest:
         for i in range(len(self._tensors)):
             like = <Tensor>self._tensors[i]
             size = self._sizes[i]
-            inputs[like.name] = made_tensor(
+            inputs[like.name] = new_tensor(
                 like.name, like.dtype, like.shape, _part(body, data, offset, size), None
             )
             offset += size
@@ -142,14 +142,8 @@ cdef class RepeatedRequest:
 
     cdef InferenceRequest _with(self, str id, dict inputs):
         """The same request with another id and other inputs."""
-        cdef InferenceRequest request = made_request(self._model, inputs)
-        request.model_version = self._version
+        cdef InferenceRequest request = self._request.copy_with(inputs)
         request.id = id
-        request.correlation_id = self._correlation_id
-        request.flags = self._flags
-        request.priority = self._priority
-        request.timeout_us = self._timeout_us
-        request.outputs = self._outputs
         return request
 
 
@@ -193,16 +187,9 @@ cdef RepeatedRequest repeated_request(
         behind = end
     texts.append(json[behind:])
     found = RepeatedRequest.__new__(RepeatedRequest)
-    found._model = request.model_name
-    found._version = request.model_version
-    found._id = request.id
-    found._correlation_id = request.correlation_id
-    found._flags = request.flags
-    found._priority = request.priority
-    found._timeout_us = request.timeout_us
-    found._outputs = request.outputs
+    found._request = request.copy_with({})
     found._tensors = tuple([
-        made_tensor(tensor.name, tensor.dtype, tensor.shape, None, None)
+        new_tensor(tensor.name, tensor.dtype, tensor.shape, None, None)
         for tensor in request.inputs.values()
     ])
     found._texts = tuple(texts)

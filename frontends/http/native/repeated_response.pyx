@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 
 from core.native.arrays cimport fill, has_dtype, length
 from core.response cimport InferenceResponse
-from core.tensor cimport Tensor, made_tensor
+from core.tensor cimport Tensor, new_tensor
 from frontends.http.native.infer_request cimport OutputForm
 from frontends.http.native.infer_response cimport texts_around_slots
 
@@ -231,7 +231,7 @@ cdef RepeatedResponse repeated_response(
     found._version = response.model_version
     found._form = form
     found._tensors = tuple([
-        made_tensor(tensor.name, tensor.dtype, tensor.shape, None, None) for tensor in response.outputs
+        new_tensor(tensor.name, tensor.dtype, tensor.shape, None, None) for tensor in response.outputs
     ])
     found._texts = tuple(texts)
     found._text_size = sum(map(len, texts))

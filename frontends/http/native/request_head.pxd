@@ -1,7 +1,7 @@
 import cython
 from libc.stdint cimport uint64_t
 
-from core.pipeline.intake cimport Door
+from core.pipeline.endpoint cimport ModelEndpoint
 from core.request cimport InferenceRequest
 from frontends.http.native.infer_request cimport OutputForm
 from frontends.http.native.listener_context cimport Head, ListenerContext, Span
@@ -61,4 +61,4 @@ cdef class RequestHead:
 
 
 cdef RequestHead head_of(bytes data, RequestHead before)
-cdef InferenceRequest parsed(ListenerContext context, RequestHead request_head, Door door, body)
+cdef InferenceRequest parsed(ListenerContext context, RequestHead request_head, ModelEndpoint endpoint, body)

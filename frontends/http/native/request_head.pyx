@@ -12,7 +12,7 @@ from cpython.unicode cimport PyUnicode_DecodeLatin1
 from libc.stdint cimport uint64_t
 from libc.string cimport memcmp
 
-from core.pipeline.intake cimport Door
+from core.pipeline.endpoint cimport ModelEndpoint
 from core.request cimport InferenceRequest
 from frontends.http.native.infer_request cimport OutputForm, read as read_body
 from frontends.http.native.listener_context cimport Head, ListenerContext, Span, read
@@ -176,7 +176,7 @@ cdef Span _data(object body):
     return found
 
 
-cdef InferenceRequest parsed(ListenerContext context, RequestHead request_head, Door door, body):
+cdef InferenceRequest parsed(ListenerContext context, RequestHead request_head, ModelEndpoint endpoint, body):
     """Read the request in a body; the form of its answer is request_head.form.
 
     Raises CoreError, and TakesLong for JSON that is for another thread.
@@ -195,7 +195,7 @@ cdef InferenceRequest parsed(ListenerContext context, RequestHead request_head, 
         found = read_body(request_head.model, request_head.head.version, body, size, context.most, context.regions)
     if found is None:  # not in the common form: the other way knows all forms, and all refusals
         request, request_head.form = parse(
-            request_head.model, request_head.head.version, door.signature, request_head.headers(), body, context.most_bytes,
+            request_head.model, request_head.head.version, endpoint.signature, request_head.headers(), body, context.most_bytes,
             context.regions,
         )
         return request

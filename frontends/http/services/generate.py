@@ -11,7 +11,7 @@ from contextlib import aclosing
 
 import orjson
 
-from core.deadline import ask_in_time
+from core.deadline import infer_with_deadline
 from core.errors import CoreError, internal, invalid
 from core.response import InferenceResponse, Reply
 from core.server import InferenceServer
@@ -157,7 +157,7 @@ async def _asked(server: InferenceServer, call: HttpRequest) -> Reply:
     request.deadline_ns = call.deadline_ns
     bring_context(server, call, request)
     try:
-        call.reply = ask_in_time(server.models.infer, request)
+        call.reply = infer_with_deadline(server.models.infer, request)
     finally:
         received(request, call)
     return call.reply

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from core.config import Signature
-from core.deadline import ask_in_time
+from core.deadline import infer_with_deadline
 from core.errors import CoreError, unsupported
 from core.request import InferenceRequest
 from core.response import Reply
@@ -57,7 +57,7 @@ async def infer(server: InferenceServer, call: HttpRequest) -> HttpResponse:
     request.deadline_ns = call.deadline_ns
     bring_context(server, call, request)
     try:
-        reply = ask_in_time(server.models.infer, request)
+        reply = infer_with_deadline(server.models.infer, request)
     except CoreError:
         received(request, call)
         raise

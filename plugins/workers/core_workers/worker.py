@@ -1,6 +1,6 @@
 """Worker: one process of several that serve as one, from its settings to its exit status.
 
-supervisor ─► [work] ─► core.process.serve, with the role of a worker.  A worker that replaces another one opens
+supervisor ─► [work] ─► core.process.serve, with the role of a worker.  A worker that replaces another opens
 its ports last: no connection reaches it before it has done what the others have.
 """
 

@@ -31,7 +31,7 @@ class ScriptedServer:
         self.options = Options.defaults(http_address="127.0.0.1", http_port=0, http_lane=lane)
         self.shared_memory = SharedMemoryRegions(False)
         self.models = self
-        self.doors = None  # only streams are asked for here
+        self.endpoints = None  # only streams are asked for here
         self.tracing = Tracer(self.options)
         self.account = MemoryAccount.of(self.options)
         self.account = MemoryAccount(1 << 30, 0)

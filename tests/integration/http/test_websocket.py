@@ -41,7 +41,7 @@ class ScriptedServer:
         self.account = MemoryAccount(1 << 30, 0)
         self.shared_memory = SharedMemoryRegions(False)
         self.models = self
-        self.doors = None  # only streams are asked for here
+        self.endpoints = None  # only streams are asked for here
         self.tracing = Tracer(self.options)
         self.replies = asyncio.Queue()
 

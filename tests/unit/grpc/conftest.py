@@ -7,15 +7,14 @@ import pytest
 from hypothesis import settings
 
 from core import dtypes
+from core.config.model_version import parse_version
 from core.config.signature import InputSpec, OutputSpec, Signature
 from core.errors import invalid, not_found
 from core.memory import SharedMemoryRegions
 from core.options import Options
-from core.pipeline import intake as intake_of_a_model
 from core.pipeline.admit import Admission
-from core.pipeline.doors import Doors
-from core.pipeline.intake import Door
-from core.request import parse_version
+from core.pipeline.endpoint import InFlightRequests, ModelEndpoint
+from core.pipeline.endpoint_table import EndpointTable
 from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
@@ -94,14 +93,14 @@ class ScriptedServer:
         self.shared_memory = SharedMemoryRegions(allowed=False)
         self.replies = {}
         self.models = self
-        self.doors = Doors(self.door)
+        self.endpoints = EndpointTable(self.endpoint)
 
-    def door(self, name, version=-1):
+    def endpoint(self, name, version=-1):
         admission = Admission(self.signature(name, version))
-        return Door(intake_of_a_model.Intake(None), admission, lambda request: self.infer(request))
+        return ModelEndpoint(InFlightRequests(None), admission, lambda request: self.infer(request))
 
-    def ask(self, door, request):
-        return door.ask(request)
+    def ask(self, endpoint, request):
+        return endpoint.submit(request)
 
     def signature(self, name, version=-1):
         if name not in ("plain", "other", "many"):

@@ -24,7 +24,7 @@ from frontends.grpc.table import methods
 class Described:
     """All areas of a server's control: says what a test lets it say, keeps what it was asked to do."""
 
-    doors = None  # nothing is inferred here
+    endpoints = None  # nothing is inferred here
 
     def __init__(self):
         self.state = True  # bool, or the CoreError that stands in the way

@@ -14,8 +14,8 @@ from core.account import MemoryAccount
 from core.config import InputSpec, OutputSpec, Signature
 from core.memory import SharedMemoryRegions
 from core.pipeline.admit import Admission
-from core.pipeline.doors import Doors
-from core.pipeline.intake import Door, Intake
+from core.pipeline.endpoint import InFlightRequests, ModelEndpoint
+from core.pipeline.endpoint_table import EndpointTable
 from core.response import InferenceResponse, Reply
 from core.tensor import Tensor
 from frontends.http.native.fast_connection import FastConnection
@@ -39,10 +39,12 @@ class Connection:
         self.answers = []  # those to come; without one the input comes back
         self.written = []
         admission = Admission(SIGNATURE)
-        doors = Doors(lambda name, version: Door(Intake(None), admission, self.infer))
+        endpoints = EndpointTable(
+            lambda name, version: ModelEndpoint(InFlightRequests(None), admission, self.infer)
+        )
         server = SimpleNamespace(
             account=MemoryAccount(1 << 30, 0),
-            models=SimpleNamespace(doors=doors),
+            models=SimpleNamespace(endpoints=endpoints),
             shared_memory=SharedMemoryRegions(False),
             tracing=SimpleNamespace(on=False),
             options=SimpleNamespace(http_max_input_size=1 << 20, http_max_body_size=1 << 31),

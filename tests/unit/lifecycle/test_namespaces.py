@@ -109,7 +109,7 @@ async def test_a_namespace_before_the_name_resolves_the_ambiguity(spaced, folder
 
     assert await manager.factor(f"{folder.path}::m") == 2
     assert await manager.factor(f"{other.path}::m") == 3
-    assert manager.doors.find(f"{other.path}::m", 1).signature.name == "m"
+    assert manager.endpoints.find(f"{other.path}::m", 1).signature.name == "m"
 
 
 async def test_the_table_shows_namespaces(spaced, folder):

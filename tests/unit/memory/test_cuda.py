@@ -144,7 +144,7 @@ class TestKinds:
 class TestInputs:
     async def test_a_tensor_is_the_memory_itself(self, regions, runtime, shared):
         tensor = regions.read("r", 8, 8, dtypes.FP32).tensor("x", dtypes.FP32, (2,), "m")
-        seen = dlpack.seen(dlpack.exported(tensor.value))
+        seen = dlpack.array_info(dlpack.exported(tensor.value))
 
         assert isinstance(tensor, DeviceTensor)
         assert seen == (dtypes.FP32, (2,), shared.ctypes.data + 8, (1,), (dlpack.CUDA, 0))
@@ -162,14 +162,14 @@ class TestInputs:
     async def test_rows_of_it_stay_on_the_device(self, regions, runtime, shared):
         tensor = regions.read("r", 0, 64, dtypes.FP32).tensor("x", dtypes.FP32, (4, 4), "m")
 
-        seen = dlpack.seen(dlpack.exported(tensor.rows(2, 1).value))
+        seen = dlpack.array_info(dlpack.exported(tensor.rows(2, 1).value))
 
         assert (seen.shape, seen.address) == ((1, 4), shared.ctypes.data + 32)
 
     async def test_bit_patterns_are_bf16_there_and_here(self, regions, shared):
         tensor = regions.read("r", 0, 4, dtypes.BF16).tensor("x", dtypes.BF16, (2,), "m")
 
-        assert dlpack.seen(dlpack.exported(tensor.value)).dtype is dtypes.BF16
+        assert dlpack.array_info(dlpack.exported(tensor.value)).dtype is dtypes.BF16
         assert tensor.array.tolist() == FLOATS[:1].view(np.uint16).tolist()
 
     async def test_elements_of_bytes_are_read_on_the_host(self, cuda, regions, runtime):

@@ -45,7 +45,7 @@ def test_an_array_of_objects_is_refused():
 
 
 @given(st.binary(max_size=50), st.integers(-2, 60), st.integers(-2, 60))
-def test_some_of_the_bytes_are_a_slice(data, start, size):
+def test_a_part_of_bytes_is_a_slice(data, start, size):
     if start < 0 or size < 0 or start + size > len(data):
         with pytest.raises(ValueError, match=f"of {len(data)}"):
             part(data, start, size)

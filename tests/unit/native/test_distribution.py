@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.native.distribution import Histogram, Spread, middle_of
+from core.native.distribution import Histogram, QuantileSketch, middle_of
 from core.telemetry.families import Summary
 
 DURATIONS = st.lists(st.integers(0, 10**12), min_size=1, max_size=200)
@@ -53,8 +53,8 @@ def quantiles(spread, *wanted):
 
 class TestSpread:
     @given(DURATIONS, st.floats(0, 1))
-    def test_a_quantile_is_told_within_a_hundredth(self, durations, quantile):
-        spread = Spread()
+    def test_a_quantile_is_exact_within_one_percent(self, durations, quantile):
+        spread = QuantileSketch()
         for ns in durations:
             spread.observe(ns)
 
@@ -64,15 +64,15 @@ class TestSpread:
         assert found == pytest.approx(exact, rel=0.01, abs=64)
 
     @given(st.integers(0, 2**42))
-    def test_of_one_duration_every_quantile_is_that(self, ns):
-        spread = Spread()
+    def test_every_quantile_of_one_duration_is_that_duration(self, ns):
+        spread = QuantileSketch()
         spread.observe(ns)
 
         assert quantiles(spread, 0, 0.5, 1) == pytest.approx([ns] * 3)
 
     @given(st.integers(0, 2**42 - 1))
-    def test_the_middle_of_a_cell_stands_for_what_is_in_it(self, ns):
-        spread = Spread()
+    def test_the_middle_of_a_cell_represents_its_durations(self, ns):
+        spread = QuantileSketch()
         spread.observe(ns)
         _, _, cells = spread.recent()
 
@@ -80,8 +80,8 @@ class TestSpread:
 
         assert abs(middle_of(cell) - ns) <= max(32, ns / 128)
 
-    def test_longer_than_an_hour_is_counted_as_the_longest(self):
-        spread = Spread()
+    def test_durations_above_an_hour_are_counted_in_the_last_cell(self):
+        spread = QuantileSketch()
         spread.observe(2**62)
 
         assert quantiles(spread, 0.5) == pytest.approx([2**62])
@@ -91,8 +91,8 @@ class TestSpread:
 
         assert middles == sorted(set(middles))
 
-    def test_what_is_five_turns_old_is_forgotten(self):
-        spread = Spread()
+    def test_durations_are_dropped_after_five_turns(self):
+        spread = QuantileSketch()
         spread.observe(10)
         for _ in range(4):
             spread.turn()
@@ -104,8 +104,8 @@ class TestSpread:
         assert quantiles(spread, 0, 1) == [1000, 1000]
         assert (spread.count, spread.sum_ns) == (2, 1010)
 
-    def test_an_age_begins_anew_when_its_turn_comes_again(self):
-        spread = Spread()
+    def test_a_period_starts_empty_when_it_is_used_again(self):
+        spread = QuantileSketch()
         for ns in (100, 200, 300, 400, 500, 600):
             spread.observe(ns)
             spread.turn()
@@ -113,5 +113,5 @@ class TestSpread:
         assert quantiles(spread, 0, 1) == [300, 600]
 
     def test_without_durations_there_is_no_quantile(self):
-        assert math.isnan(quantiles(Spread(), 0.5)[0])
-        assert Spread().recent() == (0, 0, {})
+        assert math.isnan(quantiles(QuantileSketch(), 0.5)[0])
+        assert QuantileSketch().recent() == (0, 0, {})

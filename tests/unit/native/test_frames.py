@@ -53,7 +53,7 @@ def test_a_message_is_its_header_its_numbers_and_its_parts(messages):
 
 
 @given(MESSAGES, st.integers(1, 200))
-def test_frames_come_whole_however_they_are_cut(messages, step):
+def test_frames_are_complete_however_the_bytes_are_split(messages, step):
     one, other = socket.socketpair()
     with one, other:
         reader = Reader(other, 1 << 20)
@@ -67,7 +67,7 @@ def test_frames_come_whole_however_they_are_cut(messages, step):
     assert found == [(k, n, tuple(released), b"".join(p)) for k, n, released, p in messages]
 
 
-def test_frames_larger_than_the_buffer_come_whole(pair):
+def test_frames_larger_than_the_buffer_are_complete(pair):
     one, other = pair
     reader = Reader(other, 1 << 30)
     contents = [b"small", *(random.Random(n).randbytes(n) for n in (1_000_000, 3, 70_000))]
@@ -81,7 +81,7 @@ def test_frames_larger_than_the_buffer_come_whole(pair):
     assert [content for *_, content in found] == contents
 
 
-def test_the_end_of_the_channel_is_told(pair):
+def test_receive_returns_false_at_the_end_of_the_channel(pair):
     one, other = pair
     reader = Reader(other, 100)
     one.close()
@@ -89,7 +89,7 @@ def test_the_end_of_the_channel_is_told(pair):
     assert not reader.receive()
 
 
-def test_a_socket_that_does_not_wait_says_that_nothing_has_come(pair):
+def test_a_non_blocking_socket_without_data_raises(pair):
     one, other = pair
     reader = Reader(other, 100)
     other.setblocking(False)
@@ -103,7 +103,7 @@ def test_a_socket_that_does_not_wait_says_that_nothing_has_come(pair):
 
 
 @pytest.mark.parametrize("header", [(101, 1, 0, 0), (2**32 - 1, 1, 0, 0), (8, 1, 2, 0)], ids=str)
-def test_an_impossible_header_is_refused_behind_what_was_right(pair, header):
+def test_an_invalid_header_is_refused_after_the_valid_frames(pair, header):
     one, other = pair
     reader = Reader(other, 100)
     one.sendall(message(1, 2, (), [bytes(100)]) + HEADER.pack(*header))
@@ -118,17 +118,17 @@ def test_an_impossible_header_is_refused_behind_what_was_right(pair, header):
 @pytest.mark.parametrize(
     "wrong", [(256, 0, (), []), (1, 2**64, (), []), (1, 0, (-1,), [])], ids=str
 )
-def test_a_number_that_has_no_room_is_refused(wrong):
+def test_a_number_out_of_range_is_refused(wrong):
     with pytest.raises(OverflowError):
         message(*wrong)
 
 
-def test_more_numbers_than_a_header_can_tell_are_refused():
+def test_more_numbers_than_a_header_can_hold_are_refused():
     with pytest.raises(ValueError, match="65536 numbers"):
         message(1, 0, range(1 << 16), [])
 
 
-def test_a_frame_can_be_made():
+def test_a_frame_can_be_created():
     frame = Frame(1, 2**64 - 1, (3,), b"four")
 
     assert (frame.kind, frame.number, frame.released, frame.content) == (

@@ -28,7 +28,7 @@ def test_parts_follow_each_other_from_the_offset_on(parts, offset):
 @given(
     st.lists(st.binary(max_size=200), max_size=20), st.integers(0, 7), st.sampled_from([1, 3, 64])
 )
-def test_aligned_parts_leave_what_is_between_them(parts, offset, alignment):
+def test_gaps_between_aligned_parts_are_not_written(parts, offset, alignment):
     expected = bytearray(b"\xee" * (offset + 21 * 264))
     at = end = 0
     for each in parts:
@@ -66,7 +66,7 @@ def test_large_parts_are_copied_too():
 
 
 @pytest.mark.parametrize("offset", [-1, 5, 100])
-def test_what_does_not_fit_is_refused_and_nothing_is_written(offset):
+def test_parts_that_do_not_fit_are_refused_and_nothing_is_written(offset):
     out = bytearray(8)
 
     with pytest.raises(ValueError, match="do not fit into 8 bytes"):

@@ -28,7 +28,7 @@ def test_encode_writes_length_and_bytes_of_each_element(items):
 
 
 @given(elements)
-def test_decode_gives_back_what_encode_wrote(items):
+def test_decode_returns_the_strings_that_encode_wrote(items):
     assert strings.decode(oracle(items), len(items)).tolist() == items
 
 
@@ -53,7 +53,7 @@ def test_other_objects_are_encoded_as_their_text():
 
 
 @given(elements, st.binary(max_size=3))
-def test_count_tells_whole_elements_and_what_is_left(items, rest):
+def test_count_returns_complete_elements_and_bytes_left(items, rest):
     assert strings.count(oracle(items) + rest) == (len(items), len(rest))
 
 

@@ -1,5 +1,5 @@
 // Plays the native backends of players.cpp without Python, so that sanitizers see every byte: batches of all
-// sorts for each of them that needs no Python, and outputs taken as crossing.pyx takes them.
+// sorts for each of them that needs no Python, and outputs taken as executor.pyx takes them.
 #include "core/native/execution/calls.hpp"
 #include "players.cpp"
 

@@ -11,8 +11,8 @@ from unit.native_backends import playing
 
 import core
 from core.errors import CoreError
-from core.native.adoption import ABI_VERSION
-from core.pipeline.instances.worker import open_instance
+from core.native.callbacks import ABI_VERSION
+from core.pipeline.instances.runner import open_instance
 
 HEADER = (playing.INCLUDE / "core_abi.h").read_text()
 DECLARED = (playing.INCLUDE.parent / "abi.pxd").read_text()
@@ -73,7 +73,7 @@ def test_cython_declares_what_the_header_has():
         assert {name for name in wanted if not re.search(rf"\b{name}\b", body)} == set(), struct
 
 
-def test_every_constant_of_the_header_is_for_cython_too():
+def test_cython_declares_every_constant_of_the_header():
     constants = set(re.findall(r"^  (CORE_[A-Z0-9_]+) = ", HEADER, re.M))
 
     assert constants - set(re.findall(r"CORE_[A-Z0-9_]+", DECLARED)) == set()
@@ -112,14 +112,14 @@ def changed(**members):
         ({"execute": None}, "gave a core_instance without `execute`"),
     ],
 )
-def test_what_was_built_for_another_core_is_refused_by_name(library, members, message):
+def test_a_backend_of_another_abi_is_refused_by_name(library, members, message):
     assert refusal(library, changed(**members)) == f"unit.native_backends.playing {message}" + (
         ": set struct_size to sizeof(core_instance)" if "struct_size" in members else ""
     )
 
 
 @pytest.mark.parametrize("native", [object(), 7])
-def test_what_is_no_capsule_is_refused(native):
+def test_an_object_that_is_not_a_capsule_is_refused(native):
     class Wrong(core.ModelInstance):
         closed = False
 
@@ -149,13 +149,13 @@ def test_a_refused_backend_fails_the_load(serve):
         serve("copy", change=changed(abi_version=9))
 
 
-def test_a_longer_struct_of_a_newer_backend_is_read_as_far_as_we_know_it(serve):
+def test_known_members_of_a_longer_struct_are_read(serve):
     served = serve("copy", change=changed(struct_size=4096))
 
     np.testing.assert_array_equal(served.ask(X)["y"], X["x"])
 
 
-def test_a_member_that_a_backend_does_not_have_is_not_read(serve, library):
+def test_a_member_beyond_the_struct_size_is_not_read(serve, library):
     before = library.player_count(1)
     attach = playing.Struct.attach
 
@@ -175,7 +175,7 @@ def test_attach_is_called_once(serve, library):
     assert library.player_count(1) == before + 1
 
 
-def test_an_instance_that_executes_nothing_says_so():
+def test_an_instance_without_execute_is_refused():
     with pytest.raises(NotImplementedError, match="neither execute, nor stream, nor `native`"):
         core.ModelInstance().execute(None)
 

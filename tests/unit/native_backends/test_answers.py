@@ -25,7 +25,7 @@ class Python(core.ModelInstance):
 
 @pytest.mark.parametrize("player", ["copy", "copy_each", "give", "give_copied"])
 @pytest.mark.parametrize("dtype", NUMBERS, ids=lambda dtype: dtype.name)
-def test_every_datatype_comes_back(serve, player, dtype):
+def test_every_datatype_passes_through_a_native_backend(serve, player, dtype):
     served = serve(player, dtype=dtype.name)
     x = np.arange(-6, 6).astype(dtype.numpy).reshape(2, 6)
 
@@ -36,7 +36,7 @@ def test_every_datatype_comes_back(serve, player, dtype):
 
 
 @pytest.mark.parametrize("player", ["copy", "copy_each", "give", "give_copied"])
-def test_text_comes_back(serve, player):
+def test_strings_pass_through_a_native_backend(serve, player):
     served = serve(player, dtype="STRING")
     x = np.array([[b"", b"caf\xc3\xa9"], [b"x" * 5000, b"\0"]], dtype=object)
 
@@ -46,7 +46,7 @@ def test_text_comes_back(serve, player):
 @pytest.mark.parametrize("player", ["copy", "copy_each", "give", "give_copied"])
 @pytest.mark.parametrize("dtype", ["FP32", "STRING"])
 @pytest.mark.parametrize("columns", [0, 3, 3000])
-def test_rows_of_a_batch_go_back_to_their_requests(serve, player, dtype, columns):
+def test_each_request_gets_its_rows_of_a_batch(serve, player, dtype, columns):
     served = serve(player, dtype=dtype, more=BATCHING)
     arrays = [np.full((rows, columns), rows, np.float32) for rows in (1, 2, 2, 3)]
     if dtype == "STRING":
@@ -68,7 +68,7 @@ def test_rows_of_a_batch_go_back_to_their_requests(serve, player, dtype, columns
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())
-def test_native_and_python_answer_alike(data, twins):
+def test_native_and_python_backends_return_the_same(data, twins):
     dtype = data.draw(st.sampled_from(sorted(twins)))
     columns = data.draw(st.integers(0, 1200))
     rows = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))

@@ -39,7 +39,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("player", REFUSED)
-def test_what_is_wrong_is_refused_by_name(serve, player):
+def test_invalid_outputs_are_refused_by_name(serve, player):
     served = serve(player)
 
     for _ in range(2):  # the instance serves on
@@ -69,7 +69,7 @@ def test_a_fatal_error_takes_the_instance_out_of_service(serve):
     assert served.executions() == 1
 
 
-def test_text_that_is_no_wire_form_is_refused(serve):
+def test_malformed_strings_are_refused(serve):
     served = serve("malformed_text", dtype="STRING", dims=(1,), max_batch_size=0)
 
     with pytest.raises(CoreError, match="gave output 'y' with bytes that are not the elements"):
@@ -96,7 +96,7 @@ def test_memory_of_a_refused_output_is_released(serve, library):
     assert library.player_count(0) == before + 1
 
 
-def test_memory_of_the_backend_is_released_when_nobody_needs_it(serve, library):
+def test_memory_of_the_backend_is_released_when_it_is_not_used_any_more(serve, library):
     served = serve("give")
     large = {"x": np.arange(200_000, dtype=np.float32).reshape(2, -1)}
     before = library.player_count(0)
@@ -109,7 +109,7 @@ def test_memory_of_the_backend_is_released_when_nobody_needs_it(serve, library):
     assert (held, library.player_count(0)) == (before, before + 1)
 
 
-def test_times_that_cannot_be_are_not_counted(serve):
+def test_impossible_times_are_not_counted(serve):
     served = serve("times")
 
     served.ask(X)
@@ -133,7 +133,7 @@ def test_a_response_has_the_parameters_that_the_backend_gave(serve):
     assert response.parameters == {"text": "a\ufffd", "integer": -7, "boolean": True, "number": 0.5}
 
 
-def test_a_backend_sees_what_a_request_says(serve):
+def test_a_backend_sees_the_details_of_a_request(serve):
     served = serve("details")
     request = request_of(X, ("y",), "example")
     request.id, request.correlation_id, request.flags = "7 é", "walk", 0
@@ -149,7 +149,7 @@ def test_a_backend_sees_what_a_request_says(serve):
     )
 
 
-def test_a_request_may_come_again_in_a_later_batch(serve):
+def test_a_rescheduled_request_runs_in_a_later_batch(serve):
     served = serve("comes_again")
 
     np.testing.assert_array_equal(served.ask(X)["y"], X["x"])
@@ -157,12 +157,13 @@ def test_a_request_may_come_again_in_a_later_batch(serve):
     assert served.executions() == 3
 
 
-def test_metrics_and_log_lines_of_a_backend_are_the_servers(serve, caplog):
+def test_metrics_and_log_lines_of_a_backend_appear_in_the_server(serve, caplog):
     served = serve("measures")
 
     served.ask(X)
 
-    families = {family.name: family for family in served._on_loop(served._server.metrics)}
+    found = served._on_loop(lambda: served._server.control.health.metrics_here())
+    families = {family.name: family for family in found}
     (sample,) = families["players_batches"].samples
     assert (dict(sample.labels), sample.value) == ({"kind": "test"}, 2)
     assert "players_gauge" not in families  # it was given back

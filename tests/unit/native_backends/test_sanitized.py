@@ -10,7 +10,7 @@ from unit.native_backends import playing
 ROOT = Path(playing.HERE).parents[2]
 
 
-def test_no_batch_and_no_backend_makes_core_touch_what_is_not_its_own(tmp_path):
+def test_no_batch_and_no_backend_causes_invalid_memory_access(tmp_path):
     built = tmp_path / "driver"
     command = [
         *(os.environ.get("FUZZ_CXX") or playing.compiler()).split(),

@@ -50,7 +50,7 @@ def test_python_runs_while_a_backend_computes(serve, library):
     np.testing.assert_array_equal(answer["y"], X["x"])
 
 
-def test_a_running_backend_sees_that_nobody_waits_any_more(serve, library):
+def test_a_running_backend_sees_a_cancellation(serve, library):
     served = serve("waits")
 
     async def act():
@@ -99,15 +99,15 @@ def test_several_answers_of_a_decoupled_model_come_in_order(serve, library):
         np.testing.assert_array_equal(answer["y"], X["x"])
 
 
-def test_a_decoupled_model_that_answers_nothing_has_no_answers(serve):
+def test_a_decoupled_model_may_send_no_response(serve):
     assert serve("silent", more=DECOUPLED).stream(X) == []
 
 
-def test_a_decoupled_model_that_releases_has_no_more_answers(serve):
+def test_release_ends_the_responses_of_a_decoupled_model(serve):
     assert serve("released_unanswered", more=DECOUPLED).stream(X) == []
 
 
-def test_a_request_that_is_answered_apart_is_left_out_of_the_whole(serve):
+def test_the_common_output_skips_requests_with_their_own_response(serve):
     served = serve("first_later", more="dynamic_batching { preferred_batch_size: 4 }")
 
     first, second = served.together([X, {"x": -X["x"]}])
@@ -121,7 +121,7 @@ class Message(bytearray):
     """Bytes whose end can be seen."""
 
 
-def test_nothing_is_held_when_all_is_answered(serve, library):
+def test_no_batch_is_kept_after_all_responses(serve, library):
     library.player_go(1)
     served = serve("later")
     request = request_of(X, (), "example")
@@ -167,7 +167,7 @@ def test_memory_of_the_client_that_is_too_small_is_refused(serve):
     assert region == bytes(23)
 
 
-def test_bytes_of_a_message_that_are_not_aligned_are_for_the_backend(serve):
+def test_a_backend_accepts_inputs_that_are_not_aligned(serve):
     served = serve("copy")
     request = request_of(X, (), "example")
     message = memoryview(b"\0\0\0" + X["x"].tobytes())[3:]
@@ -178,7 +178,7 @@ def test_bytes_of_a_message_that_are_not_aligned_are_for_the_backend(serve):
     np.testing.assert_array_equal(answer["y"], X["x"])
 
 
-def test_answers_that_are_kept_stay_what_they_are(serve):
+def test_responses_that_are_kept_do_not_change(serve):
     served = serve("copy")
 
     answers = [served.ask({"x": np.full((1, 50_000), n, np.float32)})["y"] for n in range(30)]

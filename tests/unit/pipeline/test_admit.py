@@ -42,7 +42,7 @@ def refused(signature, *tensors, id=""):
     return error.value.message
 
 
-def test_a_right_request_gets_its_rows_and_time(signature):
+def test_a_valid_request_gets_its_rows_and_arrival_time(signature):
     request = admit(signature(PAIR), a(3), b(3))
 
     assert request.rows == 3
@@ -77,7 +77,7 @@ def test_an_unknown_input_is_named(signature):
     assert "unexpected inference input 'x' for model 'm'" in refused(signature(ONE), wrong)
 
 
-def test_a_wrong_datatype_tells_both(signature):
+def test_the_error_of_a_wrong_datatype_names_both_datatypes(signature):
     wrong = Tensor("a", dtypes.INT32, (1, 4), raw=bytes(16))
 
     assert "inference input 'a' data-type is 'INT32', but model 'm' expects 'FP32'" in refused(
@@ -86,7 +86,7 @@ def test_a_wrong_datatype_tells_both(signature):
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (4,), (1, 4, 1), (1, 1, 4)])
-def test_a_wrong_shape_tells_what_is_expected(signature, shape):
+def test_the_error_of_a_wrong_shape_names_the_expected_shape(signature, shape):
     wrong = Tensor("a", dtypes.FP32, shape, raw=bytes(16))
 
     text = refused(signature(ONE), wrong)
@@ -114,7 +114,7 @@ def test_no_rows_are_refused(signature, length):
     )
 
 
-def test_an_empty_tensor_of_a_model_that_does_not_batch_is_taken(signature):
+def test_a_model_without_batching_accepts_an_empty_tensor(signature):
     config = 'input [ { name: "a" data_type: TYPE_FP32 dims: [ -1, 4 ] } ]'
 
     assert admit(signature(config, 0), a(0)).rows == 1
@@ -127,7 +127,7 @@ def test_inputs_must_have_the_same_rows(signature):
 
 
 @pytest.mark.parametrize("size", [0, 15, 17, 32])
-def test_bytes_must_be_those_of_the_shape(signature, size):
+def test_the_number_of_bytes_must_fit_the_shape(signature, size):
     wrong = Tensor("a", dtypes.FP32, (1, 4), raw=bytes(size))
 
     assert (
@@ -188,7 +188,7 @@ def test_zero_elements_are_allowed(signature):
         ("1, -1, 2, -1", "-1, 2, -1", (3, 1, 5, 2, 6), (3, 5, 2, 6)),
     ],
 )
-def test_a_reshaped_input_reaches_the_model_as_the_model_wants_it(
+def test_a_reshaped_input_reaches_the_model_in_the_models_shape(
     signature, dims, reshape, shape, seen
 ):
     found = signature(
@@ -203,11 +203,11 @@ def test_a_reshaped_input_reaches_the_model_as_the_model_wants_it(
     assert request.inputs["a"].array.ravel().tolist() == list(range(count))
 
 
-def test_fixed_shapes_all_go_together(signature):
+def test_requests_with_fixed_shapes_share_a_batch(signature):
     assert group_key(signature(ONE)) is None
 
 
-def test_variable_shapes_go_together_when_equal(signature):
+def test_requests_with_equal_variable_shapes_share_a_batch(signature):
     key = group_key(signature(PAIR))
 
     one, same, other = (
@@ -217,13 +217,13 @@ def test_variable_shapes_go_together_when_equal(signature):
     assert key(one) == key(same) != key(other)
 
 
-def test_ragged_inputs_go_together_whatever_their_shape(signature):
+def test_requests_with_ragged_inputs_share_a_batch(signature):
     ragged = PAIR.replace("dims: [ -1 ]", "dims: [ -1 ] allow_ragged_batch: true")
 
     assert group_key(signature(ragged)) is None
 
 
-def test_requests_go_together_when_they_carry_the_same_inputs(signature):
+def test_requests_with_the_same_inputs_share_a_batch(signature):
     found = signature(OPTIONAL)
     key = group_key(found)
     second = Tensor("b", dtypes.FP32, (1, 1), raw=bytes(4))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.pipeline.batching.batcher import BatchLimits, choose
-from core.pipeline.batching.queue import Waiting
+from core.pipeline.batching.queue import QueuedRequest
 from core.request import InferenceRequest
 from core.response import Reply
 
@@ -18,7 +18,7 @@ def waiting(*rows, key=None, arrived_ns=0):
         request = InferenceRequest("m", {})
         request.rows = size
         request.arrival_ns = arrived_ns
-        found.append(Waiting(request, Reply(request), key))
+        found.append(QueuedRequest(request, Reply(request), key))
     return found
 
 
@@ -30,7 +30,7 @@ def test_without_batching_every_request_runs_alone():
     assert choose(waiting(5, 5), BatchLimits(), 0) == (1, 0)
 
 
-def test_without_a_delay_whatever_waits_runs_at_once():
+def test_without_a_delay_all_waiting_requests_run_at_once():
     assert choose(waiting(1, 1, 1), limits(), 0) == (3, 0)
 
 
@@ -46,14 +46,14 @@ def test_a_request_as_large_as_the_batch_runs_alone():
     assert choose(waiting(8, 1), limits(delay_ms=5), 0) == (1, 0)
 
 
-def test_less_than_a_preferred_size_waits_until_the_oldest_is_late():
+def test_a_batch_below_a_preferred_size_waits_until_the_oldest_request_is_late():
     assert choose(waiting(1, 1, arrived_ns=7), limits(preferred=[4], delay_ms=5), 8) == (
         0,
         7 + 5 * MS,
     )
 
 
-def test_a_late_request_takes_all_that_fits_with_it():
+def test_a_late_request_runs_with_all_requests_that_fit():
     assert choose(waiting(1, 1, 1), limits(preferred=[4], delay_ms=5), 5 * MS) == (3, 0)
 
 
@@ -68,11 +68,11 @@ def test_a_preferred_size_runs_at_once():
     assert choose(waiting(1, 1, 1, 1), limits(preferred=[4], delay_ms=5), 0) == (4, 0)
 
 
-def test_the_largest_preferred_size_that_is_there_is_taken():
+def test_the_largest_preferred_size_that_is_reached_runs():
     assert choose(waiting(*[1] * 7), limits(preferred=[2, 4], delay_ms=5), 0) == (4, 0)
 
 
-def test_requests_that_would_pass_the_largest_preferred_size_do_not_wait():
+def test_requests_that_would_exceed_the_largest_preferred_size_do_not_wait():
     assert choose(waiting(3, 3), limits(preferred=[4], delay_ms=5), 0) == (1, 0)
 
 

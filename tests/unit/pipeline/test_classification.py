@@ -46,7 +46,7 @@ def test_without_batching_the_whole_tensor_is_one_row():
     arrays.arrays(np.int16, arrays.array_shapes(min_dims=2, max_dims=3, min_side=1, max_side=6)),
     st.integers(1, 10),
 )
-def test_classes_come_by_value_and_equal_ones_by_index(table, count):
+def test_classes_are_sorted_by_value_and_equal_values_by_index(table, count):
     found = classes(table, count)
 
     rows = table.reshape(len(table), -1)

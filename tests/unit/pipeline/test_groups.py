@@ -5,7 +5,7 @@ import pytest
 from core import config as configuration
 from core.backend import Device
 from core.host_policy import HostPolicies, HostPolicy
-from core.pipeline.instances.groups import matched, seats_of
+from core.pipeline.instances.specs import instance_specs, match_specs
 
 CPU = "kind: KIND_CPU"
 
@@ -13,7 +13,7 @@ CPU = "kind: KIND_CPU"
 def seats(text, policies=None, gpus=()):
     config = configuration.parse_text(f'name: "m" backend: "b" instance_group [ {text} ]', "test")
     configuration.normalise(config, {}, gpus)
-    return seats_of(config, policies or HostPolicies({}))
+    return instance_specs(config, policies or HostPolicies({}))
 
 
 def names(found):
@@ -23,7 +23,7 @@ def names(found):
 def kept_and_new(before, after, gpus=()):
     """Names of the old seats that stay, and of the new ones."""
     old = seats(before, gpus=gpus)
-    kept, opened = matched(old, seats(after, gpus=gpus))
+    kept, opened = match_specs(old, seats(after, gpus=gpus))
     return names(old[index] for index in kept), names(opened)
 
 
@@ -56,7 +56,7 @@ def test_an_instance_has_the_policy_of_its_group_or_of_its_kind(group, name):
     assert seat.host_policy == HostPolicy(name)
 
 
-def test_what_a_group_says_reaches_its_instances():
+def test_instances_have_the_settings_of_their_group():
     config = configuration.parse_text(
         'name: "m" platform: "tensorrt_plan" backend: "tensorrt" instance_group [ { kind: KIND_CPU '
         'passive: true profile: [ "0", "2" ] secondary_devices [ { kind: KIND_NVDLA device_id: 1 } ] '
@@ -65,7 +65,7 @@ def test_what_a_group_says_reaches_its_instances():
     )
     configuration.normalise(config, {}, [])
 
-    (seat,) = seats_of(config, HostPolicies({}))
+    (seat,) = instance_specs(config, HostPolicies({}))
 
     assert seat.passive
     assert seat.profiles == ("0", "2")
@@ -88,7 +88,7 @@ def test_what_a_group_says_reaches_its_instances():
         ("{ }", "{ secondary_devices [ { device_id: 1 } ] }", [], ["m_0_0"]),
     ],
 )
-def test_who_is_equal_stays_whatever_its_name(before, after, kept, new):
+def test_an_equal_instance_stays_whatever_its_name(before, after, kept, new):
     assert kept_and_new(before, after) == (kept, new)
 
 

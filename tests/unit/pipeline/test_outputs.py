@@ -40,7 +40,7 @@ SHAPES = st.lists(st.integers(0, 3), max_size=4)
 @given(
     dims=DIMS, shape=SHAPES, rows=st.integers(0, 3), batches=st.booleans(), decoupled=st.booleans()
 )
-def test_a_shape_fits_where_each_dimension_does(dims, shape, rows, batches, decoupled):
+def test_a_shape_fits_if_each_dimension_fits(dims, shape, rows, batches, decoupled):
     expected = [-1 if decoupled else rows, *dims] if batches else dims
     fits = len(shape) == len(expected) and all(
         dim in (-1, size) for dim, size in zip(expected, shape, strict=True)
@@ -56,7 +56,7 @@ def test_a_shape_fits_where_each_dimension_does(dims, shape, rows, batches, deco
         assert f"model 'm' gave output 'y' with shape {shape}" in error.value.message
 
 
-def test_the_shape_before_a_reshape_is_the_models():
+def test_outputs_are_checked_against_the_shape_before_a_reshape():
     told = signature(1, reshape=(), rows=0)
 
     check((), told)
@@ -64,12 +64,12 @@ def test_the_shape_before_a_reshape_is_the_models():
         check((1,), told)
 
 
-def test_a_datatype_must_be_that_of_the_configuration():
+def test_an_output_must_have_the_datatype_of_the_configuration():
     with pytest.raises(CoreError, match="as FP64, its configuration says FP32"):
         check((2, 1), signature(1), dtype=np.float64)
 
 
-def test_a_name_must_be_in_the_configuration():
+def test_an_output_must_be_in_the_configuration():
     with pytest.raises(CoreError, match=r"unexpected inference output 'Y' for model 'm'.*\['y'\]"):
         check((2, 1), signature(1), name="Y")
 

@@ -13,7 +13,7 @@ from core.tensor import Tensor
 numbers = Tensor.of("y", np.array([[1, 2], [3, 4]], np.int16))
 
 
-def test_the_wire_form_goes_to_the_beginning_and_the_rest_stays():
+def test_an_output_is_written_to_the_beginning_of_the_memory_and_the_rest_stays():
     memory = bytearray(b"-" * 12)
 
     place(numbers, memoryview(memory))
@@ -21,7 +21,7 @@ def test_the_wire_form_goes_to_the_beginning_and_the_rest_stays():
     assert memory == b"\1\0\2\0\3\0\4\0----"
 
 
-def test_words_go_with_their_lengths():
+def test_strings_are_written_with_their_lengths():
     memory = bytearray(9)
 
     place(Tensor.of("y", np.array([b"a", b""], object)), memoryview(memory))
@@ -29,7 +29,7 @@ def test_words_go_with_their_lengths():
     assert memory == b"\1\0\0\0a\0\0\0\0"
 
 
-def test_rows_of_a_batch_and_tensors_without_elements_fit_too():
+def test_rows_of_a_batch_and_empty_tensors_fit():
     memory = bytearray(4)
 
     place(Tensor("y", dtypes.INT16, (1, 2), array=numbers.array[1:]), memoryview(memory))
@@ -38,7 +38,7 @@ def test_rows_of_a_batch_and_tensors_without_elements_fit_too():
     assert memory == b"\3\0\4\0"
 
 
-def test_an_output_that_does_not_fit_leaves_the_memory_alone():
+def test_an_output_that_does_not_fit_does_not_change_the_memory():
     memory = bytearray(7)
 
     with pytest.raises(CoreError) as caught:
@@ -53,7 +53,7 @@ def test_an_output_that_does_not_fit_leaves_the_memory_alone():
 
 
 @given(source=st.integers(0, 30), target=st.integers(0, 30), size=st.integers(0, 30))
-def test_an_output_may_be_a_view_of_the_memory_that_it_goes_to(source, target, size):
+def test_an_output_may_be_a_view_of_its_target_memory(source, target, size):
     memory = bytearray(range(60))
     expected = bytearray(memory)
     expected[target : target + size] = memory[source : source + size]

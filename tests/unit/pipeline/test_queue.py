@@ -5,7 +5,7 @@ import random
 import pytest
 
 from core.errors import CoreError, Kind
-from core.pipeline.batching.queue import QueuePolicy, RequestQueue, Waiting
+from core.pipeline.batching.queue import QueuedRequest, QueuePolicy, RequestQueue
 from core.request import InferenceRequest
 from core.response import Reply
 
@@ -15,7 +15,7 @@ US = 1000
 def entry(queue, *, priority=0, timeout_us=0, at_ns=0):
     request = InferenceRequest("m", {}, priority=priority, timeout_us=timeout_us)
     request.arrival_ns = at_ns
-    waiting = Waiting(request, Reply(request))
+    waiting = QueuedRequest(request, Reply(request))
     queue.push(waiting)
     return waiting
 
@@ -27,7 +27,7 @@ def test_requests_leave_in_the_order_of_arrival():
     assert list(queue.in_order()) == entries
 
 
-def test_level_one_goes_before_level_two():
+def test_requests_of_level_one_run_before_those_of_level_two():
     queue = RequestQueue(levels=2, default_level=2)
     low, high = entry(queue, priority=2), entry(queue, priority=1)
 
@@ -35,20 +35,20 @@ def test_level_one_goes_before_level_two():
 
 
 @pytest.mark.parametrize("priority", [0, 3, 99])
-def test_a_priority_that_is_no_level_means_the_default(priority):
+def test_a_priority_outside_the_levels_means_the_default_level(priority):
     queue = RequestQueue(levels=2, default_level=2)
 
     assert entry(queue, priority=priority).level == 2
 
 
-def test_priority_has_no_meaning_without_levels():
+def test_without_levels_the_priority_is_ignored():
     queue = RequestQueue()
     first, second = entry(queue, priority=5), entry(queue, priority=1)
 
     assert list(queue.in_order()) == [first, second]
 
 
-def test_a_full_queue_refuses():
+def test_a_full_queue_refuses_requests():
     queue = RequestQueue(QueuePolicy(size=2))
     entry(queue), entry(queue)
 
@@ -67,7 +67,7 @@ def test_each_level_has_its_own_size():
         entry(queue, priority=1)
 
 
-def test_a_request_that_waited_too_long_is_refused():
+def test_a_request_whose_timeout_has_passed_is_refused():
     queue = RequestQueue(QueuePolicy(timeout_us=10))
     old, young = entry(queue, at_ns=0), entry(queue, at_ns=5 * US)
 
@@ -77,7 +77,7 @@ def test_a_request_that_waited_too_long_is_refused():
     assert len(queue) == 1
 
 
-def test_a_request_that_asks_for_another_execution_is_never_late():
+def test_a_rescheduled_request_never_expires():
     queue = RequestQueue(QueuePolicy(timeout_us=10, size=1))
     again = entry(queue)
     queue.take([again])
@@ -98,7 +98,7 @@ def test_a_delayed_request_goes_behind_those_in_time():
     assert len(queue) == 2
 
 
-def test_a_request_may_shorten_its_wait_where_the_policy_allows():
+def test_a_request_may_shorten_its_timeout_if_the_policy_allows_it():
     queue = RequestQueue(QueuePolicy(timeout_us=10, may_override=True))
 
     assert entry(queue, timeout_us=4).expiry_ns == 4 * US
@@ -106,13 +106,13 @@ def test_a_request_may_shorten_its_wait_where_the_policy_allows():
 
 
 @pytest.mark.parametrize("policy", [QueuePolicy(timeout_us=10), QueuePolicy(may_override=True)])
-def test_a_request_cannot_set_its_wait_otherwise(policy):
+def test_a_request_cannot_set_its_timeout_without_permission(policy):
     queue = RequestQueue(policy)
 
     assert entry(queue, timeout_us=4).expiry_ns == policy.timeout_us * US
 
 
-def test_a_request_can_be_taken_out_of_the_middle_once():
+def test_a_request_can_be_removed_from_the_middle_once():
     queue = RequestQueue()
     first, middle, last = entry(queue), entry(queue), entry(queue)
 

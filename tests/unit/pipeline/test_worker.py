@@ -12,8 +12,8 @@ import pytest
 import core
 from core import config as configuration
 from core.host_policy import HostPolicies
-from core.pipeline import open_chain
-from core.pipeline.instances.limit import RateLimiter
+from core.pipeline import ChainServices, open_chain
+from core.pipeline.instances.rate_limiter import RateLimiter
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
@@ -32,9 +32,7 @@ async def open_model(instance, config="", limiter=None, policies=None):
     return model, await open_chain(
         model,
         configuration.signature_of(message, Path(), 1),
-        loop=asyncio.get_running_loop(),
-        limiter=limiter,
-        policies=policies,
+        ChainServices(asyncio.get_running_loop(), limiter=limiter, policies=policies),
     )
 
 
@@ -128,7 +126,7 @@ async def test_an_instance_knows_its_host_policy(bound):
     assert found.settings == {"cpu-cores": f"{number}-{number}"}
 
 
-async def test_a_host_policy_that_the_loop_cannot_follow_is_told(bound, caplog):
+async def test_a_host_policy_that_the_loop_cannot_apply_is_logged(bound, caplog):
     class Coroutine(Placed):
         async def execute(self, batch):
             return {"y": batch["x"]}
@@ -160,7 +158,7 @@ class Elsewhere(Placed):
         self.model.begun.append((batch, done))
 
 
-async def test_an_instance_that_answers_by_callback_begins_on_the_loop_one_batch_at_a_time():
+async def test_a_callback_instance_starts_one_batch_at_a_time_on_the_loop():
     model, chain = await open_model(Elsewhere)
     replies = [ask(chain, value) for value in (1, 2)]
 
@@ -175,7 +173,7 @@ async def test_an_instance_that_answers_by_callback_begins_on_the_loop_one_batch
     await chain.close()
 
 
-async def test_an_instance_that_works_ahead_begins_as_many_batches_as_it_likes():
+async def test_a_callback_instance_may_start_several_batches_ahead():
     class Ahead(Elsewhere):
         ahead = 3
 
@@ -197,7 +195,7 @@ async def test_an_instance_that_works_ahead_begins_as_many_batches_as_it_likes()
     await chain.close()
 
 
-async def test_under_a_rate_limit_nothing_is_begun_ahead():
+async def test_a_rate_limit_prevents_batches_from_starting_ahead():
     class Ahead(Elsewhere):
         ahead = 3
 
@@ -214,7 +212,7 @@ async def test_under_a_rate_limit_nothing_is_begun_ahead():
     await chain.close()
 
 
-async def test_answers_to_all_requests_leave_out_those_that_have_one():
+async def test_respond_all_skips_requests_that_have_a_response():
     model, chain = await open_model(Elsewhere, "dynamic_batching { }")
     replies = [ask(chain, value) for value in (1, 2, 3)]
     await asyncio.sleep(0)
@@ -230,7 +228,7 @@ async def test_answers_to_all_requests_leave_out_those_that_have_one():
     await chain.close()
 
 
-async def test_a_batch_tells_of_each_request_that_is_cancelled():
+async def test_a_batch_notifies_its_listener_of_each_cancelled_request():
     model, chain = await open_model(Elsewhere, "dynamic_batching { }")
     replies = [ask(chain, value) for value in (1, 2)]
     await asyncio.sleep(0)
@@ -247,7 +245,7 @@ async def test_a_batch_tells_of_each_request_that_is_cancelled():
 
 
 @pytest.mark.parametrize("value,text", [(-1, "ValueError: negative"), (1, "KeyError: 'later'")])
-async def test_what_goes_wrong_with_a_callback_fails_its_batch_alone(value, text):
+async def test_an_error_of_a_callback_instance_fails_only_its_batch(value, text):
     model, chain = await open_model(Elsewhere)
     reply = ask(chain, value)
     if value > 0:
@@ -321,7 +319,7 @@ async def test_many_requests_over_several_threads_get_their_own_answers():
     await chain.close()
 
 
-async def test_answers_of_a_thread_that_is_not_the_instances_arrive():
+async def test_responses_of_another_thread_arrive():
     class Elsewhere(core.ModelInstance):
         def execute(self, batch):
             batch.defer(0)
@@ -335,7 +333,7 @@ async def test_answers_of_a_thread_that_is_not_the_instances_arrive():
 
 
 @pytest.mark.parametrize("placement", ["thread", "inline"])
-async def test_a_model_that_wants_to_exit_only_fails_its_request(placement):
+async def test_a_model_that_raises_system_exit_only_fails_its_request(placement):
     class Leaving(core.ModelInstance):
         def execute(self, batch):
             if batch["x"][0, 0] == 1:
@@ -352,7 +350,7 @@ async def test_a_model_that_wants_to_exit_only_fails_its_request(placement):
 
 
 @pytest.mark.parametrize("placement", ["thread", "inline"])
-async def test_a_model_that_wants_to_exit_while_it_opens_fails_its_load(placement):
+async def test_a_model_that_raises_system_exit_in_open_fails_its_load(placement):
     class Leaving(core.ModelInstance):
         def open(self):
             raise SystemExit("not today")

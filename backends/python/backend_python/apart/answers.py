@@ -71,7 +71,7 @@ class Answers:
             self._keep(i, parts, None)
             begin = end
 
-    # core.batch.Delivery ----------------------------------------------------------
+    # Batch.delivery ---------------------------------------------------------------
 
     def respond(
         self,

@@ -10,7 +10,7 @@ from backend_python.items import Item, Known, Laid
 from core import dtypes
 from core.batch import Batch
 from core.errors import CoreError, Kind
-from core.layout import Place, answers
+from core.layout import TensorSlice, tensors_of
 from core.tensor import Tensor
 
 
@@ -36,7 +36,7 @@ class Told:
     def tensors(self, region: Any, offset: int) -> list[list[Tensor]]:
         """The tensors of each item, in a region that begins at `offset`."""
         laid = self._laid
-        return answers([item.places for item in laid.items], laid.starts, region, offset)
+        return tensors_of([item.places for item in laid.items], laid.starts, region, offset)
 
 
 def _lent(laid: Laid) -> list[tuple[int, int, layout.Place]]:
@@ -53,7 +53,8 @@ def _item(described: bytes) -> Item:
     """As layout.answer_item, with places of core."""
     item = layout.answer_item(described)
     item.places = [
-        Place(p.name, dtypes.BY_NUMBER[p.number], p.shape, p.start, p.size) for p in item.places
+        TensorSlice(p.name, dtypes.BY_NUMBER[p.number], p.shape, p.start, p.size)
+        for p in item.places
     ]
     return item
 

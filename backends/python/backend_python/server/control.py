@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+from core.config.model_version import parse_version
 from core.errors import CoreError
-from core.request import parse_version
 
 OPERATIONS = frozenset(("load_model", "unload_model", "is_model_ready", "takes_gpu"))
 

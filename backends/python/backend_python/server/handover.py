@@ -54,7 +54,7 @@ class Handover:
     def requests(self, batch: Batch) -> list[InferenceRequest]:
         """What the model's execute gets."""
         found = self._plain(batch, batch.arrays()) if not self._on_gpu else self._there(batch)
-        told = batch.told()
+        told = batch.indices_with_details()
         if told:
             self._tell(found, batch.requests, told)
         return found

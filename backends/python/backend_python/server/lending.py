@@ -91,7 +91,7 @@ class Lending:
             return None
         with cuda.current(number):  # PyTorch exports nothing elsewhere
             capsule = dlpack.exported(array)
-        seen = dlpack.seen(capsule)
+        seen = dlpack.array_info(capsule)
         if not seen.in_order:
             return None
         return lendable(seen.address, tensor.byte_size, number, (capsule, array), self._say)

@@ -14,7 +14,7 @@ from backend_python.protocol import to_json
 from backend_python.server.errors import code_of
 from backend_python.strings import speakable
 from core.errors import CoreError
-from core.layout import Entry, Layouts
+from core.layout import Entry, LayoutCache
 from core.native.gather import gather
 from core.request import InferenceRequest
 from core.response import InferenceResponse
@@ -52,8 +52,8 @@ class Encoder:
     ) -> None:
         self._lending = lending
         self._states = list(states)
-        self._requests = Layouts(to_json, ALIGNMENT, outputs)
-        self._answers = Layouts(_told_answer, ALIGNMENT)
+        self._requests = LayoutCache(to_json, ALIGNMENT, outputs)
+        self._answers = LayoutCache(_told_answer, ALIGNMENT)
 
     def batch(self, requests: list[InferenceRequest]) -> Parts:
         """The message of a batch; nothing is copied yet, but BYTES of JSON are encoded."""

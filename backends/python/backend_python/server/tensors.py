@@ -7,7 +7,7 @@ from backend_python.api.tensor import Tensor, shared
 from core import dtypes
 from core import tensor as core_tensor
 from core.native import strings
-from core.tensor import array_tensor, made_tensor
+from core.tensor import array_tensor, new_tensor
 
 
 def model_tensor(tensor: core_tensor.Tensor) -> Tensor:
@@ -36,5 +36,5 @@ def core_tensor_of(tensor: Tensor) -> core_tensor.Tensor:
             return devices.core_tensor(tensor)  # type: ignore[arg-type]  # a GpuTensor
         values = tensor._values()
     if number == BYTES:  # the model's array may hold str, or be of fixed width
-        return made_tensor(tensor._name, dtypes.BYTES, values.shape, strings.encode(values), None)
+        return new_tensor(tensor._name, dtypes.BYTES, values.shape, strings.encode(values), None)
     return array_tensor(tensor._name, number, values)

@@ -79,7 +79,7 @@ class Models:
         return self.server.manager.resolve(name)
 
     def child(self, name):
-        return self.version(name).chain._pool.workers[0].instance._way._connection.process
+        return self.version(name).chain._pool.runners[0].instance._way._connection.process
 
     async def idle(self, *names):
         """Wait until these models have no request any more."""

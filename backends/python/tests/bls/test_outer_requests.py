@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from backend_python.server import bls
 
-from core.deadline import ask_in_time
+from core.deadline import infer_with_deadline
 from core.errors import DeadlineExceeded
 from core.request import InferenceRequest
 from core.tensor import Tensor
@@ -130,7 +130,7 @@ def request(**fields):
 def in_time(models, seconds):
     """Ask with a deadline, as frontends do."""
     asked = request(deadline_ns=time.monotonic_ns() + int(seconds * 1e9))
-    return ask_in_time(models.server.models.infer, asked)
+    return infer_with_deadline(models.server.models.infer, asked)
 
 
 @pytest.mark.parametrize("mode, call", EVERY)

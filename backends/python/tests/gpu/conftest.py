@@ -94,7 +94,7 @@ class Models:
 
     def process(self, name):
         chain = self.serving._inner._manager.resolve(name).chain
-        return chain._pool.workers[0].instance._way._connection.process
+        return chain._pool.runners[0].instance._way._connection.process
 
     def pid(self, name):
         return self.process(name).pid

@@ -1,0 +1,173 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+"""A queue of work for one thread, and of its calls on the event loop; see thread_queue.pyi."""
+
+cimport cython
+
+import logging
+from collections import deque
+from contextvars import Context
+from queue import SimpleQueue
+from weakref import WeakKeyDictionary
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #ifdef __linux__
+    #include <errno.h>
+    #include <sched.h>
+    #include <semaphore.h>
+    #include <sys/eventfd.h>
+    #include <unistd.h>
+
+    typedef sem_t thread_signal;
+
+    static int waker_open(void) { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }
+    static void waker_ring(int waker) {
+      const uint64_t once = 1;
+      ssize_t size = write(waker, &once, sizeof once);
+      (void)size;  /* it fails only if the loop is already being woken */
+    }
+    static void waker_clear(int waker) {
+      uint64_t times;
+      ssize_t size = read(waker, &times, sizeof times);
+      (void)size;
+    }
+    static void waker_close(int waker) { close(waker); }
+
+    static int signal_open(thread_signal* signal) { return sem_init(signal, 0, 0); }
+    static void signal_post(thread_signal* signal) { sem_post(signal); }
+    static void signal_wait(thread_signal* signal) {
+      while (sem_wait(signal) != 0 && errno == EINTR) {
+      }
+    }
+    static void thread_yield(void) { sched_yield(); }
+    static void signal_close(thread_signal* signal) { sem_destroy(signal); }
+    #else
+    typedef int thread_signal;
+    static int waker_open(void) { return -1; }
+    static void waker_ring(int waker) { (void)waker; }
+    static void waker_clear(int waker) { (void)waker; }
+    static void waker_close(int waker) { (void)waker; }
+    static int signal_open(thread_signal* signal) { (void)signal; return -1; }
+    static void signal_post(thread_signal* signal) { (void)signal; }
+    static void signal_wait(thread_signal* signal) { (void)signal; }
+    static void thread_yield(void) {}
+    static void signal_close(thread_signal* signal) { (void)signal; }
+    #endif
+    """
+    ctypedef struct thread_signal:
+        pass
+
+    int waker_open() nogil
+    void waker_ring(int waker) nogil
+    void waker_clear(int waker) nogil
+    void waker_close(int waker) nogil
+    int signal_open(thread_signal* signal) nogil
+    void signal_post(thread_signal* signal) nogil
+    void signal_wait(thread_signal* signal) nogil
+    void thread_yield() nogil
+    void signal_close(thread_signal* signal) nogil
+
+logger = logging.getLogger("core")
+_wakers = WeakKeyDictionary()
+
+
+@cython.final
+cdef class LoopWaker:
+    """Wakes an event loop to make the calls of threads. All queues of a loop share one."""
+
+    cdef int descriptor
+    cdef int users
+    cdef object calls  # a deque of (function, work, error)
+    cdef object __weakref__
+
+    def __cinit__(self):
+        self.descriptor = waker_open()
+        self.calls = deque()
+
+    def __dealloc__(self):
+        if self.descriptor >= 0:
+            waker_close(self.descriptor)
+
+    def run_calls(self):
+        """Make the calls that wait. Called on the event loop."""
+        waker_clear(self.descriptor)
+        calls = self.calls
+        while calls:
+            function, work, error = calls.popleft()
+            try:
+                function(work, error)
+            except Exception:
+                logger.exception("what a thread has told failed on the loop")
+            function = work = error = None
+
+
+cdef LoopWaker waker_of(loop):
+    """Return the waker of a loop with one more user; None if the system has no eventfd."""
+    cdef LoopWaker waker = _wakers.get(loop)
+    if waker is None:
+        waker = LoopWaker()
+        if waker.descriptor < 0:  # not Linux, or no file descriptor is left
+            return None
+        _wakers[loop] = waker
+    if not waker.users:
+        try:
+            # An empty context: the caller's context would live as long as the loop.
+            Context().run(loop.add_reader, waker.descriptor, waker.run_calls)
+        except NotImplementedError:
+            return None
+    waker.users += 1
+    return waker
+
+
+cdef class ThreadQueue:
+    """See thread_queue.pyi."""
+
+    cdef object _loop, _work
+    cdef LoopWaker _waker  # None: use call_soon_threadsafe and a SimpleQueue
+    cdef thread_signal _signal
+    cdef bint _has_signal, _must_wake, _closed
+
+    def __init__(self, loop):
+        self._loop = loop
+        self._has_signal = signal_open(&self._signal) == 0
+        self._waker = waker_of(loop) if self._has_signal else None
+        self._work = SimpleQueue() if self._waker is None else deque()
+
+    def __dealloc__(self):
+        if self._has_signal:
+            signal_close(&self._signal)
+
+    def put(self, work):
+        if self._waker is None:
+            self._work.put(work)
+            return
+        self._work.append(work)
+        signal_post(&self._signal)
+
+    def take(self):
+        if self._waker is None:
+            return self._work.get()
+        cdef int waker = self._waker.descriptor if self._must_wake else -1
+        self._must_wake = False
+        with nogil:
+            if waker >= 0:
+                waker_ring(waker)
+                thread_yield()  # on one processor the loop may add the next work meanwhile
+            signal_wait(&self._signal)
+        return self._work.popleft()
+
+    def call_on_loop(self, function, work, error):
+        if self._waker is None:
+            self._loop.call_soon_threadsafe(function, work, error)
+            return
+        self._waker.calls.append((function, work, error))
+        self._must_wake = True
+
+    def close(self):
+        if self._waker is None or self._closed:
+            return
+        self._closed = True
+        self._waker.users -= 1
+        if not self._waker.users:
+            self._loop.remove_reader(self._waker.descriptor)

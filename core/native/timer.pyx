@@ -1,0 +1,108 @@
+# cython: freethreading_compatible=True, boundscheck=False, wraparound=False
+"""A timer of an event loop with a resolution of microseconds; see timer.pyi."""
+
+cimport cython
+from libc.stdint cimport int64_t
+
+from core.native.clock cimport Clock
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #ifdef __linux__
+    #include <string.h>
+    #include <sys/timerfd.h>
+    #include <unistd.h>
+
+    static int timer_open(void) {
+      return timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    }
+    static void timer_set(int fd, int64_t at_ns) {
+      struct itimerspec when;
+      memset(&when, 0, sizeof when);
+      when.it_value.tv_sec = at_ns / 1000000000;
+      when.it_value.tv_nsec = at_ns % 1000000000;
+      timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
+    }
+    static void timer_clear(int fd) {
+      uint64_t times;
+      ssize_t size = read(fd, &times, sizeof times);
+      (void)size;  /* nothing to read: it was set anew after it had fired */
+    }
+    static void timer_close(int fd) { close(fd); }
+    #else
+    static int timer_open(void) { return -1; }
+    static void timer_set(int fd, int64_t at_ns) { (void)fd, (void)at_ns; }
+    static void timer_clear(int fd) { (void)fd; }
+    static void timer_close(int fd) { (void)fd; }
+    #endif
+    """
+    int timer_open() noexcept
+    void timer_set(int fd, int64_t at_ns) noexcept
+    void timer_clear(int fd) noexcept
+    void timer_close(int fd) noexcept
+
+
+@cython.final
+cdef class LoopTimer:
+    """See timer.pyi."""
+
+    def __init__(self, loop, Clock clock, callback):
+        self._loop = loop
+        self._clock = clock
+        self._callback = callback
+        self._descriptor = -1
+        self._uses_loop = not clock.is_real()
+
+    cpdef set(self, long long at_ns):
+        if at_ns == self._at_ns or self._callback is None:
+            return
+        self._at_ns = at_ns
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        if not at_ns:
+            return  # if the kernel's timer runs, `_fired` has nothing to do
+        if self._descriptor < 0 and not self._uses_loop:
+            self._descriptor = timer_open()
+            if self._descriptor < 0:  # the system has no timerfd, or no file descriptor is left
+                self._uses_loop = True
+            else:
+                self._loop.add_reader(self._descriptor, self._fired)
+        if self._uses_loop:
+            delay_ns = max(0, at_ns - self._clock.now_ns())
+            self._handle = self._loop.call_later(delay_ns / 1e9, self._call)
+        elif not self._armed_ns or at_ns < self._armed_ns:
+            self._armed_ns = at_ns
+            timer_set(self._descriptor, at_ns)
+
+    cpdef close(self):
+        self._at_ns = 0
+        self._callback = None
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        if self._descriptor >= 0:
+            self._loop.remove_reader(self._descriptor)
+            timer_close(self._descriptor)
+            self._descriptor = -1
+            self._uses_loop = True
+
+    def _fired(self):
+        """React to the kernel's timer."""
+        timer_clear(self._descriptor)
+        self._armed_ns = 0
+        if not self._at_ns:
+            return
+        if self._clock.now_ns() >= self._at_ns:
+            self._call()
+        else:
+            self._armed_ns = self._at_ns
+            timer_set(self._descriptor, self._at_ns)
+
+    def _call(self):
+        self._at_ns = 0
+        self._handle = None
+        callback = self._callback
+        if callback is not None:
+            callback()

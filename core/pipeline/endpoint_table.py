@@ -1,0 +1,45 @@
+"""EndpointTable: the endpoints of all model versions that serve.
+
+frontend ─► [EndpointTable] ─► ModelEndpoint ─► …  Written when versions
+load or unload, read once for each request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from core.pipeline.endpoint import ModelEndpoint
+from core.request import NEWEST
+
+
+class EndpointTable:
+    """Table from model name and version number to ModelEndpoint.
+
+    Not thread-safe: call from the event loop only.
+
+    missing   called with name and version if the table has no entry: raises CoreError that says why, or
+              returns an endpoint
+    """
+
+    def __init__(self, missing: Callable[[str, int], ModelEndpoint]):
+        self._missing = missing
+        self._newest: dict[str, ModelEndpoint] = {}
+        self._numbered: dict[tuple[str, int], ModelEndpoint] = {}
+        self._numbers: dict[str, tuple[int, ...]] = {}  # the versions of each model in _numbered
+
+    def find(self, name: str, version: int) -> ModelEndpoint:
+        """Return the endpoint of a version; NEWEST selects the newest one. Raise what `missing` raises."""
+        newest = version == NEWEST
+        endpoint = self._newest.get(name) if newest else self._numbered.get((name, version))
+        return endpoint if endpoint is not None else self._missing(name, version)
+
+    def put(self, name: str, endpoints: dict[int, ModelEndpoint]) -> None:
+        """Replace all versions of a model by `endpoints`; an empty dict removes the model."""
+        for number in self._numbers.pop(name, ()):
+            del self._numbered[name, number]
+        self._newest.pop(name, None)
+        for number, endpoint in endpoints.items():
+            self._numbered[name, number] = endpoint
+        if endpoints:
+            self._numbers[name] = tuple(endpoints)
+            self._newest[name] = endpoints[max(endpoints)]
