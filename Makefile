@@ -6,9 +6,11 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Folders of the backends, plugins and clients.
 DISTRIBUTIONS := $(shell .ci/distributions)
 # What an installation is made of; after a change of one of these it is made again.
-SOURCES := .ci/install pyproject.toml CMakeLists.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS)) \
-  $(shell find core frontends $(DISTRIBUTIONS) -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.hpp' \
+SOURCES := .ci/install pyproject.toml CMakeLists.txt $(wildcard cmake/*) $(addsuffix /pyproject.toml,$(DISTRIBUTIONS)) \
+  $(shell find core frontends $(DISTRIBUTIONS) -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.hpp' -o -name '*.binpb' \
     -o -name CMakeLists.txt) $(wildcard $(patsubst %.pxd,%.py,$(shell find core -path core/native -prune -o -name '*.pxd' -print)))
+
+PROTOS := $(wildcard core/config/*.proto frontends/grpc/protocol/*.proto)
 
 .PHONY: serve test lint shape dev bench bench-full bench-guard bench-batching fuzz fuzz-cost soak wheels new-backend new-plugin docs proto clean
 
@@ -71,9 +73,9 @@ docs: .venv/.installed  ## the pages that are made from the code
 	$(BIN)/python -m core.options > docs/options.md
 	$(BIN)/python -m core.control.metrics.page docs/metrics.md
 
-proto: .venv/.test  ## what is compiled from .proto files; the results are committed
-	$(BIN)/python core/config/compile.py core/config/model_config.proto core/config/messages.pyi
-	$(BIN)/python -m frontends.grpc.protocol.compile
+proto: .venv/.test  ## compile the .proto files to descriptors, which are committed
+	for each in $(PROTOS); do $(BIN)/python -m grpc_tools.protoc -I$$(dirname $$each) -Icore/config \
+	  --descriptor_set_out=$${each%.proto}.binpb $$(basename $$each) || exit 1; done
 
 clean:
 	rm -rf .venv build wheels

@@ -1,17 +1,18 @@
 """A model server: any Triton model repository, any KServe v2 client, backends as separate packages.
 
-What a backend author needs is here; `core.backend` explains it. Server is for programs that ask models
-in their own process (core/embedded). Each name is imported when it is first used: a process that only
-starts others needs no numpy.
+Backend authors need only these names; `core.backend` explains them. Server runs a server inside a Python
+program; an entry point of group `core.api` provides it. Each name is imported when it is first used: a
+process that only starts others needs no numpy.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from core.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from core.backend import Backend, Device, MemoryUsage, Model, ModelInstance
     from core.batch import Batch
-    from core.embedded import Server
     from core.errors import CoreError, Fatal, Kind
     from core.hookspecs import hookimpl
     from core.host_policy import HostPolicy
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from core.request import DeviceOutput, InferenceRequest, RequestedOutput
     from core.response import InferenceResponse, Reply
     from core.tensor import Tensor
+    from frontends.in_process import Server
 
-__version__ = "0.1.0"
 
 __all__ = [
     "Backend",
@@ -48,7 +49,6 @@ __all__ = [
 _HOMES = {
     "backend": ("Backend", "Device", "MemoryUsage", "Model", "ModelInstance"),
     "batch": ("Batch",),
-    "embedded": ("Server",),
     "errors": ("CoreError", "Fatal", "Kind"),
     "hookspecs": ("hookimpl",),
     "host_policy": ("HostPolicy",),
@@ -57,15 +57,19 @@ _HOMES = {
     "response": ("InferenceResponse", "Reply"),
     "tensor": ("Tensor",),
 }
+_BY_ENTRY_POINT = ("Server",)
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """A name of __all__, or one of the modules that they come from."""
+        """Return a name of __all__, or one of the modules that define these names."""
         if name in _HOMES:
             return import_module(f"core.{name}")
         for home, names in _HOMES.items():
             if name in names:
                 found = globals()[name] = getattr(import_module(f"core.{home}"), name)
                 return found
+        if name in _BY_ENTRY_POINT:
+            found = globals()[name] = import_module("core.plugins").api(name)
+            return found
         raise AttributeError(f"module 'core' has no attribute '{name}'")

@@ -1,7 +1,7 @@
 """What a frontend author reads: the class behind an entry point of group `core.frontends`.
 
     [project.entry-points."core.frontends"]
-    http = "frontends.http:HttpFrontend"
+    mqtt = "my_package:MqttFrontend"
 
 Frontends of one server share objects through `server.shared(factory)`: one object per server and factory,
 which the server closes when it stops. `server.on_reload(listener)` calls a listener

@@ -19,7 +19,6 @@ what was asked for) or by `tell` (an exception is logged with the plugin's name,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from core.lifecycle import ModelVersion
     from core.options import AddedFlags, Options
     from core.pipeline.layers import Layer
+    from core.pipeline.timing import BatchTiming
     from core.repository import Repository
     from core.repository.agents import RepositoryAgent
     from core.server import InferenceServer
@@ -40,27 +40,6 @@ if TYPE_CHECKING:
 
 hookspec = pluggy.HookspecMarker("core")
 hookimpl = pluggy.HookimplMarker("core")
-
-
-@dataclass(frozen=True)
-class BatchTiming:
-    """When one execution did what. Times are those of time.monotonic_ns().
-
-    requests, rows     of the batch
-    start_ns           it reached the instance
-    compute_start_ns   its inputs were gathered; start_ns where the backend took the requests themselves
-    compute_end_ns     the model had computed; end_ns where the backend gave no outputs to split
-    end_ns             its answers were made
-    error              what it raised, None for nothing
-    """
-
-    requests: int
-    rows: int
-    start_ns: int
-    compute_start_ns: int
-    compute_end_ns: int
-    end_ns: int
-    error: BaseException | None
 
 
 @hookspec

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import core
 from core.account import MemoryAccount
 from core.backend import Backend
 from core.caches import open_cache
@@ -29,6 +28,7 @@ from core.options import Options
 from core.pipeline.instances.rate_limiter import RateLimiter
 from core.repository import Repository
 from core.telemetry.tracing import Tracer
+from core.version import __version__
 
 EXTENSIONS = (
     "classification",
@@ -77,7 +77,7 @@ class InferenceServer:
     ):
         self.options = options
         self.name = options.id
-        self.version = core.__version__
+        self.version = __version__
         self.extensions = EXTENSIONS if gpus() else WITHOUT_GPUS
         self.cache = open_cache(options.cache_config)
         self.account = MemoryAccount.of(options)

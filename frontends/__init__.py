@@ -1,1 +1,1 @@
-"""What speaks to clients: http (aiohttp), grpc (grpcio), metrics. Each only knows core.server."""
+"""Frontends: http (aiohttp), grpc (grpcio), metrics, memory, in_process. Each calls core.server only."""

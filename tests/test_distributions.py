@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -39,11 +40,22 @@ def test_a_verb_is_run_for_every_distribution(verb):
     assert "_template" not in plan
 
 
-def test_pytest_and_the_source_distribution_know_every_group():
+def test_pytest_knows_every_group():
     tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
 
     assert set(tool["pytest"]["ini_options"]["testpaths"]) >= GROUPS
-    assert set(tool["scikit-build"]["sdist"]["exclude"]) >= GROUPS
+
+
+def test_the_source_distribution_has_all_files_of_core_and_frontends_and_no_group(tmp_path):
+    # The same patterns leave files out of wheels.
+    build = "import sys; from scikit_build_core.build import build_sdist; build_sdist(sys.argv[1])"
+    printed(sys.executable, "-c", build, tmp_path)
+
+    with tarfile.open(next(tmp_path.glob("core-*.tar.gz"))) as archive:
+        found = {name.partition("/")[2] for name in archive.getnames()}
+    tracked = set(printed("git", "ls-files", "core", "frontends", "cmake").splitlines())
+    assert {name for name in tracked - found if (ROOT / name).exists()} == set()
+    assert {name.split("/")[0] for name in found} & {*GROUPS, "tests", "docs"} == set()
 
 
 @pytest.mark.parametrize("script", ["install", "run", "test"])

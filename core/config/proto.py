@@ -3,7 +3,7 @@
 A Triton client registers messages with the same full names in the default pool of its process; the
 private pool lets both live together, whichever is imported first.
 
-Compiled descriptors are committed beside their source; core/config/compile.py makes them.
+Compiled descriptors are committed beside their source; `make proto` makes them.
 """
 
 from __future__ import annotations

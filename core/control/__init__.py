@@ -8,23 +8,23 @@ merging.py      results of several processes into one
 """
 
 from core.control.control import Control
-from core.control.exchange import Answers, Changed, Exchange
+from core.control.exchange import Changed, Exchange, ProcessResults
 from core.control.models import Models
 from core.control.operation import OPERATIONS, Area, Operation, change, here, question
 from core.pipeline.endpoint import ModelEndpoint
-from core.repository import Place
+from core.repository import ModelLocation
 
 __all__ = [
     "OPERATIONS",
-    "Answers",
     "Area",
     "Changed",
     "Control",
     "Exchange",
     "ModelEndpoint",
+    "ModelLocation",
     "Models",
     "Operation",
-    "Place",
+    "ProcessResults",
     "change",
     "here",
     "question",

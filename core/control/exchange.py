@@ -1,6 +1,6 @@
 """Exchange: what the control plane needs of several processes that serve as one.
 
-Operation ─► [Exchange] ─► every process, this one too ─► Answers ─► Operation, which merges them.
+Operation ─► [Exchange] ─► every process, this one too ─► ProcessResults ─► Operation, which merges them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Changed:
 
 
 @dataclass(frozen=True)
-class Answers:
+class ProcessResults:
     """The results of one operation in all processes.
 
     own        number of this process
@@ -90,12 +90,12 @@ class Exchange(Protocol):
         A handler returns a value that JSON can hold (bytes included), or Changed.
         """
 
-    async def ask(self, operation: str, arguments: tuple[Any, ...]) -> Answers:
+    async def ask(self, operation: str, arguments: tuple[Any, ...]) -> ProcessResults:
         """Call an operation in every process."""
 
     async def change(
         self, operation: str, arguments: tuple[Any, ...], thing: str, forgets: bool
-    ) -> Answers:
+    ) -> ProcessResults:
         """Call an operation that changes something in every process, one change after the other.
 
         If it fails in some, the others undo it.

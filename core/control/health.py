@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from core.control import merging
-from core.control.exchange import Answers
+from core.control.exchange import ProcessResults
 from core.control.models import Models
 from core.control.operation import Area, Arguments, here, question
 from core.errors import Kind, invalid, unavailable
@@ -20,7 +20,7 @@ from core.telemetry.metrics.catalog import family
 _IS_ABSENT = (Kind.INVALID, Kind.UNAVAILABLE)  # of statistics: not loaded, or not yet
 
 
-def _all_true(answers: Answers, arguments: Arguments) -> bool:
+def _all_true(answers: ProcessResults, arguments: Arguments) -> bool:
     """The error of this process, else whether all agree.
 
     A process that has died takes no connections, and is not asked.
@@ -35,19 +35,19 @@ def _all_true(answers: Answers, arguments: Arguments) -> bool:
     )
 
 
-def _statistics(answers: Answers, arguments: Arguments) -> list[dict[str, Any]]:
+def _statistics(answers: ProcessResults, arguments: Arguments) -> list[dict[str, Any]]:
     if answers.values and all(each.kind in _IS_ABSENT for each in answers.errors.values()):
         # While a model comes or goes, some have it and some do not.
         answers.errors.clear()
     return merging.statistics(answers.all())
 
 
-def _metrics(answers: Answers, arguments: Arguments) -> list[Family]:
+def _metrics(answers: ProcessResults, arguments: Arguments) -> list[Family]:
     found = merging.families(map(merging.families_of_values, answers.all()))
     return [*found, *families_of_workers(answers)]
 
 
-def families_of_workers(answers: Answers) -> list[Family]:
+def families_of_workers(answers: ProcessResults) -> list[Family]:
     """Return how many processes there are, and how often each has been started again."""
     restarts = [Sample({"worker": str(each)}, count) for each, count in answers.restarts.items()]
     return [

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from core.control.exchange import Answers, Changed, Exchange, Handler
+from core.control.exchange import Changed, Exchange, Handler, ProcessResults
 
 P = ParamSpec("P")
 T = TypeVar("T")
 A = TypeVar("A", bound="Area")
 
 Arguments = Mapping[str, Any]
-Merge = Callable[[Answers, Arguments], Any]
+Merge = Callable[[ProcessResults, Arguments], Any]
 Thing = Callable[[Arguments], str]
 
 
@@ -164,7 +164,7 @@ def change(
     def thing_of(arguments: Arguments) -> str:
         return text.format(**arguments) if isinstance(text, str) else text(arguments)
 
-    def merge(answers: Answers, arguments: Arguments) -> Any:
+    def merge(answers: ProcessResults, arguments: Arguments) -> Any:
         answers.all_done(otherwise)
         return answers.values.get(answers.own)
 

@@ -7,24 +7,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.control import merging
-from core.control.exchange import Answers, Changed
+from core.control.exchange import Changed, ProcessResults
 from core.control.operation import Area, Arguments, change, here, question
 from core.errors import unavailable
 from core.lifecycle import ModelManager
-from core.lifecycle.places import asked_in_a_load
-from core.repository import Place
+from core.lifecycle.load_slots import asked_in_a_load
+from core.repository import ModelLocation
 
 _LOOK_S = 0.1  # between two questions whether the last request has finished
 _SERVE = "the others serve what they served"
 _UNLOADED = "the others have unloaded it"
 
 
-def _index(answers: Answers, arguments: Arguments) -> list[dict[str, Any]]:
+def _index(answers: ProcessResults, arguments: Arguments) -> list[dict[str, Any]]:
     answers.all()
     return merging.index(answers.values, arguments["ready_only"])
 
 
-def _none(answers: Answers, arguments: Arguments) -> bool:
+def _none(answers: ProcessResults, arguments: Arguments) -> bool:
     return not answers.errors and not answers.silent and all(answers.values.values())
 
 
@@ -61,11 +61,11 @@ class RepositoryControl(Area, name="repository"):
 
     @change("model-repository", thing="place {name}", otherwise=_SERVE)
     async def join(self, name: str, label: str, location: str, folder: str) -> None:
-        """Load a model that is in no repository. The arguments are those of core.repository.Place."""
-        await self._manager.join(Place(name, label, location, folder))
+        """Load a model that is in no repository. The arguments are those of core.repository.ModelLocation."""
+        await self._manager.join(ModelLocation(name, label, location, folder))
 
     @here("model-repository")
-    def joined(self) -> list[Place]:
+    def joined(self) -> list[ModelLocation]:
         """Return where the models are that have joined."""
         return list(self._manager.joining.places.values())
 

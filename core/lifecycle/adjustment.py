@@ -14,7 +14,7 @@ from core import plugins
 from core.config import ModelConfig
 from core.lifecycle import policy
 from core.lifecycle.host import Host
-from core.lifecycle.places import Place
+from core.lifecycle.load_slots import LoadSlot
 from core.lifecycle.version import ModelVersion, reason_of, settled
 from core.pipeline import Chain
 from core.pipeline.instances.change import Change
@@ -42,9 +42,9 @@ class Adjustment:
         Tries again --model-load-retry-count times.
         """
         for _ in range(host.options.model_load_retry_count + 1):
-            async with Place(host.loading) as place:
+            async with LoadSlot(host.loading) as slot:
                 try:
-                    await self._open(place)
+                    await self._open(slot)
                 except Exception as error:
                     self.reason = reason_of(error)
                     self._put_back()
@@ -59,12 +59,12 @@ class Adjustment:
                     return True
         return False
 
-    async def _open(self, place: Place) -> None:
+    async def _open(self, slot: LoadSlot) -> None:
         version = self.version
         assert isinstance(version.chain, Chain)
         assert version.model is not None
         version.model.config = self._config  # new instances read it
-        version.model.waits = place.lent  # they may load other models
+        version.model.waits = slot.lent  # they may load other models
         self._change = await version.chain.prepare(version.model)
 
     def take(self) -> None:

@@ -16,7 +16,7 @@ from core.lifecycle.dependencies import needed_by
 from core.lifecycle.host import Host
 from core.lifecycle.managed import ManagedModel
 from core.lifecycle.roster import Roster
-from core.repository import Catalog, JoinedFolder, Override, Place
+from core.repository import Catalog, JoinedFolder, ModelLocation, Override
 
 Load = Callable[[str, Override | None], Awaitable[None]]
 Unload = Callable[[Sequence[str], bool], Awaitable[None]]
@@ -42,7 +42,7 @@ class Joining:
         forget: Callable[[], Awaitable[None]],
         begin: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ):
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, ModelLocation] = {}
         self._catalog = catalog
         self._roster = roster
         self._host = host
@@ -54,7 +54,7 @@ class Joining:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._last: dict[str, asyncio.Task[None]] = {}  # the end of those that have left
 
-    async def join(self, place: Place) -> None:
+    async def join(self, place: ModelLocation) -> None:
         """Load the model of a place. Raises what ModelManager.join does, and then nothing has joined."""
         async with self._turn(place.name):
             names = await self._host.run(self._catalog.join, JoinedFolder(place))
@@ -102,7 +102,7 @@ class Joining:
                 refuse = already_exists if each == name else invalid
                 raise refuse(f"there is a model '{each}' already")
 
-    async def _take_out(self, place: Place) -> None:
+    async def _take_out(self, place: ModelLocation) -> None:
         models = self._roster.models
         key = self._catalog.key_of_place(place)
         related: list[ManagedModel] = []

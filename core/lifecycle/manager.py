@@ -32,9 +32,9 @@ from core.pipeline.endpoint_table import EndpointTable
 from core.pipeline.instances.rate_limiter import RateLimiter
 from core.repository import (
     Catalog,
+    ModelLocation,
     ModelSource,
     Override,
-    Place,
     Repository,
     open_repositories,
 )
@@ -306,7 +306,7 @@ class ModelManager:
             for key in keys:
                 self._begin(self._forget_after(self._models.get(key)))
 
-    async def join(self, place: Place) -> None:
+    async def join(self, place: ModelLocation) -> None:
         """Load a model that lies elsewhere, and look there from now on: a model that it is composed of may
         lie beside it.
 

@@ -22,8 +22,8 @@ from core.errors import CoreError, internal
 from core.lifecycle import policy
 from core.lifecycle.ensemble import open_ensemble
 from core.lifecycle.host import Host
+from core.lifecycle.load_slots import LoadSlot
 from core.lifecycle.parameters import refuse_scattered_sequences, wants_process, warn_of_slips
-from core.lifecycle.places import Place
 from core.lifecycle.policy import State
 from core.lifecycle.progress import (
     COMPLETES,
@@ -113,8 +113,8 @@ class ModelVersion:
         for each in tellers:
             try:
                 for used in each.memory_usage():
-                    place = used.type, used.id
-                    found[place] = found.get(place, 0) + used.byte_size
+                    slot = used.type, used.id
+                    found[slot] = found.get(slot, 0) + used.byte_size
             except Exception:  # statistics are not worth less for it
                 logger.exception("model '%s' cannot tell what memory it uses", self.key)
         return [
@@ -143,13 +143,13 @@ class ModelVersion:
         what = f"{self.key}:{self.version}"
         for attempt in range(host.options.model_load_retry_count + 1):
             self.progress.step = WAITS
-            async with Place(host.loading) as place:
+            async with LoadSlot(host.loading) as slot:
                 logger.info("loading: %s", what)
                 self.become("LOADING")
                 start = time.monotonic()
                 try:
                     with self.progress.logged(what, host.loop):
-                        await self._open(host, place)
+                        await self._open(host, slot)
                 except Exception as error:
                     self._fail(error, f" (attempt {attempt + 1})" if attempt else "")
                 else:
@@ -190,7 +190,7 @@ class ModelVersion:
         logger.info("successfully unloaded '%s' version %d", self.key, self.version)
         return could
 
-    async def _open(self, host: Host, place: Place) -> None:
+    async def _open(self, host: Host, slot: LoadSlot) -> None:
         configuration.validate_source(self.source.config, plugins.formats())
         if implements(self.source.directory, ModelDirectory, "fetch"):
             self.progress.step = FETCHES
@@ -209,7 +209,7 @@ class ModelVersion:
                 self.progress.step = COMPLETES
                 self.config, self.signature = await host.run(settled, self, backend, host)
                 model = self._made(backend, host)
-                model.waits = place.lent
+                model.waits = slot.lent
                 self.progress.step = LOADS
                 # Before anything is read there: what changes meanwhile makes another version of the next.
                 file = plugins.file_of(backend)
@@ -271,7 +271,7 @@ class ModelVersion:
             self.version,
             attempt,
             self.reason,
-            # What a model's own code raised is only understood with the place where it did.
+            # What a model's own code raised is only understood with the slot where it did.
             exc_info=None if isinstance(error, CoreError) else error,
         )
 

@@ -41,7 +41,7 @@ class DevicePlace:
                 f"{self.nbytes}"
             )
         return DeviceTensor(
-            name, dtype, shape, DeviceMemory(_Array(self, dtype, shape), dtype, shape)
+            name, dtype, shape, DeviceMemory(_CudaArray(self, dtype, shape), dtype, shape)
         )
 
     def get(self) -> np.ndarray:
@@ -73,7 +73,7 @@ class DevicePlace:
         runtime.from_host(self._address, np.frombuffer(tensor.raw, np.uint8), device)
 
 
-class _Array:
+class _CudaArray:
     """The elements of a DevicePlace for libraries that take arrays by DLPack."""
 
     def __init__(self, place: DevicePlace, dtype: DataType, shape: tuple[int, ...]):

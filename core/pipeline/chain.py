@@ -14,7 +14,6 @@ from core.backend import BatchRule, Model, ModelInstance
 from core.batch import Batch
 from core.config import ModelConfig, Signature
 from core.errors import CoreError
-from core.hookspecs import BatchTiming
 from core.host_policy import HostPolicies
 from core.pipeline.admit import Admission
 from core.pipeline.answers.context import BatchDone, DeliveryContext
@@ -34,6 +33,7 @@ from core.pipeline.instances.specs import instance_specs, match_specs
 from core.pipeline.layers import Layer, Layered, layers_of
 from core.pipeline.sequence import SequenceScheduler
 from core.pipeline.services import ChainServices
+from core.pipeline.timing import BatchTiming
 from core.pipeline.warmup import warmup_batches
 from core.request import InferenceRequest
 from core.response import Reply

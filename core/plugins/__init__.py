@@ -23,6 +23,7 @@ from core.plugins.formats import formats
 from core.plugins.installed import (
     Plugin,
     aliases,
+    api,
     available_backends,
     available_commands,
     frontends,
@@ -39,6 +40,7 @@ __all__ = [
     "ProcessHost",
     "added_flags",
     "aliases",
+    "api",
     "ask",
     "ask_each",
     "available_backends",

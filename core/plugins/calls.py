@@ -14,11 +14,11 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import pluggy
 
-from core import hookspecs
 from core.errors import CoreError, internal, invalid
 from core.options import AddedFlags, Flag
 from core.plugins.installed import with_hooks
@@ -30,7 +30,8 @@ logger = logging.getLogger("core")
 def hooks() -> pluggy.PluginManager:
     """The hooks of core.hookspecs, with what is built in; `load_hooks` registers the installed plugins."""
     manager = pluggy.PluginManager("core")
-    manager.add_hookspecs(hookspecs)
+    # Imported here: the specifications name types of modules that call hooks.
+    manager.add_hookspecs(import_module("core.hookspecs"))
     # Imported by name: what it opens lies above this package.
     manager.register(importlib.import_module("core.builtin"), name="built in")
     if os.environ.get("CORE_TRACE_HOOKS", "0") not in ("", "0"):

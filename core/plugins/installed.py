@@ -14,6 +14,7 @@ from typing import Any
 
 from core.errors import internal, invalid
 
+API = "core.api"
 BACKENDS = "core.backends"
 FRONTENDS = "core.frontends"
 HOOKS = "core.plugins"
@@ -22,6 +23,7 @@ FORMATS = "core.formats"
 PROCESS_HOSTS = "core.process_host"
 
 _KINDS = {
+    API: "name",
     BACKENDS: "backend",
     FRONTENDS: "frontend",
     HOOKS: "plugin",
@@ -76,6 +78,19 @@ def aliases(name: str) -> list[str]:
         return [name]
     value = there[name].entries[0].value
     return sorted(each for each, plugin in there.items() if plugin.entries[0].value == value)
+
+
+def api(name: str) -> Any:
+    """Return the object that a distribution adds to the package `core` under that name.
+
+    Raises AttributeError if no distribution brings it, and what Plugin.load raises.
+    """
+    if (plugin := installed(API).get(name)) is None:
+        raise AttributeError(
+            f"module 'core' has no attribute '{name}': no installed distribution has an entry point "
+            f"'{name}' of group '{API}'; reinstall core, or take '{name}' out of CORE_BLOCK"
+        )
+    return plugin.load()
 
 
 def available_backends() -> Mapping[str, Plugin]:

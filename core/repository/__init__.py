@@ -8,7 +8,7 @@ worker threads, but for `Catalog.names`, which lists one folder for each reposit
 
 from core.repository.catalog import Catalog
 from core.repository.folder import FolderRepository, files_of, stamp_of
-from core.repository.joined import JoinedFolder, Place
+from core.repository.joined import JoinedFolder, ModelLocation
 from core.repository.names import is_folder_name
 from core.repository.opening import open_repositories
 from core.repository.override import Override
@@ -29,9 +29,9 @@ __all__ = [
     "JoinedFolder",
     "Listing",
     "ModelDirectory",
+    "ModelLocation",
     "ModelSource",
     "Override",
-    "Place",
     "PrivateDirectory",
     "Repository",
     "files_of",

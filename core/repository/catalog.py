@@ -11,7 +11,7 @@ from dataclasses import replace
 from core.backend import implements
 from core.config import ModelConfig
 from core.errors import CoreError, already_exists, internal, invalid
-from core.repository.joined import JoinedFolder, Place
+from core.repository.joined import JoinedFolder, ModelLocation
 from core.repository.names import Key, is_folder_name, key_of, name_of, namespace_of
 from core.repository.override import Override
 from core.repository.reading import (
@@ -115,7 +115,7 @@ class Catalog:
         found = {each.place.name for each in self._repositories if isinstance(each, JoinedFolder)}
         return found.union(*(each.names() for each in self._repositories))
 
-    def leave(self, place: Place) -> None:
+    def leave(self, place: ModelLocation) -> None:
         """Look there no more."""
         with self._joining:
             self._repositories = [
@@ -127,7 +127,7 @@ class Catalog:
             if location == place.location:
                 self._last.pop(key, None)
 
-    def key_of_place(self, place: Place) -> str:
+    def key_of_place(self, place: ModelLocation) -> str:
         """What the model that has joined is known by. Any thread."""
         return key_of(place.location if self._namespacing else None, place.name)
 

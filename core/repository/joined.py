@@ -8,7 +8,7 @@ from core.repository.folder import FolderRepository
 from core.repository.source import Listing, ModelDirectory
 
 
-class Place(NamedTuple):
+class ModelLocation(NamedTuple):
     """Where a model lies that joins a running server.
 
     name       what it is served as, whatever its folder and its configuration call it
@@ -26,7 +26,7 @@ class Place(NamedTuple):
 class JoinedFolder(FolderRepository):
     """All models of a folder. Any thread."""
 
-    def __init__(self, place: Place):
+    def __init__(self, place: ModelLocation):
         super().__init__(place.location)
         self.place = place
 

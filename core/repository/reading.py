@@ -6,9 +6,9 @@ Repository, Listing, Override ─► [read_…] ─► ModelSource.  Worker thre
 from __future__ import annotations
 
 from core import config as configuration
-from core import plugins
 from core.config import ModelConfig
 from core.errors import CoreError, internal, invalid
+from core.plugins.formats import formats
 from core.repository.folder import FolderRepository
 from core.repository.joined import JoinedFolder
 from core.repository.override import Override
@@ -129,7 +129,7 @@ def _source(
             config.name = name
         else:
             entries = first_version_entries(listing)
-            configuration.fill(config, folder or name, plugins.formats(), entries)
+            configuration.fill(config, folder or name, formats(), entries)
     except CoreError as error:
         raise error if overridden else internal(error.message) from error
     return ModelSource(

@@ -1,7 +1,7 @@
 """The listening engine: aiohttp's low-level server, without its applications and routes.
 
 With a fast path each connection is a FastConnection (native/fast_connection.pyx), which leaves other requests
-to aiohttp; without one aiohttp has the connection for itself.
+to aiohttp. Without one aiohttp has the connection for itself.
 
 The port of metrics listens with it too, without a connection: it has the same bounds.
 

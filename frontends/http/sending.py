@@ -1,7 +1,7 @@
 """How answers leave through aiohttp.
 
-HttpResponse ─► [sending] ─► aiohttp.  Small ones leave as aiohttp sends them, large ones piece by piece, so
-that the transport holds no second copy of them.
+HttpResponse ─► [sending] ─► aiohttp.  Small ones leave as aiohttp sends them, large ones in pieces, so that
+the transport holds no second copy of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Connection: what one client has lent, from its first message until it hangs up."""
+"""MemoryConnection: what one client has lent, from its first message until it hangs up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from core.memory import new_name
 _LONGEST = 4096  # bytes of a message
 
 
-class Connection:
+class MemoryConnection:
     """The connection of one client that lends shared memory. Loop thread only.
 
     client   not blocking; its owner closes it

@@ -18,7 +18,7 @@ import struct
 from core import unix_sockets
 from core.errors import CoreError
 from core.server import InferenceServer
-from frontends.memory.connection import Connection
+from frontends.memory.connection import MemoryConnection
 
 logger = logging.getLogger("core")
 
@@ -107,7 +107,7 @@ class MemoryFrontend:
         return ""
 
     async def _serve(self, client: socket.socket) -> None:
-        connection = Connection(
+        connection = MemoryConnection(
             client, self._server.control.memory, self._server.options.workers > 1
         )
         try:

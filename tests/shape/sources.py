@@ -17,8 +17,6 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("core", "frontends", "backends", "plugins", "clients")
 SUFFIXES = {".py", ".pyx", ".pxd", ".pyi", ".hpp", ".cpp", ".h", ".proto"}
 
-GENERATED = "messages.pyi"  # the end of the names of stubs that protoc's output is turned into
-
 _CYTHON_CLASS = re.compile(r"^(?:cdef |cpdef )?class (\w+)")
 _CYTHON_METHOD = re.compile(
     r"^    (?:async )?(?:def|cdef|cpdef)\b[^=\n]*?(\w+)\(([^)]*)", re.MULTILINE

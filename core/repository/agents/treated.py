@@ -12,9 +12,9 @@ from dataclasses import replace
 from enum import Enum
 
 from core import config as configuration
-from core import plugins
 from core.config import ModelConfig
 from core.errors import CoreError, internal
+from core.plugins.formats import formats
 from core.repository.agents.agent import AgentModel, RepositoryAgent
 from core.repository.folder import FolderRepository
 from core.repository.source import (
@@ -92,7 +92,7 @@ class Treated(ModelDirectory):
         config.CopyFrom(source.config)
         try:
             entries = first_version_entries(listing)
-            configuration.fill(config, source.folder or source.name, plugins.formats(), entries)
+            configuration.fill(config, source.folder or source.name, formats(), entries)
         except CoreError as error:
             raise error if source.overridden else internal(error.message) from error
         if self.path == source.directory.path:

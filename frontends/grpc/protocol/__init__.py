@@ -5,7 +5,7 @@
 Ordinary messages of inference go through frontends/grpc/native/infer_codec.pyx; what it leaves goes
 this way.
 
-messages.py health_messages.py   the message classes, from the .proto files here (compile.py)
+messages.py health_messages.py   the message classes, from the .proto files here
 decode.py                        bytes → message
 parse.py contents.py             ModelInferRequest → InferenceRequest; typed contents → tensors
 parameters.py                    values of parameters, of requests, inputs, outputs and responses

@@ -1,6 +1,6 @@
 """The messages of health.proto: HealthCheckRequest and HealthCheckResponse.
 
-`health_messages.pyi` beside this file is their generated description for type checkers.
+CMake makes their types, `health_messages.pyi`, from the compiled file (cmake/message_stubs.py).
 """
 
 from importlib import resources

@@ -1,6 +1,6 @@
 """The messages of grpc_service.proto: ModelInferRequest, ModelInferResponse, …
 
-`messages.pyi` beside this file is their generated description for type checkers.
+CMake makes their types, `messages.pyi`, from the compiled file (cmake/message_stubs.py).
 """
 
 from importlib import resources

@@ -1,6 +1,6 @@
 """Large bodies, received where they are to stay. Loop thread only.
 
-A transport reads into their memory itself; a connection gets a copy of what the transport has read, and
+A transport reads into their memory itself. A connection gets a copy of what the transport has read, and
 copies it again. Each takes the place of a connection as the protocol of its transport, from `begin()` on.
 """
 

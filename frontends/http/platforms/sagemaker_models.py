@@ -10,7 +10,7 @@ import logging
 import re
 from pathlib import Path
 
-from core.control import Place
+from core.control import ModelLocation
 from core.errors import CoreError, Kind, already_exists, invalid
 from core.server import InferenceServer
 from frontends.http.codec.json_text import read_control
@@ -102,13 +102,13 @@ class SageMakerModels:
         return model_in(checked(url, self._root))
 
 
-def _place(server: InferenceServer, label: str) -> Place | None:
+def _place(server: InferenceServer, label: str) -> ModelLocation | None:
     """Where the model lies that SageMaker calls so, whether or not `label` is percent-encoded."""
     places = {place.label: place for place in server.control.repository.joined()}
     return places.get(as_known(label, places.__contains__))
 
 
-def _told_of(place: Place) -> dict[str, str]:
+def _told_of(place: ModelLocation) -> dict[str, str]:
     return {"modelName": place.label, "modelUrl": place.location}
 
 

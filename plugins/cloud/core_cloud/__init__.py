@@ -47,10 +47,9 @@ def core_open_repository(url: str, options: Options) -> CloudRepository:
     Raises CoreError(INVALID) for a URL that names no bucket.
     """
     # Imported here: the process that only starts workers needs none of it.
-    from core_cloud.cache import Cache
     from core_cloud.repository import open_cloud
 
-    return open_cloud(url, Cache(_kept(options)))
+    return open_cloud(url, _kept(options))
 
 
 @core.hookimpl

@@ -46,12 +46,14 @@ class Cache:
     """Of one repository; made on the loop thread, everything else on worker threads.
 
     folder   that the user wants objects to be kept in; "" for a temporary one
+    parent   of the temporary folder; None for the system's
     ended    set by `close`: stores give up what they are fetching
     """
 
-    def __init__(self, folder: str = ""):
+    def __init__(self, folder: str = "", parent: str | None = None):
         self.ended = threading.Event()
         self._folder = Path(folder).absolute() if folder else None
+        self._parent = parent
         # Of this process; the next one finds it if we are killed.
         self._run: PrivateDirectory | None = None
         self._objects = Path()
@@ -59,13 +61,10 @@ class Cache:
         self._lock = threading.Lock()  # of the attributes above, and between links and removals
         self._threads: ThreadPoolExecutor | None = None
 
-    def place_for(self, model: str, parent: str | None = None) -> Path:
-        """Where a folder for a model can be made; nothing is there yet.
-
-        parent   of the temporary folder, if this call is the first; None for the system's
-        """
+    def place_for(self, model: str) -> Path:
+        """Where a folder for a model can be made; nothing is there yet."""
         with self._lock:
-            return self._opened(parent) / str(next(self._numbers)) / model
+            return self._opened() / str(next(self._numbers)) / model
 
     def bring(
         self, fetch: Fetch, address: str, files: Mapping[str, RemoteFile], folder: Path
@@ -152,11 +151,11 @@ class Cache:
         if self.ended.is_set():
             raise Abandoned("the server ends")
 
-    def _opened(self, parent: str | None) -> Path:
+    def _opened(self) -> Path:
         """The folder of this process. Raises OSError, with a text that names the flag."""
         self._check_open()
         if self._run is None:
-            above = self._folder or Path(parent or tempfile.gettempdir())
+            above = self._folder or Path(self._parent or tempfile.gettempdir())
             try:
                 if self._folder is not None:
                     above.mkdir(parents=True, exist_ok=True)

@@ -31,13 +31,25 @@ from core_cloud.store import Store
 
 logger = logging.getLogger("core")
 
-# Where Triton puts what it fetches, if somebody says so.
+# Triton's variables for the folder below which it puts what it fetches.
 _MOUNTS = {
     "s3": "TRITON_AWS_MOUNT_DIRECTORY",
     "gs": "TRITON_GCS_MOUNT_DIRECTORY",
     "as": "TRITON_AZURE_MOUNT_DIRECTORY",
 }
+
 _EMPTY = Tree({}, frozenset())
+
+
+def open_cloud(url: str, folder: str = "") -> CloudRepository:
+    """The repository at a URL of Triton's, or of fsspec's. Loop thread: nothing is asked yet.
+
+    folder   that keeps what is fetched; "" for a temporary one
+    Raises CoreError(INVALID) for a URL that names no bucket.
+    """
+    place = place_of(url)
+    cache = Cache(folder, os.environ.get(_MOUNTS.get(place.scheme, "")))
+    return CloudRepository(Store(place, cache.ended), cache)
 
 
 class CloudRepository(Repository):
@@ -128,8 +140,7 @@ class CloudDirectory(ModelDirectory):
     """
 
     def __init__(self, store: Store, cache: Cache, address: str, name: str, tree: Tree):
-        parent = os.environ.get(_MOUNTS.get(store.place.scheme, ""))
-        super().__init__(cache.place_for(name, parent), address)
+        super().__init__(cache.place_for(name), address)
         self._store = store
         self._cache = cache
         self._tree = tree
@@ -184,11 +195,3 @@ class CloudDirectory(ModelDirectory):
         name, slash, _ = path.partition("/")
         number = version_number(name) if slash else None
         return self._flat or number is None or number in versions
-
-
-def open_cloud(url: str, cache: Cache) -> CloudRepository:
-    """The repository at a URL of Triton's, or of fsspec's. Loop thread: nothing is asked yet.
-
-    Raises CoreError(INVALID) for a URL that names no bucket.
-    """
-    return CloudRepository(Store(place_of(url), cache.ended), cache)

@@ -34,11 +34,6 @@ def pytest_asyncio_loop_factories(config, item):
     return {"real-time": asyncio.SelectorEventLoop}
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _hooks():
-    plugins.load_hooks()
-
-
 @pytest.fixture(scope="session", params=[S3, Google, Azure], ids=["s3", "gs", "as"])
 def emulator(request):
     """Each of the clouds in turn."""

@@ -324,9 +324,9 @@ def test_a_folder_that_cannot_be_made_is_named_with_its_flag(tmp_path):
 
 
 def test_a_temporary_folder_may_be_elsewhere(tmp_path):
-    cache = Cache()
+    cache = Cache("", str(tmp_path))
 
-    assert cache.place_for("m", str(tmp_path)).is_relative_to(tmp_path)
+    assert cache.place_for("m").is_relative_to(tmp_path)
 
     cache.close()
     assert list(tmp_path.iterdir()) == []

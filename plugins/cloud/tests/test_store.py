@@ -7,7 +7,6 @@ import threading
 import fsspec
 import pytest
 from core_cloud.address import place_of
-from core_cloud.cache import Cache
 from core_cloud.failure import Failure, Incomplete, StoreError
 from core_cloud.files import RemoteFile, file_of
 from core_cloud.repository import open_cloud
@@ -210,7 +209,7 @@ def test_a_package_that_is_missing_is_named_with_the_command(monkeypatch, url, p
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
 
     with pytest.raises(CoreError) as refused:
-        open_cloud(url, Cache()).check()
+        open_cloud(url).check()
 
     assert refused.value.kind is Kind.UNSUPPORTED
     assert f"pip install {extra}" in refused.value.message
@@ -218,7 +217,7 @@ def test_a_package_that_is_missing_is_named_with_the_command(monkeypatch, url, p
 
 def test_a_url_that_nothing_knows_is_refused():
     with pytest.raises(CoreError, match="no repository can be opened at 'tape://deck'"):
-        open_cloud("tape://deck", Cache()).check()
+        open_cloud("tape://deck").check()
 
 
 @pytest.mark.parametrize("content", [None, "no json", "[]", '{"type": "service_account"}'])
@@ -229,14 +228,14 @@ def test_credentials_of_google_that_are_none_are_refused_by_name(tmp_path, monke
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(path))
 
     with pytest.raises(CoreError, match=f"'{path}'.*cannot be used"):
-        open_cloud("gs://bucket", Cache()).check()
+        open_cloud("gs://bucket").check()
 
 
 def test_a_way_to_authenticate_that_azure_does_not_have_is_refused(monkeypatch):
     monkeypatch.setenv("AZURE_STORAGE_AUTH_TYPE", "magic")
 
     with pytest.raises(CoreError, match="key, managed_identity or default"):
-        open_cloud("as://account/container", Cache()).check()
+        open_cloud("as://account/container").check()
 
 
 def test_a_server_without_such_a_place_imports_none_of_it():

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from core_cloud.cache import Cache
 from core_cloud.repository import open_cloud
 
 from core.errors import CoreError
@@ -16,7 +15,7 @@ from .emulators import S3, Azure
 def refusal(url):
     """Why a repository cannot be read."""
     with pytest.raises(CoreError) as refused:
-        open_cloud(url, Cache()).check()
+        open_cloud(url).check()
     return refused.value.message
 
 
@@ -86,7 +85,7 @@ def test_credentials_of_a_file_count_and_are_read_again(shelf, monkeypatch, tmp_
         entry = {"key_id": right["AWS_ACCESS_KEY_ID"], "secret_key": secret, "region": "us-east-1"}
         path.write_text(json.dumps({"s3": {"": {"key_id": "any"}, shelf.url: entry}}))
 
-    repository = open_cloud(shelf.url, Cache())
+    repository = open_cloud(shelf.url)
     write("wrong")
     with pytest.raises(CoreError, match=r"credentials\.json"):
         repository.check()
@@ -110,7 +109,7 @@ def test_a_path_without_anything_is_no_repository(shelf):
 def test_a_bucket_without_anything_beside_the_path_is_a_repository(shelf):
     shelf.model("m", "3")
 
-    repository = open_cloud(shelf.emulator.url(""), Cache())
+    repository = open_cloud(shelf.emulator.url(""))
     repository.check()
 
     assert shelf.path in repository.names()
@@ -160,7 +159,7 @@ async def test_content_that_is_not_what_was_listed_is_never_loaded(shelf, serve,
 def test_what_was_uploaded_in_parts_and_changes_before_it_is_fetched_is_not_taken(shelf, no_pause):
     """Its ETag is no MD5, and the new weights of a model are often as large as the old ones."""
     shelf.put_in_parts("m/1/weights", "one")
-    repository = open_cloud(shelf.url, Cache())
+    repository = open_cloud(shelf.url)
     repository.listing("m")
     directory = repository.directory("m")
     shelf.put_in_parts("m/1/weights", "two")

@@ -27,14 +27,12 @@ def run(namespace: argparse.Namespace) -> int:
         return 2
     try:
         if namespace.new_key is not None:
-            print(write_key(namespace.new_key))
+            done = write_key(namespace.new_key)
         else:
-            print(
-                encrypt_model(
-                    namespace.folder, namespace.copy, namespace.key_env, namespace.key_file
-                )
-            )
+            place = namespace.key_env, namespace.key_file
+            done = encrypt_model(namespace.folder, namespace.copy, *place)
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    print(done)
     return 0

@@ -6,8 +6,6 @@ from unit.conftest import folder, other
 from unit.lifecycle.conftest import backend, config, manage, refusal, started, ticker
 from unit.repository.agents.conftest import model, seen
 
-from core import plugins
-
 __all__ = [
     "backend",
     "config",
@@ -20,11 +18,6 @@ __all__ = [
     "started",
     "ticker",
 ]
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _hooks():
-    plugins.load_hooks()
 
 
 @pytest.fixture

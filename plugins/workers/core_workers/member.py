@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from core.control.exchange import Answers, Changed, Handler
+from core.control.exchange import Changed, Handler, ProcessResults
 from core.errors import CoreError, internal, unavailable
 from core_workers.channel import Channel, Message, open_channel
 from core_workers.tables import TablesOfWorker
@@ -124,18 +124,18 @@ class Member:
 
     # questions to all --------------------------------------------------------
 
-    async def ask(self, operation: str, arguments: tuple[Any, ...]) -> Answers:
+    async def ask(self, operation: str, arguments: tuple[Any, ...]) -> ProcessResults:
         """Call an operation in every worker, this one too."""
         return await self._ask({"kind": "ask", "method": operation}, arguments)
 
     async def change(
         self, operation: str, arguments: tuple[Any, ...], thing: str, forgets: bool
-    ) -> Answers:
+    ) -> ProcessResults:
         """Call an operation that changes something in every worker; one change after the other."""
         head = {"kind": "change", "method": operation, "thing": thing, "forgets": forgets}
         return await self._ask(head, arguments)
 
-    async def _ask(self, head: dict[str, Any], arguments: tuple[Any, ...]) -> Answers:
+    async def _ask(self, head: dict[str, Any], arguments: tuple[Any, ...]) -> ProcessResults:
         if self.orphaned:
             raise unavailable("Server exiting")
         number = next(self._ids)
@@ -243,7 +243,7 @@ def _settle(future: asyncio.Future[Any] | None, value: Any) -> None:
         future.set_result(value)
 
 
-def _answers(own: int, message: Message) -> Answers:
+def _answers(own: int, message: Message) -> ProcessResults:
     head = message.head
     values: dict[int, Any] = {}
     errors: dict[int, CoreError] = {}
@@ -256,4 +256,4 @@ def _answers(own: int, message: Message) -> Answers:
         else:
             values[worker] = unpack(body)
     restarts = {number: count for number, count in head["restarts"]}
-    return Answers(own, values, errors, tuple(head["silent"]), head["complete"], restarts)
+    return ProcessResults(own, values, errors, tuple(head["silent"]), head["complete"], restarts)

@@ -1,7 +1,7 @@
 """Worker: one process of several that serve as one, from its settings to its exit status.
 
-supervisor ─► [work] ─► core.process.serve, with the role of a worker.  A worker that replaces another opens
-its ports last: no connection reaches it before it has done what the others have.
+supervisor ─► [work] ─► core.process.serve, with the role of a worker.  A worker that replaces another one
+opens its ports last: no connection reaches it before it has done what the others have.
 """
 
 from __future__ import annotations

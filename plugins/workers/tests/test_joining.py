@@ -7,7 +7,7 @@ import pytest
 
 import core
 from core.errors import CoreError
-from core.repository import Place
+from core.repository import ModelLocation
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
@@ -23,7 +23,7 @@ def place(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "model/1").mkdir(parents=True)
     (elsewhere / "model/config.pbtxt").write_text(CONFIG)
-    return Place("a", "1f3a", str(elsewhere), "model")
+    return ModelLocation("a", "1f3a", str(elsewhere), "model")
 
 
 def everywhere(fleet):

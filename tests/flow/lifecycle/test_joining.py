@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from core.errors import CoreError, Kind
-from core.repository import Catalog, Place
+from core.repository import Catalog, ModelLocation
 
 FROM_ELSEWHERE = """
 name: "as its author calls it"
@@ -39,7 +39,7 @@ def elsewhere(another):
 @pytest.fixture
 def place(elsewhere):
     def make(name="a.tar.gz", label="1f3a", folder="model"):
-        return Place(name, label, str(elsewhere.path), folder)
+        return ModelLocation(name, label, str(elsewhere.path), folder)
 
     return make
 
@@ -197,7 +197,7 @@ async def test_of_two_models_with_one_name_the_second_is_refused(
         found = another()
         found.write("model", "0", config=ENSEMBLE)
         found.write("step", number)
-        places.append(Place(f"m{number}", number, str(found.path), "model"))
+        places.append(ModelLocation(f"m{number}", number, str(found.path), "model"))
     await server.control.repository.join(*places[0])
 
     await refused(

@@ -1,6 +1,7 @@
 """Our messages live beside those of a Triton client, and speak the same bytes."""
 
-import re
+import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,13 @@ import pytest
 from google.protobuf import descriptor_pb2
 
 from core.config import ModelConfig, messages, proto
-from core.config.compile import compiled
+
+ROOT = Path(__file__).parents[3]
+PROTO_FILES = sorted(
+    each
+    for folder in ("core/config", "frontends/grpc/protocol")
+    for each in (ROOT / folder).glob("*.proto")
+)
 
 OURS = """
 from core.config import ModelConfig
@@ -82,17 +89,64 @@ def test_messages_and_enums_are_at_hand_by_name():
     assert messages.ModelInstanceGroup.KIND_MODEL == 3
 
 
-def test_the_committed_files_are_those_of_the_proto():
-    pytest.importorskip("grpc_tools")
-    folder = Path(proto.__file__).parent
+@pytest.mark.parametrize("proto_file", PROTO_FILES, ids=lambda path: path.name)
+def test_the_committed_descriptors_are_those_of_the_proto_file(proto_file, tmp_path):
+    protoc = pytest.importorskip("grpc_tools.protoc")
+    found = tmp_path / "found.binpb"
 
-    descriptors, stub = compiled(folder / "model_config.proto")
+    status = protoc.main(
+        [
+            "protoc",
+            f"-I{proto_file.parent}",
+            f"-I{ROOT / 'core' / 'config'}",
+            f"--descriptor_set_out={found}",
+            proto_file.name,
+        ]
+    )
 
     parse = descriptor_pb2.FileDescriptorSet.FromString
-    assert parse((folder / "model_config.binpb").read_bytes()) == parse(descriptors)
-    assert declared((folder / "messages.pyi").read_text()) == declared(stub)
+    assert status == 0
+    committed = proto_file.with_suffix(".binpb")
+    assert parse(committed.read_bytes()) == parse(found.read_bytes()), "run `make proto`"
 
 
-def declared(stub: str) -> list[str]:
-    """Classes, fields and enum values of a stub; how types are written differs between compilers."""
-    return re.findall(r"^ *(?:class \w+|\w+):?", stub, re.MULTILINE)
+@pytest.mark.parametrize("proto_file", PROTO_FILES, ids=lambda path: path.name)
+def test_a_stub_declares_what_the_compiler_of_protobuf_declares(proto_file, tmp_path):
+    protoc = pytest.importorskip("grpc_tools.protoc")
+    descriptors, stub = proto_file.with_suffix(".binpb"), tmp_path / "found.pyi"
+    generator = [sys.executable, ROOT / "cmake" / "message_stubs.py", descriptors, stub]
+
+    subprocess.run(generator, check=True)
+    protoc.main(
+        [
+            "protoc",
+            f"--descriptor_set_in={ROOT / 'core' / 'config' / 'model_config.binpb'}{os.pathsep}{descriptors}",
+            f"--pyi_out={tmp_path}",
+            proto_file.name,
+        ]
+    )
+
+    theirs = (tmp_path / f"{proto_file.stem}_pb2.pyi").read_text()
+    assert declared(stub.read_text()) == declared(theirs)
+
+
+def declared(stub: str) -> set[tuple[str, str]]:
+    """Classes, attributes and constructor arguments of a stub, with the path of their class.
+
+    Without entries of maps, which have no use in Python, and without the constants of imports.
+    """
+    found = set()
+
+    def visit(body, path):
+        for node in body:
+            if isinstance(node, ast.ClassDef) and not node.name.endswith("Entry"):
+                found.add((path, f"class {node.name}"))
+                visit(node.body, f"{path}.{node.name}")
+            elif isinstance(node, ast.AnnAssign):
+                found.add((path, node.target.id))
+            elif isinstance(node, ast.FunctionDef):
+                names = [each.arg for each in node.args.args]
+                found.update((path, f"argument {each}") for each in names)
+
+    visit(ast.parse(stub).body, "")
+    return found

@@ -3,20 +3,15 @@
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 import tritonclient.grpc.service_pb2 as theirs
 
 from core.config import proto
 from frontends.grpc.protocol import health_messages, messages
-from frontends.grpc.protocol.compile import FOLDER, results
 
-
-def test_what_is_committed_is_what_the_proto_files_compile_to():
-    pytest.importorskip("grpc_tools")
-    for name, content in results().items():
-        found = (FOLDER / name).read_bytes()
-        assert found == content, f"{name}: run python -m frontends.grpc.protocol.compile"
+DESCRIPTORS = Path(messages.__file__).with_name("grpc_service.binpb")
 
 
 def fields_of(descriptor):
@@ -71,7 +66,7 @@ def test_health_says_serving_in_the_two_bytes_that_load_balancers_know():
 
 
 def test_adding_the_same_file_twice_is_no_error():
-    proto.add((FOLDER / "grpc_service.binpb").read_bytes())
+    proto.add(DESCRIPTORS.read_bytes())
 
 
 OURS = """

@@ -8,7 +8,7 @@ import socket
 from types import SimpleNamespace
 
 from frontends.memory import frontend
-from frontends.memory.connection import Connection
+from frontends.memory.connection import MemoryConnection
 from frontends.memory.frontend import MemoryFrontend
 
 
@@ -17,7 +17,7 @@ async def test_one_that_asks_without_a_pause_lets_others_have_the_loop():
     server.setblocking(False)
     for _ in range(20):
         client.send(b"{}")
-    running = asyncio.ensure_future(Connection(server, SimpleNamespace(), False).run())
+    running = asyncio.ensure_future(MemoryConnection(server, SimpleNamespace(), False).run())
 
     turns = 0
     client.setblocking(False)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import core
-from core.control import Answers, merging
+from core.control import ProcessResults, merging
 from core.control.health import families_of_workers
 from core.control.metrics.page import all_parts
 from core.telemetry.families import Sample, histogram_samples
@@ -52,7 +52,10 @@ def families(told, catalog):
     ]
     values = merging.families_as_values([*told, *absent])
     merged = merging.families([merging.families_of_values(values) for _ in range(2)])
-    return [*merged, *families_of_workers(Answers(1, {1: [], 2: []}, {}, restarts={1: 0, 2: 1}))]
+    return [
+        *merged,
+        *families_of_workers(ProcessResults(1, {1: [], 2: []}, {}, restarts={1: 0, 2: 1})),
+    ]
 
 
 @pytest.fixture(scope="session")

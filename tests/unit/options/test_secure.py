@@ -123,14 +123,14 @@ def test_metrics_over_tls_need_a_certificate():
 
 
 def test_a_server_in_a_program_knows_the_profile():
-    from core.embedded.settings import options_of
+    from frontends.in_process.options import options_of
 
     options = options_of({"secure": True, "auth_tokens": "tokens"})
     assert (options.http_address, options.allow_remote_settings) == ("127.0.0.1", False)
 
 
 def test_a_program_names_what_is_open_as_a_list():
-    from core.embedded.settings import options_of
+    from frontends.in_process.options import options_of
 
     assert options_of({"auth_open": ["health", "metrics"]}).auth_open == ("health", "metrics")
     assert options_of({"auth_open": []}).auth_open == ()

@@ -1,4 +1,4 @@
-"""What compiled rooms give each other, as one who writes Python sees it."""
+"""Compiled classes of requests, batches and handlers, as Python code sees them."""
 
 import numpy as np
 import pytest
@@ -119,3 +119,23 @@ def test_a_response_may_be_name_datatype_and_array_of_each_tensor():
 def test_a_request_with_details_has_not_only_inputs(more):
     assert InferenceRequest("m", {}).has_only_inputs()
     assert not InferenceRequest("m", {}, **more).has_only_inputs()
+
+
+def test_a_copy_has_the_inputs_given_and_every_field_that_the_client_wrote():
+    fields = {
+        "model_version": 3,
+        "id": "mine",
+        "outputs": (RequestedOutput("y"),),
+        "parameters": {"p": 1},
+        "correlation_id": "s",
+        "flags": SEQUENCE_START,
+        "priority": 2,
+        "timeout_us": 4,
+    }
+    inputs = {"x": Tensor.of("x", np.zeros(1))}
+
+    copy = InferenceRequest("m", {}, **fields, deadline_ns=5, shared=True).copy_with(inputs)
+
+    assert {name: getattr(copy, name) for name in fields} == fields
+    assert (copy.model_name, copy.inputs) == ("m", inputs)
+    assert (copy.deadline_ns, copy.shared) == (0, False)

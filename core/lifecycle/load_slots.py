@@ -1,0 +1,74 @@
+"""Places: how many versions load at a time, and who may use a slot while its owner only waits.
+
+ModelVersion ─► [LoadSlot] ─► Model.waits.  A model that loads another one in its own load has nothing to
+do until that is ready, so the other one, and whatever that waits for, may have its slot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from types import TracebackType
+
+_loading: ContextVar[bool] = ContextVar("loading", default=False)
+
+
+def asked_in_a_load() -> bool:
+    """Whether what runs now is asked for by a model that is being loaded, and waits for it."""
+    return _loading.get()
+
+
+class LoadSlot:
+    """`async with LoadSlot(slots):` while a version loads. Loop thread.
+
+    slots   --model-load-thread-count of them, for the whole server
+    """
+
+    def __init__(self, slots: asyncio.Semaphore):
+        self._places = slots
+        self._held = False
+        self._over = False
+        self._waits = 0  # how many of its instances wait for another load
+
+    async def __aenter__(self) -> LoadSlot:
+        await self._places.acquire()
+        self._held = True
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._over = True
+        self._give_back()
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[None]:
+        """Others may have the slot; ends when it is held again, if its load is not over."""
+        self._waits += 1
+        self._give_back()
+        token = _loading.set(not self._over)
+        try:
+            yield
+        finally:
+            _loading.reset(token)
+            self._waits -= 1
+            await self._take_back()
+
+    async def _take_back(self) -> None:
+        if self._over or self._held or self._waits:
+            return
+        await self._places.acquire()
+        if self._over or self._held or self._waits:  # while we stood in the queue
+            self._places.release()
+        else:
+            self._held = True
+
+    def _give_back(self) -> None:
+        if self._held:
+            self._held = False
+            self._places.release()

@@ -1,0 +1,114 @@
+"""The control operations of a server: load, unload, readiness, metadata, statistics, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from core.errors import CoreError
+from core.request import NEWEST
+from core.server import InferenceServer
+from core.telemetry.families import Family
+from frontends.in_process.loop_thread import LoopThread
+
+T = TypeVar("T")
+
+
+class ControlMethods:
+    """The control operations; Server inherits them.
+
+    Call `load`, `unload` and `index` from any thread except the server's, all others from any thread.
+    All raise CoreError(UNAVAILABLE) before the start and after the end of the server.
+    """
+
+    def load(self, name: str, parameters: Mapping[str, Any] | None = None) -> None:
+        """Load or reload a model of a repository; needs model_control_mode="explicit".
+
+        parameters   `config` (JSON text) and `file:<path>` (bytes) replace the repository's
+        """
+        self._run(lambda: self._inner.models.load(name, dict(parameters or {})))
+
+    def unload(self, name: str, *, unload_dependents: bool = False) -> None:
+        """Unload a model of a repository; needs model_control_mode="explicit"."""
+        self._run(lambda: self._inner.models.unload(name, unload_dependents))
+
+    async def load_async(self, name: str, parameters: Mapping[str, Any] | None = None) -> None:
+        """Like `load`, for a coroutine on any loop."""
+        await self._await(lambda: self._inner.models.load(name, dict(parameters or {})))
+
+    async def unload_async(self, name: str, *, unload_dependents: bool = False) -> None:
+        """Like `unload`, for a coroutine on any loop."""
+        await self._await(lambda: self._inner.models.unload(name, unload_dependents))
+
+    def ready(self, model: str = "", version: int = NEWEST) -> bool:
+        """Return whether a model, or the server, can serve requests. Never raises."""
+        try:
+            return self._call(
+                lambda: (
+                    self._inner.models.is_ready(model, version)
+                    if model
+                    else self._inner.control.health.ready_here()
+                )
+            )
+        except CoreError:
+            return False
+
+    def index(self, *, ready_only: bool = False) -> list[dict[str, Any]]:
+        """List the models of the repositories and the bound functions, with version, state and reason.
+
+        On the server's own thread, the list of a cloud repository is the one of the last poll.
+        """
+        if not self._running_thread().is_current:
+            self._run(self._inner.manager.look)
+        return self._call(lambda: self._inner.manager.index(ready_only))
+
+    def metadata(self, model: str = "", version: int = NEWEST) -> dict[str, Any]:
+        """Return the metadata of a model (inputs, outputs, versions) or of the server."""
+        return self._call(
+            lambda: self._inner.models.metadata(model, version) if model else self._inner.metadata()
+        )
+
+    def config(self, model: str, version: int = NEWEST) -> dict[str, Any]:
+        """Return the complete configuration, as the JSON object of the protocol."""
+        return self._call(lambda: self._inner.models.config_json(model, version))
+
+    def statistics(self, model: str = "", version: int = NEWEST) -> list[dict[str, Any]]:
+        """Return counts and times of each ready version, of one model or of all."""
+        return self._call(lambda: self._inner.control.health.statistics_here(model, version))
+
+    def metrics(self) -> list[Family]:
+        """Return every metric family with its current samples."""
+        return self._call(lambda: self._inner.control.health.metrics_here())
+
+    # The subclass implements these two. -------------------------------------------
+
+    @property
+    def _inner(self) -> InferenceServer:
+        """The server on the loop."""
+        raise NotImplementedError
+
+    def _running_thread(self) -> LoopThread:
+        """Return the thread of the loop. Raises CoreError(UNAVAILABLE) if the server does not run."""
+        raise NotImplementedError
+
+    # -------------------------------------------------------------------------------
+
+    def _run(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine on the loop and wait for its result."""
+        return self._running_thread().run(make())
+
+    async def _await(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine on the server's loop and await its result on the current loop."""
+        return await asyncio.wrap_future(self._running_thread().start(make()))
+
+    def _call(self, function: Callable[[], T]) -> T:
+        """Call a function on the loop's thread and return its result."""
+        thread = self._running_thread()
+        if thread.is_current:
+            return function()
+
+        async def call() -> T:
+            return function()
+
+        return thread.run(call())

@@ -1,0 +1,172 @@
+"""ServerLifetime: start and stop of an InferenceServer and its frontends on the loop thread.
+
+Server ─► loop thread: [ServerLifetime] ─► InferenceServer, other frontends
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from core import plugins
+from core.backend import Backend
+from core.errors import CoreError, Kind, invalid, not_found
+from core.frontend import Frontend
+from core.options import Options
+from core.server import InferenceServer
+from frontends.in_process.functions import BoundFunction, FunctionRepository, backends_of
+from frontends.in_process.loop_thread import STOPPED
+from frontends.in_process.pending import Dispatcher
+
+logger = logging.getLogger("core")
+
+_EXECUTOR_TIMEOUT_S = 5.0  # for the threads of the loop's executor, after every model is unloaded
+
+
+class ServerLifetime:
+    """An InferenceServer with its bound functions and open frontends. Loop thread only.
+
+    server   exists from `start` on
+    """
+
+    server: InferenceServer
+
+    def __init__(self, options: Options, dispatcher: Dispatcher):
+        self._options = options
+        self._dispatcher = dispatcher
+        self._repository = FunctionRepository()
+        self._backends = backends_of(self._repository, dispatcher)
+        self._binding = asyncio.Lock()
+        self._frontends: dict[str, Frontend] = {}
+
+    async def start(self) -> None:
+        """Load the models that the control mode names. Call `stop` afterwards, also if this raises.
+
+        Raises CoreError if the server cannot be created, or if a model fails to load and
+        options.exit_on_error is set.
+        """
+        _load_hooks()
+        self.server = InferenceServer(
+            self._options, find_backend=self._find_backend, repositories=[self._repository]
+        )
+        plugins.ask("core_server_starting", server=self.server)
+        await self.server.start()
+        self._dispatcher.open(self.server)
+
+    def _find_backend(self, name: str) -> Backend:
+        """Return the backend of that name. Called on a thread that loads a model."""
+        directory = self._options.backend_directory
+        return self._backends.get(name) or plugins.backend(name, directory)
+
+    async def bind(self, function: BoundFunction) -> None:
+        """Load a function as a model, and replace the function that has its name.
+
+        Raises CoreError if it cannot be loaded; then the previous function stays.
+        """
+        async with self._binding:
+            previous = self._repository.functions.get(function.name)
+            self._repository.put(function)
+            try:
+                await self.server.manager.bring(function.name)
+            except BaseException:
+                if previous is not None:
+                    self._repository.put(previous)
+                else:
+                    self._repository.remove(function.name)
+                    with contextlib.suppress(CoreError):  # the server stops
+                        await self.server.manager.take_out(function.name)
+                raise
+
+    async def unbind(self, name: str) -> None:
+        """Unload a function. Returns when it refuses requests; accepted requests finish later."""
+        async with self._binding:
+            if name not in self._repository.functions:
+                names = ", ".join(sorted(self._repository.functions)) or "none"
+                raise not_found(f"no function is bound as '{name}' (bound: {names})")
+            self._repository.remove(name)
+            await self.server.manager.take_out(name)
+
+    async def serve(self, ports: Mapping[str, int | None], address: str) -> dict[str, int]:
+        """Open frontends and return the port of each.
+
+        ports   frontend → port, 0 for any free port, None for the port of the options
+        Raises CoreError if one is not installed, is already open, or cannot listen; then all of them
+        are closed.
+        """
+        for name in ports:
+            if name in self._frontends:
+                raise invalid(f"frontend '{name}' is open already")
+        changes: dict[str, Any] = {f"{name}_address": address for name in ports}
+        changes |= {f"{name}_port": port for name, port in ports.items() if port is not None}
+        changes |= {f"allow_{name}": True for name in ports}
+        previous = self.server.options
+        self.server.options = replace(previous, **changes)
+        opened: dict[str, Frontend] = {}
+        try:
+            for name in ports:
+                opened[name] = self._frontend(name)
+                await opened[name].start()
+        except BaseException:
+            for frontend in opened.values():
+                await frontend.stop(0.0)
+            self.server.options = previous
+            raise
+        self._frontends |= opened
+        return {name: int(getattr(each, "port", 0)) for name, each in opened.items()}
+
+    def _frontend(self, name: str) -> Frontend:
+        installed = plugins.frontends()
+        if name not in installed:
+            raise not_found(
+                f"no frontend named '{name}' (installed: {', '.join(installed) or 'none'})"
+            )
+        made: Frontend = installed[name].load()(self.server)
+        return made
+
+    async def stop(self, timeout_s: float) -> bool:
+        """Refuse new requests, finish those in flight, unload all models. Return whether all ended.
+
+        Requests that have no response after `timeout_s` end with an error. Threads of models that still
+        run are abandoned.
+        """
+        end_s = time.monotonic() + timeout_s
+        self._dispatcher.close(STOPPED)
+        frontends, self._frontends = self._frontends, {}
+        await asyncio.gather(*(each.stop(timeout_s) for each in frontends.values()))
+        busy_versions = 0
+        if hasattr(self, "server"):  # false if `start` failed
+            busy_versions = await self.server.stop(max(0.0, end_s - time.monotonic()))
+            self._dispatcher.fail_pending("the server has stopped before the model answered")
+            plugins.tell("core_server_stopping", server=self.server)
+        if busy_versions:
+            logger.error(
+                "%d model versions still had requests in flight %s s after the server was told to "
+                "stop; their threads are left behind",
+                busy_versions,
+                timeout_s,
+            )
+            return False
+        executors = asyncio.get_running_loop().shutdown_default_executor()
+        await asyncio.wait_for(executors, _EXECUTOR_TIMEOUT_S)
+        return True
+
+
+@cache
+def _load_hooks() -> None:
+    """Load the hooks of plugins, once for all servers of this process."""
+    plugins.load_hooks()
+
+
+def checked_ports(ports: Mapping[str, int | None]) -> dict[str, int | None]:
+    """Return the given ports, or all with None if no port is given. Raises CoreError(INVALID)."""
+    given = {name: port for name, port in ports.items() if port is not None}
+    for name, port in given.items():
+        if not isinstance(port, int) or not 0 <= port <= 65535:
+            raise CoreError(Kind.INVALID, f"{name}_port={port!r}: give a number from 0 to 65535")
+    return dict(given or ports)
