@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cache
 from typing import Any, NamedTuple
-
-import orjson
 
 from core.server import InferenceServer
 from frontends.http.errors import error_answer, refusal
 from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 from frontends.http.names import with_model
-from frontends.http.openapi.document import describe
+from frontends.http.openapi import description
 from frontends.http.services import health, metadata, repository, shared_memory
 from frontends.http.services.generate import generate, generate_stream
 from frontends.http.services.infer import infer
@@ -98,14 +95,9 @@ _ROWS = (
 )
 
 
-@cache
-def _description() -> bytes:
-    return orjson.dumps(describe(TABLE))
-
-
 async def openapi(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """What this table holds, as OpenAPI: the same for every server of a process."""
-    return HttpResponse(200, JSON_HEADERS, _description())
+    """Return the description of this table."""
+    return HttpResponse(200, JSON_HEADERS, description())
 
 
 TABLE = (*_ROWS, row("GET", "(?:/v2)?/openapi\\.json", "metadata", openapi))

@@ -81,7 +81,7 @@ class WebSocketSession:
         self._finishing: asyncio.Task[None] | None = None
 
     async def run(self, call: Callable[[bytes], HttpRequest]) -> web.StreamResponse:
-        """HttpResponse messages until the client, or `finish`, ends it. HTTPException for a bad handshake.
+        """Answer messages until the client, or `finish`, ends it. HTTPException for a bad handshake.
 
         Requests without their last answer are cancelled then.
         """

@@ -7,10 +7,9 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis import GenerationMode
 
-from frontends.http.openapi.document import describe
-from frontends.http.router import TABLE
+from frontends.http.openapi import description
 
-schema = schemathesis.openapi.from_dict(describe(TABLE))
+schema = schemathesis.openapi.from_dict(json.loads(description()))
 schema.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
 
 

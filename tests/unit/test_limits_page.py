@@ -13,7 +13,7 @@ from frontends.grpc import status
 from frontends.grpc.protocol import decode as grpc_decode
 from frontends.grpc.protocol import parse as grpc_parse
 from frontends.grpc.services import stream
-from frontends.http import connections, errors, patience, sockets
+from frontends.http import connections, errors, request_timeouts, websocket
 from frontends.http.codec import json_tensor, limits
 from frontends.shared import access_log
 
@@ -76,8 +76,8 @@ def test_every_flag_that_bounds_clients_is_on_the_page():
         ("name of a model to load", 1, LONGEST_NAME),
         ("error text", 1, errors.LONGEST_TEXT),
         ("error text", 2, status.LONGEST_DETAILS),
-        ("concurrent requests of a connection", 1, sockets.MOST_REQUESTS),
-        ("stalled body", 0, patience.PROGRESS // 1024),
+        ("concurrent requests of a connection", 1, websocket.MOST_REQUESTS),
+        ("stalled body", 0, request_timeouts.PROGRESS // 1024),
         ("idle connection", 1, int(connections.KEEP_ALIVE_S)),
         ("unread responses", 2, stream.MOST_UNSENT_BYTES >> 20),
         ("log message", 1, log.LONGEST_MESSAGE),

@@ -114,7 +114,7 @@ class Served:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
 
     def call(self, function, *arguments):
-        """HttpRequest it on the server's loop."""
+        """Call it on the server's loop."""
 
         async def called():
             return function(*arguments)

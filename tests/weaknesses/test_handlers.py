@@ -7,13 +7,13 @@ import json
 
 import grpc
 import pytest
+from route_templates import templates
 
 from frontends.grpc import frontend
-from frontends.grpc.method import Stream
-from frontends.grpc.requests_in_flight import Intake
+from frontends.grpc.method import StreamMethod
+from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
 from frontends.http import frontend as http_frontend
-from frontends.http.openapi.document import templates
 from frontends.http.router import TABLE
 
 MEMBERS = (
@@ -49,9 +49,9 @@ def paths(route, model):
 
 
 def call(server, path, method, message):
-    """HttpRequest a method of gRPC with any bytes."""
+    """Call a method of gRPC with any bytes."""
     channel = server.channel_now()
-    if isinstance(method, Stream):
+    if isinstance(method, StreamMethod):
         list(channel.stream_stream(path)(iter([message]), timeout=30))
     else:
         channel.unary_unary(path)(message, timeout=30)
@@ -96,7 +96,7 @@ def test_every_route_has_an_answer_to_every_body(server, settings):
 def test_every_method_of_grpc_has_an_answer_to_every_message(server):
     blamed = []
 
-    for path, method in methods(server.server, Intake()).items():
+    for path, method in methods(server.server, RequestsInFlight()).items():
         for message in MESSAGES:
             try:
                 call(server, path, method, message)
@@ -120,7 +120,7 @@ def test_an_exception_that_nobody_expected_is_an_answer(serve, lanes, monkeypatc
     def broken(*arguments):
         return {
             path: dataclasses.replace(each, function=stream)
-            if isinstance(each, Stream)
+            if isinstance(each, StreamMethod)
             else dataclasses.replace(each, function=unary, begin=None)
             for path, each in methods(*arguments).items()
         }
@@ -142,7 +142,7 @@ def test_an_exception_that_nobody_expected_is_an_answer(serve, lanes, monkeypatc
             assert (answer.status, "unexpected error in the server" in text) == (500, True), path
     connection.close()
 
-    for path, each in methods(served.server, Intake()).items():
+    for path, each in methods(served.server, RequestsInFlight()).items():
         for _ in range(4):
             with pytest.raises(grpc.RpcError) as caught:
                 call(served, path, each, b"")

@@ -35,7 +35,7 @@ def longest(monkeypatch):
 
 @pytest.fixture
 def peak(resident):
-    """HttpRequest something; by how many bytes this process, which the server is in, was larger meanwhile."""
+    """Call something; by how many bytes this process, which the server is in, was larger meanwhile."""
 
     def call(function, *arguments, **named):
         over = threading.Event()

@@ -3,11 +3,11 @@
 import grpc
 import pytest
 import tritonclient.grpc.service_pb2 as pb
+from route_templates import templates
 
 from core.options.values import RESTRICTED_CATEGORIES
-from frontends.grpc.requests_in_flight import Intake
+from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.table import methods
-from frontends.http.openapi.document import templates
 from frontends.http.router import TABLE
 
 ALL = {category: ("secret-name", "secret-value") for category in RESTRICTED_CATEGORIES}
@@ -63,7 +63,7 @@ def test_another_spelling_of_a_path_is_another_path(serve, path):
 def test_no_method_of_grpc_passes_by_a_restriction(serve):
     served = serve(http_restricted_api=ALL, grpc_restricted_protocol=ALL)
 
-    for path in methods(served.server, Intake()):
+    for path in methods(served.server, RequestsInFlight()):
         stream = path.endswith(("ModelStreamInfer", "Watch"))
         if stream:
             call = served.channel_now().stream_stream(path)(iter([b""]), timeout=30)
@@ -80,6 +80,6 @@ def test_every_method_of_the_protocol_is_one_that_is_checked(serve):
     served = serve()
     service = pb.DESCRIPTOR.services_by_name["GRPCInferenceService"]
 
-    found = methods(served.server, Intake())
+    found = methods(served.server, RequestsInFlight())
 
     assert {f"/{service.full_name}/{method.name}" for method in service.methods} <= set(found)

@@ -19,7 +19,7 @@ class Handle:
     @property
     def response_encoding(self) -> int: ...
     def __call__(self, result: Message | CoreError) -> None:
-        """UnaryResponse a unary call; the `done` of its method. A second answer does nothing."""
+        """Answer a unary call; the `done` of its method. A second answer does nothing."""
     def answer(self, message: Message, compressed: bool) -> None:
         """Send the only message of the response as it is, and that all went well."""
     def send(self, message: Message, compressed: bool) -> bool | None:

@@ -53,7 +53,7 @@ cdef class BackgroundParse:
             request, pending.form = task.result()
             pending.sink.was_read(pending, <InferenceRequest>request)
             endpoint = self._context.endpoints.find(request_head.model, request_head.head.version)  # it may be another by now
-            reply = endpoint.ask(<InferenceRequest>request)
+            reply = endpoint.submit(<InferenceRequest>request)
             pending.reply = reply
             reply.listen(pending)
         except CoreError as error:

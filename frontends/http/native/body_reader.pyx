@@ -73,7 +73,7 @@ cdef class BodyReader(ResponseWriter):
             self._refuse(self._refusal)
 
     cdef _refuse(self, error):
-        """HttpResponse the request whose body is being received with an error, and end after that."""
+        """Answer the request whose body is being received with an error, and end after that."""
         self._body = None
         self._memory.release(self._body_held)
         self._body_held = 0

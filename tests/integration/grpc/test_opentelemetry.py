@@ -18,7 +18,7 @@ EVENTS = [
 
 @pytest.fixture
 def ask(serve, collector):
-    """GrpcCall with the stub of a server that sends its spans to the collector, until it has ended."""
+    """Call with the stub of a server that sends its spans to the collector, until it has ended."""
 
     def call(action, *settings):
         config = collector.config

@@ -299,7 +299,7 @@ async def test_requests_that_may_be_traced_go_to_aiohttp(open_with, by_aiohttp, 
         await connection.ask("POST", INFER, document(1))
         assert len(by_aiohttp) == 1
 
-        site.server.control.settings.change_trace_settings({"trace_level": ["OFF"]})
+        await site.server.control.settings.change_trace_settings({"trace_level": ["OFF"]})
         await site.infer("echo", document(1))
         assert len(by_aiohttp) == 1
 

@@ -18,7 +18,7 @@ from core.options import Options
 from core.response import InferenceResponse, Reply
 from core.telemetry.tracing import Tracer
 from core.tensor import Tensor
-from frontends.http import HttpFrontend, sockets
+from frontends.http import HttpFrontend, websocket
 from frontends.http.websocket import MOST_REQUESTS
 from frontends.shared.watched_files import WatchedFiles
 
@@ -257,7 +257,7 @@ async def test_a_ping_is_answered(serve, connect):
 async def test_a_quiet_client_is_asked_whether_it_is_there_and_stays_if_it_says_so(
     serve, connect, monkeypatch
 ):
-    monkeypatch.setattr(sockets, "HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(websocket, "HEARTBEAT_S", 0.1)
     server = await serve()
     async with connect(server, autoping=False) as socket:
         for _ in range(3):
@@ -278,7 +278,7 @@ async def test_a_quiet_client_is_asked_whether_it_is_there_and_stays_if_it_says_
 async def test_a_client_that_does_not_say_that_it_is_there_loses_its_requests(
     serve, connect, monkeypatch
 ):
-    monkeypatch.setattr(sockets, "HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(websocket, "HEARTBEAT_S", 0.1)
     server = await serve()
     async with connect(server, autoping=False) as socket:
         await socket.send_str('{"x":"hi"}')

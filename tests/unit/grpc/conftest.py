@@ -122,7 +122,7 @@ class ScriptedServer:
         return reply
 
     def answer(self, id, value=0.0, final=True, parameters=None):
-        """UnaryResponse a request with one element."""
+        """Answer a request with one element."""
         reply = self.replies[id]
         tensor = Tensor.of("y", dtypes.FP32.numpy.type([value]))
         name = reply.request.model_name

@@ -1,17 +1,20 @@
-"""/openapi.json: made of the router's table, and true of all of it."""
+"""/openapi.json describes every route of the router, and nothing else."""
 
 import json
 import re
 
 import pytest
+from route_templates import form, templates
 
 import core
-from frontends.http.openapi.document import describe, templates
-from frontends.http.openapi.operations import OPERATIONS
-from frontends.http.openapi.schemas import SCHEMAS
+from core import dtypes
+from core.v2 import MOST_DIMENSIONS, MOST_ENTRIES
+from frontends.http.openapi import description
 from frontends.http.router import TABLE, openapi
 
-DOCUMENT = describe(TABLE)
+DOCUMENT = json.loads(description())
+SCHEMAS = DOCUMENT["components"]["schemas"]
+PARAMETERS = DOCUMENT["components"]["parameters"]
 SAMPLES = {"model": "m", "version": "3", "region": "r", "repository": "q"}
 
 
@@ -20,13 +23,6 @@ def operations():
         for method, operation in entry.items():
             if method != "parameters":
                 yield path, method, operation
-
-
-def test_every_service_of_the_router_is_described():
-    assert {route.service for route in TABLE} == {*OPERATIONS, openapi}
-    for route in TABLE:
-        if route.service is not openapi:
-            assert set(OPERATIONS[route.service]) == set(route.methods)
 
 
 def test_every_route_and_nothing_else_is_in_the_description():
@@ -48,10 +44,17 @@ def test_a_path_of_the_description_is_one_of_its_route(route):
         assert "(" not in path and "\\" not in path
 
 
-def test_a_path_has_its_parameters():
+def test_a_path_has_its_parameters_in_the_form_of_its_route():
+    patterns = {
+        path: route.path.pattern for route in TABLE for path in templates(route.path.pattern)
+    }
+
     for path, entry in DOCUMENT["paths"].items():
-        named = [each["name"] for each in entry.get("parameters", [])]
+        named = [each["$ref"].rpartition("/")[2] for each in entry.get("parameters", [])]
         assert named == re.findall(r"\{(\w+)\}", path)
+        for name in named:
+            schema = PARAMETERS[name]["schema"]
+            assert schema["pattern"] == f"^{form(patterns[path], name)}$"
 
 
 def test_operations_have_names_of_their_own_and_the_category_that_restricts_them():
@@ -62,24 +65,33 @@ def test_operations_have_names_of_their_own_and_the_category_that_restricts_them
     assert all(operation["tags"] == [by_path[path]] for path, _, operation in operations())
 
 
-def test_every_schema_that_is_named_is_there_and_is_used():
-    named = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(DOCUMENT)))
+@pytest.mark.parametrize("kind", sorted(DOCUMENT["components"]))
+def test_every_component_that_is_named_is_there_and_is_used(kind):
+    named = set(re.findall(rf"#/components/{kind}/(\w+)", json.dumps(DOCUMENT)))
 
-    assert named <= set(SCHEMAS)
-    assert set(SCHEMAS) <= named
+    assert named == set(DOCUMENT["components"][kind])
+
+
+def test_bounds_and_datatypes_are_those_of_the_code():
+    properties = SCHEMAS["InferInput"]["properties"]
+
+    assert properties["datatype"]["enum"] == sorted(dtypes.BY_NAME)
+    assert properties["shape"]["maxItems"] == MOST_DIMENSIONS
+    assert SCHEMAS["InferRequest"]["properties"]["inputs"]["maxItems"] == MOST_ENTRIES
+    assert SCHEMAS["Parameters"]["maxProperties"] == MOST_ENTRIES
 
 
 def test_the_binary_extension_is_described():
     infer = DOCUMENT["paths"]["/v2/models/{model}/infer"]["post"]
 
     assert "application/octet-stream" in infer["requestBody"]["content"]
-    assert infer["parameters"][0]["name"] == "Inference-Header-Content-Length"
+    assert PARAMETERS["binary_header"]["name"] == "Inference-Header-Content-Length"
     assert "Inference-Header-Content-Length" in infer["responses"]["200"]["headers"]
 
 
 async def test_it_is_served_as_it_is():
     answer = await openapi(None, None)
 
-    assert json.loads(answer.body) == json.loads(json.dumps(DOCUMENT))
+    assert answer.body == description()
     assert DOCUMENT["info"]["version"] == core.__version__
     assert (await openapi(None, None)).body is answer.body

@@ -132,7 +132,7 @@ def server(memory):
 
 @pytest.fixture
 def ask(server):
-    """HttpRequest a service; the JSON of its answer."""
+    """Call a service; the JSON of its answer."""
 
     async def call(service, region=None, body=b"", kind="system"):
         body = body if isinstance(body, bytes) else json.dumps(body).encode()
