@@ -1,6 +1,6 @@
 """Who may import whom, where compiled code lives, and how long a file may be.
 
-The rules are those of ARCHITECTURE.md; an import for type checkers only is no import.
+The rules are those of ARCHITECTURE.md. tests/shape also counts imports for type checkers.
 """
 
 import ast
@@ -329,7 +329,7 @@ def test_the_paths_in_the_architecture_page_exist():
         each for each in re.findall(r"`([\w./-]+/[\w./-]+)`", text) if each.split("/")[0] in tops
     }
 
-    assert len(named) > 100
+    assert len(named) > 40
     assert sorted(each for each in named if not (ROOT / each).exists()) == []
 
 
