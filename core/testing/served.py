@@ -6,32 +6,26 @@ test ─► [Served] ─► core.Server ─► pipeline ─► the backend under
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import threading
-from collections.abc import Callable, Coroutine, Sequence
-from pathlib import Path
-from types import TracebackType
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from core import dtypes
-from core.backend import Backend
 from core.config import ModelConfig
 from core.errors import CoreError
-from core.options import Options
 from core.request import SEQUENCE_END, SEQUENCE_START, InferenceRequest, RequestedOutput
 from core.response import InferenceResponse, Reply
 from core.server import InferenceServer
 from core.tensor import Tensor
 from core.testing.example import MODEL, Arrays
+from core.testing.server_thread import PATIENCE_S, ServerThread
 
 T = TypeVar("T")
 
-PATIENCE_S = 60.0  # an answer that takes longer counts as lost
 
-
-class Served:
+class Served(ServerThread):
     """The models of one folder, served. Methods are called by the test's thread, one at a time.
 
     Nothing is loaded until `load`.
@@ -40,40 +34,6 @@ class Served:
     repository   folder of the models' folders
     options      of the server, named with underscores
     """
-
-    def __init__(self, backend: Backend | None, repository: Path, **options: Any):
-        self._backend = backend
-        self._options = Options.defaults(
-            model_repository=[str(repository)], model_control_mode="explicit", **options
-        )
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="core-testing")
-
-    def __enter__(self) -> Served:
-        self._thread.start()
-        self._server = self._call(self._start())
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        try:  # a backend that hangs must not keep the process from its end
-            self._call(self._server.stop(PATIENCE_S), 2 * PATIENCE_S)
-            self._call(self._loop.shutdown_default_executor())
-        finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
-
-    async def _start(self) -> InferenceServer:
-        backend = self._backend
-        find = None if backend is None else lambda name: backend
-        server = InferenceServer(self._options, find_backend=find)
-        await server.start()
-        return server
 
     def load(self, name: str = MODEL) -> None:
         """Load a model; its error is raised."""
@@ -240,22 +200,6 @@ class Served:
             return self._server.models.infer(request)
         except CoreError as error:
             return error
-
-    def _on_loop(self, function: Callable[[], T]) -> T:
-        async def act() -> T:
-            return function()
-
-        return self._call(act())
-
-    def _call(self, coroutine: Coroutine[Any, Any, T], patience_s: float = 0) -> T:
-        patience_s = patience_s or PATIENCE_S
-        try:
-            return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(patience_s)
-        except concurrent.futures.TimeoutError as error:
-            raise AssertionError(
-                f"nothing came within {patience_s:g} s: a method of the backend does not return, or "
-                "a request has been lost"
-            ) from error
 
 
 class AskedModel:
