@@ -351,8 +351,8 @@ class Options:
     auth_open: tuple[str, ...] = _security(some_of((*RESTRICTED_CATEGORIES, "metrics")), ("health",),
         "Kinds of requests that need no token, separated by commas; none for no kind.")
     limit_rate: float = _security(AMOUNT, 0.0,
-        "Requests per second of a caller. 0: no limit. --auth-tokens may set other limits. A caller without a "
-        "token is identified by its address.")
+        "Requests per second of a caller. 0: no limit. --auth-tokens may set other limits. Without a token "
+        "a caller is identified by its address.")
     limit_burst: float = _security(AMOUNT, 0.0,
         "Requests that a caller may send at once after a pause. 0: those of one second.")
     limit_concurrency: int = _security(integer(), 0,
