@@ -29,9 +29,6 @@ lint: .venv/.test  ## style, then types
 shape: .venv/.test  ## size, names and imports of the code as numbers, with their bounds
 	$(BIN)/python -m tests.shape $(ARGS)
 
-shape: .venv/.test  ## size, names and imports of the code as numbers, with their bounds
-	$(BIN)/python -m tests.shape $(ARGS)
-
 dev: .venv/.test  ## everything that work on the code needs; builds the compiled modules again
 	$(PIP) install --no-build-isolation --no-deps --editable .
 	for each in $(dir $(wildcard $(addsuffix /CMakeLists.txt,$(DISTRIBUTIONS)))); do \

@@ -62,7 +62,6 @@ class InferenceServer:
     control              what operators do: load, unload, settings, statistics, for all processes
     manager              loads and unloads the models of this process
     shared_memory        regions that clients have registered, for inputs and outputs of requests
-    cuda_shared_memory   those of them that are in memory of GPUs
     tracing              traces requests; frontends look at `tracing.on`
     watch                looks at machine and process from the time on that metrics are served
     """
@@ -83,7 +82,6 @@ class InferenceServer:
         self.account = MemoryAccount.of(options)
         self.account.on_give = Trimmer().freed
         self.shared_memory = SharedMemoryRegions(options.allow_client_shm)
-        self.cuda_shared_memory = CudaRegions(self.shared_memory, gpus())
         self._shared: dict[Callable[[InferenceServer], Any], Any] = {}
         self._reload: list[Callable[[], object]] = []
         self._exchange = exchange
@@ -114,7 +112,7 @@ class InferenceServer:
             self._health,
             repository,
             SettingsControl(self.tracing, options.allow_remote_settings, self.manager.serves),
-            MemoryControl(self.shared_memory, self.cuda_shared_memory),
+            MemoryControl(self.shared_memory, CudaRegions(self.shared_memory, gpus())),
             exchange,
         )
 

@@ -13,6 +13,7 @@ import uvloop
 
 import core
 from core import plugins
+from core.control.memory import MemoryControl
 from core.memory import CudaRegions
 from core.options import Options
 from core.process import frontends_of
@@ -82,8 +83,9 @@ class Site:
         self.server = InferenceServer(self.options, find_backend=lambda name: self.backend)
         self.runtime = FakeRuntime(FakeDevice())
         if self._played_device:
-            self.server.cuda_shared_memory = CudaRegions(
-                self.server.shared_memory, (0,), lambda: self.runtime
+            regions = self.server.shared_memory
+            self.server.control.memory = MemoryControl(
+                regions, CudaRegions(regions, (0,), lambda: self.runtime)
             )
         await self.server.start()
         for each in frontends_of(self.server):
