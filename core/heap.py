@@ -26,6 +26,8 @@ WORTH_A_TRIM = 64 << 20
 """Bytes that requests and answers must have freed before a Trimmer gives memory back."""
 TRIM_DELAY_S = 2.0
 """Seconds from then until it does: what was freed may be needed again, and is freed a little later."""
+LOOK_S = 5.0
+"""Seconds between two looks of a FreeMemoryWatch."""
 
 _SETTINGS = (  # the number in malloc.h, the variable of other processes, the value
     (-3, "MALLOC_MMAP_THRESHOLD_", LARGEST),
@@ -98,3 +100,58 @@ def _system_trim() -> Callable[[], None] | None:
         malloc_trim(0)
 
     return trim
+
+
+class FreeMemoryWatch:
+    """Gives freed memory back that no account counts, such as that of a library with its own connections.
+
+    Event loop only.
+
+    free   returns how many freed bytes the C library keeps; None if it cannot tell
+    trim   gives them back, on a thread
+    """
+
+    def __init__(
+        self, free: Callable[[], int] | None = None, trim: Callable[[], None] | None = None
+    ):
+        self._free = _free_bytes() if free is None else free
+        self._trim = _system_trim() if trim is None else trim
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Look every LOOK_S seconds."""
+        if self._free is not None and self._trim is not None:
+            self._timer = loop.call_later(LOOK_S, self._look, loop)
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        assert self._free is not None and self._trim is not None
+        if self._free() > KEPT + WORTH_A_TRIM:
+            loop.run_in_executor(None, self._trim)
+        self.start(loop)
+
+
+class _MallInfo(ctypes.Structure):
+    """struct mallinfo2 of malloc.h; fordblks: freed bytes in all arenas."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    ]
+
+
+def _free_bytes() -> Callable[[], int] | None:
+    """What counts freed memory; None with another C library than glibc 2.33 and later."""
+    try:
+        mallinfo = ctypes.CDLL(None).mallinfo2
+    except (AttributeError, OSError, TypeError):
+        return None
+    mallinfo.restype = _MallInfo
+    return lambda: int(mallinfo().fordblks)

@@ -20,6 +20,7 @@ import grpc.aio
 from core import unix_sockets
 from core.account import MemoryAccount, Share
 from core.errors import CoreError, internal, unavailable
+from core.heap import FreeMemoryWatch
 from core.options import Options
 from frontends.grpc import transport
 from frontends.grpc.call import GrpcCall, Metadata
@@ -55,6 +56,7 @@ class GrpcioEngine:
         self._file: unix_sockets.SocketFile | None = None  # of a Unix domain socket
         self._watching: asyncio.Task[None] | None = None
         self._stopping = False
+        self._memory = FreeMemoryWatch()
 
     async def start(self) -> int:
         """Listen; the port, which the system chose if the option is 0.
@@ -70,6 +72,7 @@ class GrpcioEngine:
         if not unix_sockets.is_unix(address):
             bound = f"{address.rpartition(':')[0]}:{port}"
         self._watching = asyncio.ensure_future(self._watch(bound))
+        self._memory.start(asyncio.get_running_loop())  # grpcio's own memory is in no account
         return port
 
     async def _serve(self, address: str) -> int:
@@ -95,6 +98,7 @@ class GrpcioEngine:
     async def stop(self, grace_s: float) -> None:
         """Take no more calls, wait at most `grace_s` for those in progress, then cut them off."""
         self._stopping = True
+        self._memory.stop()
         if self._server is not None:
             await self._server.stop(grace_s)
         if self._watching is not None:
