@@ -6,7 +6,7 @@ caller ─► area method ─► [Operation] ─► the method itself, or in eve
         @change("model-repository", thing="model {name}", otherwise="the others have unloaded it")
         async def unload(self, name: str, unload_dependents: bool = False) -> None: ...
 
-To add an operation, add a method. The exchange between processes and `OPERATIONS` follow from it.
+To add an operation, add a method. The exchange between processes, roles and restrictions follow from its row.
 """
 
 from __future__ import annotations

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from core.control import OPERATIONS
 from core.server import InferenceServer
 from frontends.grpc.interceptors import intercepted, restrictions
-from frontends.grpc.method import Method, StreamMethod, UnaryMethod
+from frontends.grpc.method import Method, StreamMethod, UnaryFunction, UnaryMethod
 from frontends.grpc.requests_in_flight import RequestsInFlight
 from frontends.grpc.services.health import HealthService
 from frontends.grpc.services.inbound import Inbound
@@ -24,6 +27,12 @@ _V2 = "/inference.GRPCInferenceService/"
 _HEALTH = "/grpc.health.v1.Health/"
 
 
+def _operation(path: str, name: str, function: UnaryFunction, **more: Any) -> UnaryMethod:
+    """The method for a control operation, which knows its category and whether it changes anything."""
+    operation = OPERATIONS[name]
+    return UnaryMethod(path, operation.category, function, **{"changes": operation.changes, **more})
+
+
 def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Method]:
     """Return path → method, behind the interceptors of the server."""
     context = context_of(server)
@@ -40,28 +49,32 @@ def methods(server: InferenceServer, intake: RequestsInFlight) -> dict[str, Meth
     no_watch = refusing_stream("Health/Watch is not supported; call Health/Check.")
     # fmt: off
     rows: tuple[Method, ...] = (
-        UnaryMethod(_HEALTH + "Check", "health", health.check),
+        _operation(_HEALTH + "Check", "health.ready", health.check),
         StreamMethod(_HEALTH + "Watch", "health", no_watch),
-        UnaryMethod(_V2 + "ServerLive", "health", health.server_live),
-        UnaryMethod(_V2 + "ServerReady", "health", health.server_ready),
-        UnaryMethod(_V2 + "ModelReady", "health", health.model_ready),
+        _operation(_V2 + "ServerLive", "health.live", health.server_live),
+        _operation(_V2 + "ServerReady", "health.ready", health.server_ready),
+        _operation(_V2 + "ModelReady", "health.model_ready", health.model_ready),
         UnaryMethod(_V2 + "ServerMetadata", "metadata", metadata.server_metadata),
         UnaryMethod(_V2 + "ModelMetadata", "metadata", metadata.model_metadata),
         UnaryMethod(_V2 + "ModelConfig", "model-config", metadata.model_config),
-        UnaryMethod(_V2 + "ModelStatistics", "statistics", statistics.model_statistics),
+        _operation(_V2 + "ModelStatistics", "health.statistics", statistics.model_statistics),
         UnaryMethod(_V2 + "ModelInfer", "inference", infer.model_infer, compress=True, begin=infer.begin),
         StreamMethod(_V2 + "ModelStreamInfer", "inference", stream.model_stream_infer, compress=True),
-        UnaryMethod(_V2 + "RepositoryIndex", "model-repository", repository.index, changes=False),
-        UnaryMethod(_V2 + "RepositoryModelLoad", "model-repository", repository.load),
-        UnaryMethod(_V2 + "RepositoryModelUnload", "model-repository", repository.unload),
-        UnaryMethod(_V2 + "SystemSharedMemoryStatus", "shared-memory", system.status, changes=False),
-        UnaryMethod(_V2 + "SystemSharedMemoryRegister", "shared-memory", system.register),
-        UnaryMethod(_V2 + "SystemSharedMemoryUnregister", "shared-memory", system.unregister),
-        UnaryMethod(_V2 + "CudaSharedMemoryStatus", "shared-memory", cuda.status, changes=False),
-        UnaryMethod(_V2 + "CudaSharedMemoryRegister", "shared-memory", cuda.register),
-        UnaryMethod(_V2 + "CudaSharedMemoryUnregister", "shared-memory", cuda.unregister),
-        UnaryMethod(_V2 + "TraceSetting", "trace", trace.trace_setting, changes=trace.changes),
-        UnaryMethod(_V2 + "LogSettings", "logging", log.log_settings, changes=log.changes),
+        _operation(_V2 + "RepositoryIndex", "repository.index", repository.index),
+        _operation(_V2 + "RepositoryModelLoad", "repository.load", repository.load),
+        _operation(_V2 + "RepositoryModelUnload", "repository.unload", repository.unload),
+        _operation(_V2 + "SystemSharedMemoryStatus", "memory.status", system.status),
+        _operation(_V2 + "SystemSharedMemoryRegister", "memory.register", system.register),
+        _operation(_V2 + "SystemSharedMemoryUnregister", "memory.unregister", system.unregister),
+        _operation(_V2 + "CudaSharedMemoryStatus", "memory.cuda_status", cuda.status),
+        _operation(_V2 + "CudaSharedMemoryRegister", "memory.register_cuda", cuda.register),
+        _operation(_V2 + "CudaSharedMemoryUnregister", "memory.unregister_cuda", cuda.unregister),
+        _operation(
+            _V2 + "TraceSetting", "settings.change_trace_settings", trace.trace_setting, changes=trace.changes
+        ),
+        _operation(
+            _V2 + "LogSettings", "settings.change_log_settings", log.log_settings, changes=log.changes
+        ),
     )
     # fmt: on
     interceptors = Interceptors(context)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from core.control import OPERATIONS
 from core.server import InferenceServer
 from frontends.http.errors import error_answer, refusal
 from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
@@ -52,8 +53,18 @@ class Match(NamedTuple):
     captures: Mapping[str, Any]
 
 
-def row(methods: str, path: str, category: str, service: Service, **more: bool) -> Route:
-    """A row of a table: its methods with blanks between them, and the pattern of its paths."""
+def row(methods: str, path: str, subject: str, service: Service, **more: bool) -> Route:
+    """Return a row of a table.
+
+    methods   separated by blanks
+    path      pattern of the paths
+    subject   a control operation, which knows its category and whether it changes anything; or a category
+    """
+    category = subject
+    if (operation := OPERATIONS.get(subject)) is not None:
+        category = operation.category
+        # A route with GET changes nothing with GET only, whatever else is tried.
+        more.setdefault("looks", "GET" not in methods and not operation.changes)
     return Route(frozenset(methods.split()), re.compile(path), category, service, **more)
 
 
@@ -63,35 +74,40 @@ _SHARED = "/v2/(?P<kind>system|cuda)sharedmemory(?:/region/(?P<region>[^/]+))?"
 
 _ROWS = (
     row("POST", f"{_MODEL}/infer", "inference", infer),
-    row("GET", "/v2/health/live", "health", health.live),
-    row("GET", "/v2/health/ready", "health", health.ready),
+    row("GET", "/v2/health/live", "health.live", health.live),
+    row("GET", "/v2/health/ready", "health.ready", health.ready),
     row("GET", "/v2", "metadata", metadata.server_metadata),
-    row("GET", "/v2/models/stats", "statistics", metadata.all_statistics),
+    row("GET", "/v2/models/stats", "health.statistics", metadata.all_statistics),
     row("GET", _MODEL, "metadata", metadata.model_metadata),
-    row("GET", f"{_MODEL}/ready", "health", health.model_ready),
+    row("GET", f"{_MODEL}/ready", "health.model_ready", health.model_ready),
     row("GET", f"{_MODEL}/config", "model-config", metadata.model_config),
-    row("GET", f"{_MODEL}/stats", "statistics", metadata.model_statistics),
+    row("GET", f"{_MODEL}/stats", "health.statistics", metadata.model_statistics),
     row("POST", f"{_MODEL}/generate", "inference", generate),
     row("POST", f"{_MODEL}/generate_stream", "inference", generate_stream),
-    row("POST", f"{_REPOSITORY}/index", "model-repository", repository.index, looks=True),
+    row("POST", f"{_REPOSITORY}/index", "repository.index", repository.index),
     row(
         "POST",
         f"{_REPOSITORY}/models/(?P<model>[^/]+)/load",
-        "model-repository",
+        "repository.load",
         repository.load,
         brings_files=True,
     ),
     row(
         "POST",
         f"{_REPOSITORY}/models/(?P<model>[^/]+)/unload",
-        "model-repository",
+        "repository.unload",
         repository.unload,
     ),
-    row("GET POST", "/v2(?:/models/(?P<model>[^/]+))?/trace/setting", "trace", trace_settings),
-    row("GET POST", "/v2/logging", "logging", log_settings),
-    row("GET", f"{_SHARED}/status", "shared-memory", shared_memory.status),
-    row("POST", f"{_SHARED}/register", "shared-memory", shared_memory.register),
-    row("POST", f"{_SHARED}/unregister", "shared-memory", shared_memory.unregister),
+    row(
+        "GET POST",
+        "/v2(?:/models/(?P<model>[^/]+))?/trace/setting",
+        "settings.change_trace_settings",
+        trace_settings,
+    ),
+    row("GET POST", "/v2/logging", "settings.change_log_settings", log_settings),
+    row("GET", f"{_SHARED}/status", "memory.status", shared_memory.status),
+    row("POST", f"{_SHARED}/register", "memory.register", shared_memory.register),
+    row("POST", f"{_SHARED}/unregister", "memory.unregister", shared_memory.unregister),
 )
 
 
