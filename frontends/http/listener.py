@@ -137,7 +137,7 @@ class HttpListener:
         logger.info("Started %s at %s:%d", self._title, self._address, self.port)
 
     async def stop(self, timeout_s: float) -> None:
-        """Refuse new connections, finish what is in pending, at most `timeout_s`, close everything."""
+        """Refuse new connections, finish running requests for at most `timeout_s`, close everything."""
         listener, self._listener = self._listener, None
         connections, self._connections = self._connections, None
         if listener is None or connections is None:

@@ -123,11 +123,11 @@ class WebSocketSession:
         return None
 
     def replies(self) -> list[Reply]:
-        """Return the answers of the requests in pending."""
+        """Return the answers of the running requests."""
         return [call.reply for call in self._running.values() if call.reply is not None]
 
     def finish(self) -> None:
-        """The server ends: take no more requests, and close when those in pending response are over."""
+        """The server ends: take no more requests, and close when the running ones are over."""
         if self._finishing is None:
             self._finishing = asyncio.ensure_future(self._finish())
 

@@ -18,7 +18,7 @@ class FastConnection(asyncio.Protocol):
     Every other byte is aiohttp's, unchanged. It gets them when all requests before them are
     answered, and keeps the connection until it has answered and the next byte begins a request.
 
-    BackgroundParse is paused while too many requests are in pending, while bytes wait for aiohttp's turn and
+    Reading is paused while too many requests run, while bytes wait for aiohttp's turn and
     while the client does not read; answers wait meanwhile.
     """
 
@@ -37,7 +37,7 @@ class FastConnection(asyncio.Protocol):
         """Close when the last request that has begun is answered; now, if there is none."""
 
     def cut(self) -> None:
-        """Close now; requests in pending response are cancelled."""
+        """Close now; running requests are cancelled."""
 
     def grow(self, size: int) -> bool:
         """Count `size` bytes more for the body that is being received; whether there is room for them."""

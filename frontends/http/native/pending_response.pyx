@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True, boundscheck=False, wraparound=False
-"""One request in pending response and its answer as bytes; see pending.pyi.
+"""One running request and its response as bytes; see pending_response.pyi.
 
 Reply ─► [PendingResponse] ─► write ─► answer.hpp ─► bytes ─► FastConnection
 """
@@ -69,7 +69,7 @@ cdef class ResponseSink:
 @cython.final
 @cython.freelist(32)
 cdef class PendingResponse(ReplyListener):
-    """One request in pending, and the listener of its Reply; see pending.pxd."""
+    """One running request, and the listener of its Reply; see pending_response.pxd."""
 
     cdef receive(self, item, bint final):
         if self.answer is not None or self.sink is None:

@@ -11,4 +11,4 @@ class ResponseWriter:
     def send_more(self) -> None:
         """The transport has taken what it got."""
     def cut(self) -> None:
-        """Close now; requests in pending response are cancelled."""
+        """Close now; running requests are cancelled."""

@@ -148,6 +148,6 @@ cdef class ResponseWriter(ResponseSink):
         self._unread = 0
 
     def cut(self):
-        """Close now; requests in pending response are cancelled."""
+        """Close now; running requests are cancelled."""
         if self._transport is not None:
             self._transport.abort()
