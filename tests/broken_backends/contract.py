@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import core
-from core.testing import BackendConformance, Example, leftovers, served
+from core.testing import BackendConformance, Example, leftovers, served, server_thread
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 MISTAKES = {}  # test of the kit → file::class that is to fail in it
@@ -73,7 +73,8 @@ class Contract(BackendConformance):
     @pytest.fixture
     def impatient(self, monkeypatch):
         """What the kit waits for will not come: a good backend gets a minute for it, this one need not."""
-        monkeypatch.setattr(served, "PATIENCE_S", 3.0)
+        for module in (served, server_thread):
+            monkeypatch.setattr(module, "PATIENCE_S", 3.0)
         monkeypatch.setattr(leftovers, "_PATIENCE_S", 0.3)
 
 

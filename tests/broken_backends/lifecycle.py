@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broken_backends.contract import Contract, Well, X, caught_by
-from core.testing import served
+from core.testing import served, server_thread
 
 
 @caught_by(
@@ -133,4 +133,5 @@ class TestHangs(Contract):
 
     @pytest.fixture(autouse=True)
     def _most_impatient(self, monkeypatch):
-        monkeypatch.setattr(served, "PATIENCE_S", 1.0)
+        for module in (served, server_thread):
+            monkeypatch.setattr(module, "PATIENCE_S", 1.0)
