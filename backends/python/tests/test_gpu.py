@@ -102,7 +102,7 @@ def serving(tmp_path, memory):
 
 
 def lending(serving, name):
-    chain = serving._inner._manager.resolve(name).chain
+    chain = serving._inner.manager.resolve(name).chain
     return chain._pool.runners[0].instance._way._connection.process.lending
 
 

@@ -93,7 +93,7 @@ class Models:
         self.infer = serving.infer
 
     def process(self, name):
-        chain = self.serving._inner._manager.resolve(name).chain
+        chain = self.serving._inner.manager.resolve(name).chain
         return chain._pool.runners[0].instance._way._connection.process
 
     def pid(self, name):
