@@ -8,8 +8,6 @@ process that only starts others needs no numpy.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from core.version import __version__ as __version__
-
 if TYPE_CHECKING:
     from core.backend import Backend, Device, MemoryUsage, Model, ModelInstance
     from core.batch import Batch
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
     from core.request import DeviceOutput, InferenceRequest, RequestedOutput
     from core.response import InferenceResponse, Reply
     from core.tensor import Tensor
+    from core.version import __version__
     from frontends.in_process import Server
 
 
@@ -56,6 +55,7 @@ _HOMES = {
     "request": ("DeviceOutput", "InferenceRequest", "RequestedOutput"),
     "response": ("InferenceResponse", "Reply"),
     "tensor": ("Tensor",),
+    "version": ("__version__",),
 }
 _BY_ENTRY_POINT = ("Server",)
 

@@ -341,7 +341,7 @@ async def test_a_model_waits_for_a_client_that_does_not_read_and_serves_others(s
     reply = model.ask(x(1), id="stream")
     answers = aiter(reply)
     await anext(answers)
-    while not reply.request.held:
+    while not reply.request.paused:
         await asyncio.sleep(0.001)
 
     for _ in range(100):
@@ -359,7 +359,7 @@ async def test_a_client_that_reads_on_gets_all(serve, mode):
     reply = model.ask(x(1), id="stream")
     answers = aiter(reply)
     await anext(answers)
-    while not reply.request.held:
+    while not reply.request.paused:
         await asyncio.sleep(0.001)
 
     assert [int(item.output("y").array[0]) async for item in answers] == list(range(1, 5000))
