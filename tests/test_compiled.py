@@ -39,5 +39,11 @@ def test_a_compiled_module_is_not_older_than_its_source(source):
 # Built only where their libraries are.
 OPTIONAL = {
     f"frontends.grpc.native.{name}": "libnghttp2-dev is not installed"
-    for name in ("connection", "port")
+    for name in ("connection", "engine_context", "handle")
 }
+
+
+def test_what_may_be_missing_is_the_name_of_a_source():
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in SOURCES}
+
+    assert set(OPTIONAL) <= names
