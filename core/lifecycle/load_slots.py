@@ -16,21 +16,21 @@ _loading: ContextVar[bool] = ContextVar("loading", default=False)
 
 
 def asked_in_a_load() -> bool:
-    """Return whether the current task serves a model that waits for it in its own load."""
+    """Return whether a model asked for the current task during its own load, and waits for it."""
     return _loading.get()
 
 
 class LoadSlot:
     """A slot that a version holds while it loads: `async with LoadSlot(slots):`. Loop thread.
 
-    slots   --model-load-thread-count of them, for the whole server
+    slots   the server's semaphore with --model-load-thread-count slots
     """
 
     def __init__(self, slots: asyncio.Semaphore):
         self._places = slots
         self._held = False
         self._over = False
-        self._waits = 0  # how many of its instances wait for another load
+        self._waits = 0  # number of its instances that wait for another load
 
     async def __aenter__(self) -> LoadSlot:
         await self._places.acquire()
