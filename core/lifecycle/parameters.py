@@ -103,7 +103,7 @@ def slip(found: str, known: Iterable[str]) -> str:
         return ""
     names: dict[
         str, list[str]
-    ] = {}  # case matters: EXECUTION_MODE is core's
+    ] = {}  # names that differ only in case stay apart: EXECUTION_MODE is core's
     for name in known:
         if "*" not in name:
             names.setdefault(name.lower(), []).append(name)

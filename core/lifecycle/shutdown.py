@@ -112,10 +112,10 @@ async def _remove(found: ModelDirectory, host: Host) -> None:
 
 
 def _let_wait_no_longer(roster: Roster) -> None:
-    """Give the slots of idle sequences to waiting sequences, in models without a running execution.
+    """End idle sequences, whose slots waiting sequences then get, if no model executes a request.
 
-    An idle sequence cannot continue there. A running execution may still send requests, because models
-    may call models.
+    Then no idle sequence can continue. A running execution may still send requests, because models may
+    call models.
     """
     chains = [each.chain for each in roster.alive() if each.in_flight]
     waiting = [each for each in chains if isinstance(each, Chain)]

@@ -18,7 +18,7 @@ from core.repository.agents.known import find_agent
 
 @asynccontextmanager
 async def treated(source: ModelSource, host: Host) -> AsyncIterator[tuple[ModelSource | None, str]]:
-    """Yield the source that agents produce, or None and the reason. Loop thread; agents run on worker threads.
+    """Yield the source that agents produce, or None and why not. Loop thread; agents run on worker threads.
 
     The block loads the source: its end reports success to the agents, an exception reports a failure.
     """
