@@ -1,9 +1,9 @@
-"""Where answers are kept for --cache-config; which requests ask there says core/pipeline/cache.py.
+"""Response caches of --cache-config. core/pipeline/cache.py decides which requests use them.
 
-cache.py      what a cache is, for who writes one
-local.py      in this process; the least recently used leaves
-entry.py      answers as bytes
-choose.py     the cache that an option asks for: of a plugin, or the local one
+cache.py      the interface of a cache
+local.py      a cache in this process; evicts the least recently used response
+entry.py      responses as bytes
+choose.py     open the cache of the option: of a plugin, or the local one
 """
 
 from core.caches.cache import Cache, Counters, Found

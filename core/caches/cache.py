@@ -1,4 +1,4 @@
-"""Cache: what keeps answers by key."""
+"""Cache: the interface of response caches."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ Found = Callable[["list[Tensor] | None"], None]
 
 
 class Counters:
-    """What has happened in a cache since the start.
+    """Counters of a cache since the start.
 
-    lookups      answers that were asked for; `hits` of them were there
-    insertions   answers that were kept; `evictions` of them had to leave for others
-    failures     lookups and insertions that the cache could not do; to requests they are misses
-    lookup_ns, insertion_ns   what requests have waited for them; written by who asks the cache
+    lookups      responses that were looked up; `hits` of them were found
+    insertions   responses that were stored; `evictions` of them were removed for others
+    failures     failed lookups and insertions; requests see them as misses
+    lookup_ns, insertion_ns   time that requests waited for them; written by the caller of the cache
     """
 
     def __init__(self) -> None:
@@ -29,9 +29,9 @@ class Counters:
 
 
 class Cache:
-    """Keeps answers by key. Loop thread only; nothing here may block it.
+    """Stores responses by key. Not thread-safe: call from the event loop only. No method may block.
 
-    A cache never fails a request: what it cannot find out is not there, what it cannot keep is gone.
+    A cache never fails a request: a failed lookup is a miss, a failed insertion is dropped.
     """
 
     def __init__(self) -> None:
@@ -41,21 +41,21 @@ class Cache:
         """Call `found` exactly once, at once or later, on the loop thread.
 
         key     32 bytes
-        found   takes the outputs under the key, in their order, or None; they are the caller's to read
+        found   takes the outputs under the key, in their order, or None; the caller may only read them
         """
         raise NotImplementedError
 
     def insert(self, key: bytes, outputs: list[Tensor]) -> None:
-        """Keep a copy of `outputs`, whose memory may be another's soon after the call."""
+        """Store a copy of `outputs`, whose memory may be reused soon after the call."""
         raise NotImplementedError
 
     def may_hold(self, size: int) -> bool:
-        """Whether an answer whose tensors have `size` bytes may be kept; False spares a copy of it."""
+        """Return whether a response with `size` bytes of tensors may be stored. False avoids a copy."""
         return True
 
     def fill(self) -> tuple[int, float] | None:
-        """How many answers are kept, and the share of the space that they take; None if it cannot tell."""
+        """Return the number of stored responses and the used share of the space; None if unknown."""
         return None
 
     async def close(self) -> None:
-        """Once, after the last request."""
+        """Close the cache. Called once, after the last request."""

@@ -1,4 +1,4 @@
-"""The cache that --cache-config asks for."""
+"""Opens the cache of --cache-config."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.errors import internal, invalid
 def open_cache(config: Mapping[str, Mapping[str, str]]) -> Cache | None:
     """Return the cache of `config`, name → setting → value; None without a name. Loop thread.
 
-    Raises CoreError(INVALID) for a cache that nothing brings, and what the plugin of the cache raises.
+    Raises CoreError(INVALID) for an unknown cache, and the errors of the cache's plugin.
     """
     if not config:
         return None

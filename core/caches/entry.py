@@ -1,4 +1,4 @@
-"""Answers as bytes, for caches that keep them outside of this process.
+"""Packs responses into bytes, for caches outside of this process.
 
     magic (4 bytes) · length of the head (uint32, little endian) · head · the tensors' wire bytes
 
@@ -23,7 +23,7 @@ _DTYPES = {dtype.name: dtype for dtype in dtypes.ALL}
 
 
 def pack(outputs: list[Tensor]) -> bytes:
-    """The bytes of an answer's outputs."""
+    """Return the bytes of a response's outputs."""
     raws = [memoryview(tensor.raw).cast("B") for tensor in outputs]
     head = orjson.dumps(
         [
@@ -35,9 +35,9 @@ def pack(outputs: list[Tensor]) -> bytes:
 
 
 def unpack(data: bytes) -> list[Tensor]:
-    """The outputs that `pack` was given; they view `data`.
+    """Return the outputs that `pack` packed; they are views of `data`.
 
-    Raises ValueError for bytes that `pack` has not made: others may write to where they were kept.
+    Raises ValueError for bytes that `pack` has not made: other programs may write to an external cache.
     """
     if len(data) < _START.size:
         raise ValueError(f"{len(data)} bytes are no entry")

@@ -1,4 +1,4 @@
-"""LocalCache: answers in the memory of this process."""
+"""LocalCache: stores responses in the memory of this process."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from core.caches.cache import Cache, Found
 from core.errors import invalid
 from core.tensor import Tensor
 
-_OVERHEAD = 512  # bytes that an entry takes beside its tensors, about
+_OVERHEAD = 512  # approximate bytes of an entry without its tensors
 
 
 class LocalCache(Cache):
-    """Answers by key, in `size` bytes; the one that was not used for longest leaves first.
+    """A cache of at most `size` bytes that evicts the least recently used response.
 
-    used   bytes
+    used   bytes in use
     """
 
     def __init__(self, size: int):
@@ -40,7 +40,7 @@ class LocalCache(Cache):
         found(self.lookup(key))
 
     def lookup(self, key: bytes) -> list[Tensor] | None:
-        """The outputs under a key; they count as used now."""
+        """Return the outputs under a key and mark them as used now."""
         self.counters.lookups += 1
         if (entry := self._entries.get(key)) is None:
             return None
@@ -49,7 +49,7 @@ class LocalCache(Cache):
         return entry[0]
 
     def insert(self, key: bytes, outputs: list[Tensor]) -> None:
-        """Keep a copy of `outputs`, unless it is larger than the cache or the key is there already."""
+        """Store a copy of `outputs`, unless it is larger than the cache or the key exists."""
         size = _OVERHEAD + sum(tensor.byte_size for tensor in outputs)
         if size > self.size or key in self._entries:
             return
@@ -66,7 +66,7 @@ class LocalCache(Cache):
 
 
 def local_cache(settings: Mapping[str, str]) -> LocalCache:
-    """The cache of --cache-config=local,size=N. Raises CoreError(INVALID) for other settings."""
+    """Return the cache of --cache-config=local,size=N. Raises CoreError(INVALID) for other settings."""
     if not settings.get("size", "").isdigit() or set(settings) != {"size"}:
         raise invalid(
             f"the local cache takes size=<bytes>, found {dict(settings)}; "

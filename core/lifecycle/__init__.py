@@ -1,9 +1,9 @@
-"""Which versions should run; load, swap, drain, unload.
+"""The lifecycle of models: decide which versions run; load, swap, drain and unload them.
 
     repository ─► policy (pure) ─► ModelManager ─► ManagedModel ─► ModelVersion ─► backend
 
-All state belongs to the loop thread. What blocks (reading files, a backend's load) runs on worker
-threads and comes back.
+All state belongs to the loop thread. Blocking work (reading files, a backend's load) runs on worker
+threads; its result returns to the loop.
 """
 
 from core.lifecycle.manager import ModelManager

@@ -1,4 +1,4 @@
-"""Adjustment: other instances for a version that serves, when nothing else of it has changed.
+"""Adjustment: changes the instances of a serving version when nothing else of it has changed.
 
 ManagedModel ─► [Adjustment] ─► Chain.  The version stays READY, with its statistics, its cache and the
 sequences of the instances that stay. Source of the rule: the update of instance groups in Triton.
@@ -24,9 +24,9 @@ logger = logging.getLogger("core")
 
 
 class Adjustment:
-    """One version on its way to other instances. `prepare`, then `take` or `drop`. Loop thread.
+    """A change of one version's instances: `prepare`, then `take` or `drop`. Loop thread.
 
-    reason   why the instances could not be opened, "" as long as they could
+    reason   why the instances could not be opened; "" without a failure
     """
 
     def __init__(self, version: ModelVersion, source: ModelSource, config: ModelConfig):
@@ -37,9 +37,9 @@ class Adjustment:
         self._change: Change | None = None
 
     async def prepare(self, host: Host) -> bool:
-        """Open the new instances, beside those that serve. Returns whether that could be done.
+        """Open the new instances beside those that serve. Return whether that succeeded.
 
-        Tries again --model-load-retry-count times.
+        Retries --model-load-retry-count times.
         """
         for _ in range(host.options.model_load_retry_count + 1):
             async with LoadSlot(host.loading) as slot:
@@ -68,11 +68,11 @@ class Adjustment:
         self._change = await version.chain.prepare(version.model)
 
     def take(self) -> None:
-        """The new instances serve, together with those that stay; the others finish and close."""
+        """Put the new instances into service beside those that stay. The others finish and close."""
         version, change = self.version, self._change
         assert change is not None
         version.config = self._config
-        # Whoever holds a directory lets go of that one; this one is the same folder.
+        # Holders release the directory object that they hold; this one names the same folder.
         version.source = replace(self._source, directory=version.source.directory)
         change.commit()
         logger.info(
@@ -85,7 +85,7 @@ class Adjustment:
         )
 
     async def drop(self) -> None:
-        """Close what was opened; the version goes on as it was."""
+        """Close the new instances. The version continues unchanged."""
         self._put_back()
         if self._change is not None:
             await self._change.abandon()
@@ -98,9 +98,9 @@ class Adjustment:
 async def adjustment_of(
     version: ModelVersion, source: ModelSource, host: Host
 ) -> Adjustment | None:
-    """How a READY version becomes what a source with the same files says, without another load.
+    """Return the change that brings a READY version to a source with the same files, without a load.
 
-    None if it cannot: more than the instance groups would change, or nothing, or there is no telling.
+    Return None if more than the instance groups changes, if nothing changes, or if that is unknown.
     """
     if version.model is None:  # an ensemble
         return None
@@ -109,7 +109,7 @@ async def adjustment_of(
     try:
         configuration.validate_source(seen.config, plugins.formats())
         config, _ = await host.run(settled, proposal, version.model.backend, host)
-    except Exception:  # the load that follows says what is wrong
+    except Exception:  # the load that follows reports the error
         return None
     if not policy.only_groups_differ(version.config, config):
         return None

@@ -1,4 +1,4 @@
-"""BackendPool: each backend is opened before its first model and closed after its last."""
+"""BackendPool: opens each backend before its first model and closes it after its last."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ logger = logging.getLogger("core")
 
 
 class _Opened:
-    """One backend of the process. Loop thread."""
+    """The state of one backend of the process. Loop thread."""
 
     def __init__(self) -> None:
         self.users = 0  # versions that load or run with it
@@ -24,11 +24,11 @@ class _Opened:
 
 
 class BackendPool:
-    """The backends in use, counted. Loop thread; open and close run on worker threads.
+    """Reference-counted backends. Loop thread; open and close run on worker threads.
 
     run        calls a blocking function on a worker thread
     find       name → Backend; may import it, so it blocks too
-    settings   what --backend-config gave: name, or "" for all → key → value
+    settings   values of --backend-config: backend name, or "" for all → key → value
     """
 
     def __init__(
@@ -40,18 +40,18 @@ class BackendPool:
         self._run = run
         self._find = find
         self._settings = settings
-        # By backend and not by name: two names may mean one backend.
+        # Keyed by backend, not by name: two names may mean one backend.
         self._opened: dict[Backend, _Opened] = {}
         self._importing = asyncio.Lock()
-        self._by_name: dict[str, Backend] = {}  # what `find` gave; it does not change any more
-        self._isolated: dict[str, Backend] = {}  # by name too, for models in processes of their own
+        self._by_name: dict[str, Backend] = {}  # results of `find`; they never change
+        self._isolated: dict[str, Backend] = {}  # by name, for models in separate processes
 
     async def acquire(self, name: str, isolated: bool = False) -> Backend:
-        """The opened backend of that name; `release` it once for each `acquire`.
+        """Return the opened backend of that name. The caller must `release` it once for each `acquire`.
 
-        isolated   for a model that is to run in processes of its own
+        isolated   the model runs in processes of its own
 
-        Raises CoreError when no such backend is installed, and what its import or open() raises.
+        Raises CoreError if no such backend is installed, and any error of its import or open().
         """
         backend = await self._found(name)
         if isolated and not isinstance(backend, plugins.HostedBackend):
@@ -89,7 +89,7 @@ class BackendPool:
         return {**self._settings.get("", {}), **self._own(name, backend)}
 
     def _own(self, name: str, backend: Backend) -> dict[str, str]:
-        """What is said for it, and not for all."""
+        """Return the settings for this backend alone, without those for all backends."""
         found: dict[str, str] = {}
         base = backend.based_on if isinstance(backend, plugins.HostedBackend) else ""
         for word in (*(plugins.aliases(base) if base else ()), *plugins.aliases(name)):
@@ -97,11 +97,11 @@ class BackendPool:
         return found
 
     async def release(self, backend: Backend) -> None:
-        """One user less; the last closes the backend. An exception of close() is only logged."""
+        """Remove one user; the last one closes the backend. An exception of close() is only logged."""
         opened = self._opened[backend]
         opened.users -= 1
         async with opened.turn:
-            if opened.users or not opened.open:  # a load came in between, or a release was faster
+            if opened.users or not opened.open:  # another load or release came first
                 return
             opened.open = False
             try:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class ModelCommand:
-    """A command that prints something about a model (core.plugins.commands.Command)."""
+    """Base class of commands that print facts about a model (core.plugins.commands.Command)."""
 
     summary: str
-    loads: bool  # whether the model is loaded once
+    loads: bool  # True: the command loads the model once
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("folder", type=Path, metavar="MODEL_DIR", help="folder of one model")
@@ -33,7 +33,7 @@ class ModelCommand:
 
     def run(self, namespace: argparse.Namespace) -> int:
         """Print the result; return 1 if the model cannot be read, completed or loaded."""
-        # Imported here: the list of commands needs nothing of it.
+        # Imported here: the list of commands does not need it.
         from core.lifecycle.offline import offline_model
 
         options = Options.defaults(
@@ -53,12 +53,15 @@ class ModelCommand:
         return 0
 
     def text(self, model: OfflineModel, options: Options, namespace: argparse.Namespace) -> str:
-        """Return what is printed about the model."""
+        """Return the text to print about the model."""
         raise NotImplementedError
 
 
 class ConfigCommand(ModelCommand):
-    """Of a model.py only auto_complete_config runs. An ensemble loads the models beside it that it calls."""
+    """The command `config`. Of a model.py only auto_complete_config runs.
+
+    An ensemble loads the models beside it that it calls.
+    """
 
     summary = "load a model and print its completed configuration"
     loads = True
@@ -78,7 +81,10 @@ class ConfigCommand(ModelCommand):
 
 
 class ExplainCommand(ModelCommand):
-    """Imports the model's backend and loads nothing; fails if a load would fail before that."""
+    """The command `explain`: imports the model's backend and loads nothing.
+
+    It fails if a load would fail up to that point.
+    """
 
     summary = "print what the requests of a model go through"
     loads = False

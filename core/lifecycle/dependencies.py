@@ -1,4 +1,4 @@
-"""Which models need which: ensembles and their steps. Pure functions over name → names of steps."""
+"""Dependencies between ensembles and their steps. Pure functions over name → names of steps."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ Steps = Mapping[str, Iterable[str]]
 
 
 def circular(steps: Steps) -> dict[str, list[str]]:
-    """The models that need themselves, each with the way there and back: ["a", "b", "a"]."""
+    """Return the models that depend on themselves, each with its cycle: ["a", "b", "a"]."""
     remaining = {name: set(needed) for name, needed in steps.items()}
     found: dict[str, list[str]] = {}
     while True:
         try:
             TopologicalSorter(remaining).prepare()
         except CycleError as error:
-            way = error.args[1][:0:-1]  # each one before what it needs, the first not again
+            way = error.args[1][:0:-1]  # each before what it needs; the first is not repeated
             for index, name in enumerate(way):
                 found[name] = [*way[index:], *way[:index], name]
                 remaining[name] = set()
@@ -25,7 +25,7 @@ def circular(steps: Steps) -> dict[str, list[str]]:
 
 
 def users_of(names: Iterable[str], steps: Steps) -> list[str]:
-    """The models that need one of `names`, directly or not; each before the models it needs."""
+    """Return the models that need one of `names`, directly or not; each before the models it needs."""
     reached = set(names)
     while new := [n for n, needed in steps.items() if n not in reached and reached & set(needed)]:
         reached.update(new)
@@ -33,7 +33,7 @@ def users_of(names: Iterable[str], steps: Steps) -> list[str]:
 
 
 def needed_by(name: str, steps: Steps) -> list[str]:
-    """What `name` is composed of, directly or not; each before the models it needs."""
+    """Return the models that `name` needs, directly or not; each before the models it needs."""
     reached: set[str] = set()
     waiting = [name]
     while waiting:

@@ -1,7 +1,7 @@
 """Open an ensemble: find the models of its steps, and chain them.
 
-ModelVersion ─► [open_ensemble] ─► EnsembleChain.  The steps' models are loaded by then: the roster
-brings them first.
+ModelVersion ─► [open_ensemble] ─► EnsembleChain.  The roster loads the
+steps' models first.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from core.request import NEWEST
 async def open_ensemble(
     config: ModelConfig, signature: Signature, host: Host, content: str
 ) -> EnsembleChain:
-    """The chain of an ensemble. Writes into `config` whether it is decoupled: if a step is, and only then.
+    """Return the chain of an ensemble. Write into `config` that it is decoupled if, and only if, a step is.
 
     content   a digest of what the ensemble itself was loaded from
 
-    Raises CoreError(INVALID) if a step's model does not serve, if the step does not fit it, or if the
-    answers of what turns out to be decoupled should be cached.
+    Raises CoreError(INVALID) if a step's model does not serve, if a step does not fit its model, or if
+    the configuration asks for a response cache and the ensemble is decoupled.
     """
     served = host.models
     steps = steps_of(config)
@@ -53,7 +53,7 @@ async def open_ensemble(
             return False
 
     def contents() -> str:
-        # A model may be loaded again while the ensemble stays.
+        # A model may be reloaded while the ensemble stays loaded.
         return " ".join([content, *(served.content(step.model, step.version) for step in steps)])
 
     return EnsembleChain(
@@ -70,10 +70,10 @@ async def open_ensemble(
 def fitted(
     config: ModelConfig, signature: Signature, steps: Sequence[Step], models: Sequence[Signature]
 ) -> Signature:
-    """The signature of an ensemble whose steps fit their models. Writes into `config` if it is decoupled.
+    """Return the signature of an ensemble, after checking its steps. Write into `config` if it is decoupled.
 
     models   the signature of each step's model
-    Raises CoreError(INVALID) if a step does not fit, or if answers of a decoupled ensemble should be cached.
+    Raises CoreError(INVALID) if a step does not fit its model, or if a decoupled ensemble asks for a cache.
     """
     check_steps(signature, steps, models)
     decoupled = any(model.decoupled for model in models)
@@ -85,10 +85,10 @@ def fitted(
 def signatures_of_steps(
     ensemble: str, steps: Sequence[Step], find: Callable[[str, int], Signature]
 ) -> list[Signature]:
-    """The signature of each step's model.
+    """Return the signature of each step's model.
 
-    find   (model, version) → its signature; raises CoreError for one that is not there
-    Raises CoreError(INVALID) that names the models that are missing.
+    find   (model, version) → its signature; raises CoreError for an unknown one
+    Raises CoreError(INVALID) with the names of the missing models.
     """
     found, missing = [], []
     for step in steps:
@@ -110,7 +110,7 @@ def signatures_of_steps(
 
 
 def _is_there(model: str, find: Callable[[str, int], Signature]) -> bool:
-    """Whether there is any version of it."""
+    """Return whether any version of the model is found."""
     try:
         find(model, NEWEST)
     except CoreError:

@@ -1,7 +1,7 @@
-"""Explain: what a request for a model goes through, as lines of text.
+"""Explain: the stages of a request for a model, as lines of text.
 
-OfflineModel ─► a Chain that is composed and not opened ─► [explain].  What is shown is read from the chain
-that a load would make, not told again.
+OfflineModel ─► a Chain that is composed and not opened ─► [explain].  The text is read from the chain that
+a load would build; it is not a second description.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WHERE = {
 
 
 def explain(model: OfflineModel, options: Options) -> str:
-    """The way of a request through one model version, room by room. Main thread, no loop running."""
+    """Return the stages of a request through one model version. Main thread, no loop running."""
     head = f"model '{model.version.name}' version {model.version.version}"
     if model.backend is None:
         return "\n".join([f"{head}, an ensemble", "", *_aligned(_ensemble(model))])
@@ -60,7 +60,7 @@ def _rooms(model: OfflineModel, backend: Backend, options: Options) -> Iterator[
         yield "layers", "core/pipeline/layers.py", text
     loop = asyncio.new_event_loop()
     try:
-        # A cache of nothing: whether there is one is the server's affair.
+        # An empty cache: the server's options decide about the real one.
         cache = open_cache(options.cache_config or {"local": {"size": str(1 << 20)}})
         for handler in Chain(config, model.signature, ChainServices(loop, cache=cache)).handlers:
             yield _handler(handler, config, bool(options.cache_config), backend)
@@ -73,7 +73,7 @@ def _rooms(model: OfflineModel, backend: Backend, options: Options) -> Iterator[
 
 
 def _listening(hook: str) -> list[str]:
-    """Names of the plugins that have a hook, in the order in which they are called."""
+    """Return the names of the plugins that implement a hook, in call order."""
     plugins.load_hooks()
     found = getattr(plugins.hooks().hook, hook).get_hookimpls()
     return [each.plugin_name for each in reversed(found)]
@@ -162,7 +162,7 @@ def _ensemble(model: OfflineModel) -> Iterator[Line]:
 
 
 def _file_of(backend: Backend) -> str:
-    """Where execute is, below the repository or the folder of packages."""
+    """Return the file of `execute`, relative to the repository or the folder of packages."""
     if (of_folder := plugins.file_of(backend)) is not None:
         return str(of_folder)
     try:

@@ -1,4 +1,4 @@
-"""Host: what the process lends to a model version while it loads and unloads."""
+"""Host: the resources of the process that a model version uses while it loads and unloads."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ from core.telemetry.statistics import Statistics
 T = TypeVar("T")
 Agree = Callable[[str, str], Awaitable[str]]
 
-_THREADS = 32  # more than can load at once, so that an unload never waits behind the loads
+_THREADS = 32  # more than can load at once: an unload never waits behind loads
 
 
 class ServedModels(Protocol):
-    """The models of the server, for models that call others. Not thread-safe: event loop only.
+    """The models of the server, for models that call others.
 
-    core.control.models.Models implements it and has the docstrings.
+    Not thread-safe: call from the event loop only.
+
+    core.control.models.Models implements this protocol and documents the methods.
     """
 
     def infer_step(self, request: InferenceRequest) -> Reply: ...
@@ -46,19 +48,19 @@ class ServedModels(Protocol):
 
 
 class Host:
-    """Worker threads, opened backends and the bound on parallel loads. One for each server.
+    """Worker threads, opened backends and the limit of parallel loads. One for each server.
 
-    models         for models that call other models; there before the first load
+    models         for models that call other models; set before the first load
     cache          of responses, None for none
     limiter        of instances that share resources, None for none
     gpus           ids of the GPUs that instances may be placed on
-    find_backend   name → Backend; None for those that are installed or lie in --backend-directory
+    find_backend   name → Backend; None: installed backends and those in --backend-directory
     endpoints          of the versions that serve: written here, read for each request
-    agree          (model, objection) → what anybody has against serving what has been loaded; objection:
-                   why it could not be loaded here, "" if it could. None: nobody else is asked
-    backends       those that are open
+    agree          (model, objection) → why the other workers refuse to serve the loaded model; objection:
+                   why it could not be loaded here, "" if it could. None: there are no other workers
+    backends       pool of open backends
     policies       of the threads of instances, from --host-policy
-    loading        --model-load-thread-count places, of which a version that loads has one
+    loading        --model-load-thread-count slots; a version that loads holds one
     """
 
     def __init__(
@@ -89,25 +91,25 @@ class Host:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="core-lifecycle")
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
-        """Call a function that may block on a worker thread, and give back what it gives.
+        """Call a function that may block on a worker thread, and return its result.
 
-        Whatever it raises comes as an Exception: a model that calls sys.exit() fails, and no more.
+        Anything that it raises arrives as an Exception: a model that calls sys.exit() only fails.
         """
         return await self.loop.run_in_executor(self._threads, _contained, function, args)
 
     async def agree(self, model: str, objection: str) -> str:
-        """What anybody has against serving what has been loaded of a model, "" for nothing."""
+        """Return why a worker refuses to serve the loaded model; "" if all agree."""
         return objection if self._agree is None else await self._agree(model, objection)
 
     def statistics_of(self, config: ModelConfig) -> Statistics:
-        """What a version counts in: with --metrics-config, how its latencies are spread, too."""
+        """Return the counters of a version; --metrics-config may add latency distributions."""
         if not self.options.allow_metrics:
             return Statistics()
         warn_of_unknown_families(config)
         return statistics_of(self._metrics, config)
 
     async def let_go(self, directory: ModelDirectory) -> None:
-        """One user of a model's directory less; after the last, one of core's own is removed."""
+        """Remove one user of a model's directory. After the last, a directory that core made is removed."""
         if directory.let_go():
             if implements(directory, ModelDirectory, "remove"):
                 await self.run(directory.remove)
@@ -115,7 +117,7 @@ class Host:
                 await self.let_go(directory.origin)
 
     def close(self) -> None:
-        """End the worker threads; they must be idle, since this waits for them."""
+        """End the worker threads. They must be idle, because this call waits for them."""
         self._threads.shutdown()
 
 

@@ -1,6 +1,6 @@
-"""Joining: models that lie elsewhere come while the server runs, and go again.
+"""Joining: adds models from other folders to a running server, and removes them.
 
-ModelManager ─► [Joining] ─► Catalog, which looks in their folders from then on.
+ModelManager ─► [Joining] ─► Catalog, which then also reads their folders.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ Unload = Callable[[Sequence[str], bool], Awaitable[None]]
 
 
 class Joining:
-    """Adds models that are in folders outside the repositories, and removes them. Loop thread only.
+    """Adds models that are in folders outside the repositories, and removes them.
 
-    load     loads a model by its name
-    unload   unloads models by their keys, with what they are composed of if the second argument says so
-    forget   drops what nobody has any more
-    begin    runs what nobody waits for
-    places   of the models that have joined, by name; one that is still being loaded is not there yet
+    Not thread-safe: call from the event loop only.
+
+    load     load a model by its name
+    unload   unload models by their keys; the second argument includes the models that they are composed of
+    forget   drop models that no longer exist
+    begin    start an operation without waiting for it
+    places   of the joined models, by name; without those that are still loading
     """
 
     def __init__(
@@ -50,12 +52,12 @@ class Joining:
         self._unload = unload
         self._forget = forget
         self._begin = begin
-        # One name joins or leaves at a time; nobody keeps the turn of a name that nobody waits for.
+        # Joins and leaves of one name are serial. Weak values: an unused lock disappears.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._last: dict[str, asyncio.Task[None]] = {}  # the end of those that have left
+        self._last: dict[str, asyncio.Task[None]] = {}  # final unload of models that left
 
     async def join(self, place: ModelLocation) -> None:
-        """Load the model of a place. Raises what ModelManager.join does, and then nothing has joined."""
+        """Load the model of a location. Raises the errors of ModelManager.join; then nothing has joined."""
         async with self._turn(place.name):
             names = await self._host.run(self._catalog.join, JoinedFolder(place))
             try:
@@ -71,22 +73,25 @@ class Joining:
             self.places[place.name] = place
 
     async def leave(self, name: str) -> None:
-        """Unload the model and what it is composed of. Its last requests finish behind: see `emptied`."""
+        """Unload the model and the models that it is composed of.
+
+        Its last requests may finish later: see `emptied`.
+        """
         async with self._turn(name):
             if (place := self.places.pop(name, None)) is not None:
                 await self._take_out(place)
 
     def is_empty(self, name: str) -> bool:
-        """Whether no request is left of what has left under that name."""
+        """Return whether all requests of a removed model have finished."""
         return name not in self._last
 
     async def emptied(self, name: str) -> None:
-        """Wait for the last of them."""
+        """Wait until all requests of a removed model have finished."""
         if (end := self._last.get(name)) is not None:
             await asyncio.wait([end])
 
     def turn(self, name: str) -> AbstractAsyncContextManager[object]:
-        """For who loads a model by its name: not while it joins or leaves."""
+        """Return the lock that keeps a load by name apart from a join or leave of that name."""
         if name in self.places or name in self._turns:
             return self._turn(name)
         return nullcontext()
@@ -95,7 +100,7 @@ class Joining:
         return self._turns.setdefault(name, asyncio.Lock())
 
     def _refuse_taken(self, name: str, names: Iterable[str]) -> None:
-        """A model that serves is no repository's if it came with a load request."""
+        """Raise CoreError for a name that is in use, also by a model that came with a load request."""
         models = self._roster.models
         for each in names:
             if any(models[key].counts for key in self._roster.keys_of(each)):

@@ -1,7 +1,7 @@
-"""Places: how many versions load at a time, and who may use a slot while its owner only waits.
+"""Load slots: limit parallel loads, and lend a slot while its owner only waits.
 
-ModelVersion ─► [LoadSlot] ─► Model.waits.  A model that loads another one in its own load has nothing to
-do until that is ready, so the other one, and whatever that waits for, may have its slot.
+ModelVersion ─► [LoadSlot] ─► Model.waits.  A model may load another one during its own load. Until that
+one is ready, it and the models that it waits for may use the slot.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ _loading: ContextVar[bool] = ContextVar("loading", default=False)
 
 
 def asked_in_a_load() -> bool:
-    """Whether what runs now is asked for by a model that is being loaded, and waits for it."""
+    """Return whether a model asked for the current task during its own load, and waits for it."""
     return _loading.get()
 
 
 class LoadSlot:
-    """`async with LoadSlot(slots):` while a version loads. Loop thread.
+    """A slot that a version holds while it loads: `async with LoadSlot(slots):`. Loop thread.
 
-    slots   --model-load-thread-count of them, for the whole server
+    slots   the server's semaphore with --model-load-thread-count slots
     """
 
     def __init__(self, slots: asyncio.Semaphore):
         self._places = slots
         self._held = False
         self._over = False
-        self._waits = 0  # how many of its instances wait for another load
+        self._waits = 0  # number of its instances that wait for another load
 
     async def __aenter__(self) -> LoadSlot:
         await self._places.acquire()
@@ -48,7 +48,7 @@ class LoadSlot:
 
     @asynccontextmanager
     async def lent(self) -> AsyncIterator[None]:
-        """Others may have the slot; ends when it is held again, if its load is not over."""
+        """Lend the slot during the block. At its end, take the slot again unless the load is over."""
         self._waits += 1
         self._give_back()
         token = _loading.set(not self._over)
@@ -63,7 +63,7 @@ class LoadSlot:
         if self._over or self._held or self._waits:
             return
         await self._places.acquire()
-        if self._over or self._held or self._waits:  # while we stood in the queue
+        if self._over or self._held or self._waits:  # changed while this task waited in the queue
             self._places.release()
         else:
             self._held = True

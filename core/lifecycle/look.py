@@ -1,8 +1,8 @@
-"""Look: what is other in the repositories than what the models were loaded from, and whether it is at rest.
+"""Look: finds differences between the repositories and the loaded models, and whether they are stable.
 
-Polling sees folders while somebody copies into them. So it looks twice, and takes only what it has seen both
-times: files that still grow, or that come one after the other, wait for a later look, and a folder that is
-away for the moment of its replacement is not gone.
+Polling sees folders while files are copied into them. So it looks twice, and takes only changes that it saw
+both times. Files that still grow or still arrive wait for a later look. A folder that is absent only while
+it is replaced does not count as gone.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ REST_S = 2.0
 
 @dataclass(frozen=True)
 class Changes:
-    """What one look has found.
+    """The changes that one look has found.
 
-    changed   name → what is there now and was not tried yet
-    gone      wanted models that the repositories hold no more
+    changed   name → current source that was not tried yet
+    gone      wanted models that the repositories no longer hold
     """
 
     changed: Survey
@@ -35,7 +35,7 @@ class Changes:
         return bool(self.changed or self.gone)
 
     def at_rest(self, before: Changes) -> Changes:
-        """Those that a look before has found as well."""
+        """Return the changes that an earlier look found as well."""
         same = {
             name: found
             for name, found in self.changed.items()
@@ -45,11 +45,11 @@ class Changes:
 
 
 def changes(found: Survey, there: Collection[str], models: Mapping[str, ManagedModel]) -> Changes:
-    """What is to do after a look at everything.
+    """Return the changes after a look at all repositories.
 
-    there   what the repositories hold; in `found` are the steps of ensembles too that they do not hold
+    there   models that the repositories hold; `found` also has steps of ensembles that they do not hold
 
-    What failed is tried again when it has changed, and not before.
+    A failed model is tried again only after it has changed.
     """
     changed = {
         name: each
@@ -65,7 +65,7 @@ def changes(found: Survey, there: Collection[str], models: Mapping[str, ManagedM
 
 
 def differs(last: ModelSource | CoreError | None, found: ModelSource | CoreError) -> bool:
-    """Whether two looks found something else."""
+    """Return whether two looks found different things."""
     if isinstance(last, ModelSource) and isinstance(found, ModelSource):
         return not policy.unchanged(last, found)
     if isinstance(last, CoreError) and isinstance(found, CoreError):

@@ -1,8 +1,8 @@
-"""ManagedModel: all versions of one name, and the swaps between them.
+"""ManagedModel: all versions of one model, and the swaps between them.
 
-Roster ─► [ManagedModel] ─► ModelVersion.  New versions load beside those that serve. Only when every
-one of them could do they take over, all in one step of the loop; then the old ones drain. So a request
-always meets a version that is whole, and a failed reload changes nothing.
+Roster ─► [ManagedModel] ─► ModelVersion.  New versions load beside those that serve. They
+take over only after all of them have loaded, in one step of the loop; then the old ones drain. So a request
+always reaches a complete version, and a failed reload changes nothing.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from core.repository import ModelDirectory, ModelSource
 
 logger = logging.getLogger("core")
 
-_SHOWN = 3  # versions that a text about a load names
+_SHOWN = 3  # limit of versions that a progress text names
 
 
 class ManagedModel:
-    """One name. Loop thread; `apply` and `unload` only by the one who holds `turn`.
+    """One managed model. Loop thread; only the holder of `turn` may call `apply` and `unload`.
 
-    name       what the model is known by: with namespaces a Key
+    name       the model's key: its name, or with namespaces a Key
     versions   number → the version that the index shows
     newest     the READY version with the highest number, or None
-    source     what the versions that serve were loaded from, None when none does
-    seen       the same before repository agents: what the next look is compared with
-    attempt    what was tried last: a source, or why there was none
-    error      why the model has no version at all, "" if it has
-    wanted     asked for, by name or through an ensemble, and not unloaded since
-    by_name    asked for by its own name
+    source     source of the serving versions; None if none serves
+    seen       that source before repository agents; the next look is compared with it
+    attempt    last attempt: a source, or the error that there was instead of one
+    error      why the model has no version at all; "" if it has one
+    wanted     requested by name or through an ensemble, and not unloaded since
+    by_name    requested by its own name
     users      operations that hold `turn` or wait for it
-    results    ("loads" or "unloads", "success" or "failure") → versions for which that was the end
+    results    ("loads" or "unloads", "success" or "failure") → number of versions with that outcome
     """
 
     def __init__(self, name: str, host: Host):
@@ -61,37 +61,37 @@ class ManagedModel:
         }
         self._host = host
         self._leaving: dict[ModelVersion, asyncio.Task[None]] = {}
-        self._begun: float | None = None  # when the load began that goes on
+        self._begun: float | None = None  # start time of the current load
         self._waits_for: Collection[str] = ()
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """Names of the models that it should be composed of; empty but for ensembles."""
+        """Names of the models that it should be composed of; empty except for ensembles."""
         return self.attempt.steps if isinstance(self.attempt, ModelSource) else ()
 
     @property
     def needs(self) -> set[str]:
-        """Names of the models that its versions call, also of those that only drain."""
+        """Return the names of the models that its versions call, draining versions included."""
         return {step for version in self.alive() for step in version.source.steps}
 
     @property
     def counts(self) -> bool:
-        """Whether it is one of those that its name may mean, with namespaces."""
+        """Return whether a plain name may refer to this model (with namespaces)."""
         return (self.wanted and isinstance(self.attempt, ModelSource)) or bool(self.alive())
 
     @property
     def leaving(self) -> list[asyncio.Task[None]]:
-        """The unloads that are still going on, those of replaced versions too."""
+        """Running unloads, those of replaced versions included."""
         return list(self._leaving.values())
 
     def alive(self) -> list[ModelVersion]:
-        """Every version that has something loaded; also those that the index no longer shows."""
+        """Return every version that holds loaded resources, also those that the index no longer shows."""
         shown = [each for each in self.versions.values() if each.state == "READY"]
         return [*shown, *self._leaving]
 
     @contextmanager
     def loading(self, steps: Collection[str]) -> Iterator[None]:
-        """From the wish for a load to its end: `progress` tells how far it is.
+        """Mark a load from its request to its end, so that `progress` can report it.
 
         steps   the models that are loaded before it
         """
@@ -102,7 +102,7 @@ class ManagedModel:
             self._begun = None
 
     def progress(self) -> str:
-        """How far the load is that goes on, for a person; "" while there is none."""
+        """Return the progress of the current load as text; "" without a load."""
         if self._begun is None:
             return ""
         text = f"model '{self.name}' is loading for {seconds(self._begun)}"
@@ -116,18 +116,18 @@ class ManagedModel:
         return f"{text}, {done} of {len(versions)} versions loaded: {steps}"
 
     def refuse(self, error: CoreError) -> None:
-        """The repository has nothing to load. What serves goes on."""
+        """Record that the repository has nothing to load. Serving versions continue."""
         told = isinstance(self.attempt, CoreError) and self.attempt.message == error.message
-        if not told:  # polling finds the same again and again
+        if not told:  # polling finds the same error each time
             logger.error("failed to poll model '%s': %s", self.name, error.message)
             self._count("loads", False)
         self.attempt = error
         self.error = error.message
 
     async def apply(self, source: ModelSource) -> None:
-        """Load, swap and unload until the versions are those that `source` wants.
+        """Load, swap and unload until the versions match `source`.
 
-        Raises CoreError(INVALID) with Triton's text when a version cannot load; what served serves on.
+        Raises CoreError(INVALID) with Triton's text if a version cannot load; then the serving versions stay.
         """
         self.attempt, self.error = source, ""
         source.directory.hold()
@@ -141,7 +141,7 @@ class ManagedModel:
             await self._host.let_go(source.directory)
 
     def _is_current(self, source: ModelSource) -> bool:
-        """Whether there is nothing that agents would have to look at once more."""
+        """Return whether `source` is in use already, so that agents need not run again."""
         return (
             self.source is not None
             and self.seen is not None
@@ -149,7 +149,7 @@ class ManagedModel:
         )
 
     async def _treat(self, source: ModelSource) -> None:
-        """Apply what repository agents make of a source."""
+        """Run the repository agents on a source and apply the result."""
         async with treated(source, self._host) as (found, refusal):
             if found is not None:
                 await self._apply(found)
@@ -157,7 +157,7 @@ class ManagedModel:
             self.error = refusal
             self._count("loads", False)
             logger.error("failed to load '%s': %s", self.name, refusal)
-            # An agent, or a network, may refuse one worker what the others have.
+            # An agent or a network may fail in one worker and not in the others.
             await self._host.agree(str(self.name), refusal)
             raise internal(
                 f"failed to load '{self.name}', failed to poll from model repository: {refusal}\n"
@@ -184,7 +184,7 @@ class ManagedModel:
         self.source = source
 
     async def _adjustments(self, source: ModelSource, plan: policy.Plan) -> list[Adjustment]:
-        """The versions that need no other load, only other instances."""
+        """Return adjustments for the versions that need other instances but no new load."""
         found = [
             await adjustment_of(self.versions[number], source, self._host)
             for number in policy.same_files(self.source, source)
@@ -198,7 +198,7 @@ class ManagedModel:
     async def _load(
         self, source: ModelSource, new: list[ModelVersion], adjusted: list[Adjustment]
     ) -> None:
-        """Load versions and open instances, all or none; with several workers, in all or in none."""
+        """Load versions and open instances, all or none; with several workers, in all workers or in none."""
         for version in new:
             if not self._serves(version.version):
                 self.versions[version.version] = version
@@ -247,9 +247,9 @@ class ManagedModel:
             logger.info("successfully loaded '%s'", self.name)
 
     def unload(self) -> list[asyncio.Task[None]]:
-        """Take every version out of service at once; gives the tasks that finish and unload them.
+        """Take every version out of service at once. Return the tasks that drain and unload them.
 
-        A version that had failed counts as unloaded too: nobody asks for it any more.
+        A failed version becomes unloaded too, because it is no longer wanted.
         """
         self.source, self.seen, self.error = None, None, ""
         self._retire(each for each in list(self.versions.values()) if each.state == "READY")
@@ -259,13 +259,13 @@ class ManagedModel:
         return self.leaving
 
     def dismiss(self) -> None:
-        """Unload, and forget that anybody wanted the model."""
+        """Unload the model and clear its `wanted` state."""
         self.unload()
         self.wanted = self.by_name = False
         self.attempt = None
 
     def _retire(self, versions: Iterable[ModelVersion]) -> None:
-        """Start to drain and unload. From here on no new request finds them."""
+        """Start to drain and unload versions. From now on no new request reaches them."""
         for version in versions:
             version.become("UNLOADING")
             self._leaving[version] = self._host.loop.create_task(self._leave(version))

@@ -1,7 +1,7 @@
-"""ModelManager: loads and unloads models, as the control mode says.
+"""ModelManager: loads and unloads models according to the control mode.
 
-Server ─► [ModelManager] ─► Roster ─► ManagedModel ─► ModelVersion.  Looking at files and loading leave
-the loop, decisions do not.
+Server ─► [ModelManager] ─► Roster ─► ManagedModel ─► ModelVersion.  Reading files and loading run
+on worker threads; decisions are made on the loop.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class ModelManager(ModelIndex):
     cache          of responses, None for none
     limiter        of instances that share resources, None for none
     gpus           ids of the GPUs that instances may be placed on
-    find_backend   name → Backend, may block; None for those that are installed
-    endpoints          of the READY versions: what requests need
-    repositories   more of them than the options name
-    agree          as Host has it: with several workers, what the others say about a load
-    joining        models that lie elsewhere
-    sleep          waits that many seconds: between polls, and at the end for what is in flight
-    clock          seconds that only grow
+    find_backend   name → Backend, may block; None: installed backends
+    endpoints          of the READY versions, for requests
+    repositories   additional to those of the options
+    agree          see Host: with several workers, their agreement to serve a loaded model
+    joining        adds and removes models of other folders
+    sleep          waits that many seconds: between polls, and at shutdown for requests in flight
+    clock          monotonic, in seconds
     """
 
     def __init__(
@@ -114,15 +114,15 @@ class ModelManager(ModelIndex):
         self._stopping = False
 
     def provide(self, models: ServedModels) -> None:
-        """Give this to the models that call other models. Before the first load."""
+        """Set the object through which models call other models. Call before the first load."""
         self._host.models = models
 
     # start and stop ------------------------------------------------------------
 
     async def start(self) -> None:
-        """Load what the control mode says, and poll from then on in mode poll.
+        """Load the models that the control mode selects. In mode poll, start to poll.
 
-        One of several workers does not: all of them look when the supervisor says so.
+        One of several workers does not poll: the supervisor starts each look in all of them.
 
         Raises CoreError if a repository cannot be read, or a model failed and options.exit_on_error.
         """
@@ -153,10 +153,10 @@ class ModelManager(ModelIndex):
         return await self._roster.bring(found, by_name=named)
 
     async def stop(self, timeout_s: float) -> int:
-        """Finish what is in flight, unload everything, end all threads.
+        """Finish requests in flight, unload all models, end all threads.
 
-        Returns the number of model versions (and loads) that were not gone after `timeout_s`: what
-        they do goes on, on threads that are left behind. New loads are refused.
+        Returns the number of model versions (and loads) that remain after `timeout_s`. Their work
+        continues on threads that are left behind. New loads are refused.
         """
         self._stopping = True
         self._poller.stop()
@@ -165,18 +165,18 @@ class ModelManager(ModelIndex):
         try:
             return await shut_down(self._roster, self._operations, self._host, deadline)
         finally:
-            if self._catalog.remote:  # a thread of its own: those of the host have ended
+            if self._catalog.remote:  # a separate thread: those of the host have ended
                 with ThreadPoolExecutor(1) as thread:
                     await self._loop.run_in_executor(thread, self._catalog.close)
 
     # control -------------------------------------------------------------------
 
     async def load(self, name: str, parameters: Mapping[str, Any]) -> None:
-        """Load a model and what it is composed of, or reload what has changed.
+        """Load a model and the models that it is composed of, or reload those that have changed.
 
-        parameters   `config` (JSON text) and `file:<path>` (bytes) go before the repository
-        Returns when the model is ready. The operation goes on if the caller is cancelled.
-        Raises CoreError when the request is wrong or the model cannot load; what served serves on.
+        parameters   `config` (JSON text) and `file:<path>` (bytes) take precedence over the repository
+        Returns when the model is ready. The operation continues if the caller is cancelled.
+        Raises CoreError if the request is wrong or the model cannot load; then the serving versions stay.
         """
         self._refuse_uncontrolled()
         override = Override.of(parameters, self._options.model_override_max_byte_size)
@@ -189,23 +189,23 @@ class ModelManager(ModelIndex):
         await self._operations.run(in_turn())
 
     async def bring(self, name: str) -> None:
-        """The same as a plain `load`, in every control mode: the server itself wants the model."""
+        """Load a model for the server itself: like `load` without parameters, in every control mode."""
         self._refuse_stopping()
         await self._operations.run(self._load(checked_name(name), None))
 
     async def unload(self, name: str, unload_dependents: bool = False) -> None:
-        """Unload a model, and the ensembles that need it. A name that nobody knows is no error.
+        """Unload a model and the ensembles that need it. An unknown name is no error.
 
-        unload_dependents   the models that an ensemble is composed of too, but for those that were
-                            loaded by name or that another ensemble needs
-        Returns when no version is READY; the last requests finish behind.
+        unload_dependents   also unload the models that an ensemble is composed of, except those that
+                            were loaded by name or that another ensemble needs
+        Returns when no version is READY; the last requests may finish later.
         """
         self._refuse_uncontrolled()
         if keys := self._roster.keys_of(name):
             await self._operations.run(self._unload(keys, unload_dependents))
 
     async def take_out(self, name: str) -> None:
-        """The same as a plain `unload`, in every control mode; then nothing is known of the model."""
+        """Unload a model in every control mode, like `unload`, and forget it."""
         self._refuse_stopping()
         if keys := self._roster.keys_of(name):
             await self._operations.run(self._unload(keys, False))
@@ -213,11 +213,12 @@ class ModelManager(ModelIndex):
                 self._operations.begin(self._forget_after(self._models.get(key)))
 
     async def join(self, place: ModelLocation) -> None:
-        """Load a model that lies elsewhere, and look there from now on: a model that it is composed of may
-        lie beside it.
+        """Load a model from another folder, and include that folder in later looks.
 
-        Raises CoreError(ALREADY_EXISTS) for a name or a place that is there already, and what `load`
-        raises; then nothing has joined.
+        Models that it is composed of may lie beside it.
+
+        Raises CoreError(ALREADY_EXISTS) for a name or a location that is in use, and the errors of
+        `load`; then nothing has joined.
         """
         self._refuse_uncontrolled()
         if checked_name(place.name) != place.name:
@@ -225,10 +226,10 @@ class ModelManager(ModelIndex):
         await self._operations.run(self.joining.join(place))
 
     async def leave(self, name: str) -> None:
-        """Unload a model that has joined, with what it is composed of, and look there no more.
+        """Unload a joined model with the models that it is composed of, and stop reading its folder.
 
-        Returns when no version is READY; `joining.emptied` tells when the last requests have finished. A
-        name under which none has joined is no error.
+        Returns when no version is READY; `joining.emptied` waits for the last requests. A name without a
+        joined model is no error.
         """
         self._refuse_uncontrolled()
         await self._operations.run(self.joining.leave(name))
@@ -270,13 +271,13 @@ class ModelManager(ModelIndex):
                 f"failed to load '{name}', failed to poll from model repository: {refusal.message}"
             ) from refusal
         if any(key in failures for key in keys):
-            # An ensemble that fails because a step did says why the step did.
+            # If an ensemble fails because of a step, its error includes the step's reason.
             steps = [step for key in keys for step in needed_by(key, self._roster.steps())]
             lines = [failures[each] for each in dict.fromkeys([*keys, *steps]) if each in failures]
             raise CoreError(lines[0].kind, "".join(line.message for line in lines))
 
     async def _wake(self, names: Collection[str]) -> None:
-        """Bring back the ensembles that went out of service with one of these models."""
+        """Reload the ensembles that left service with one of these models."""
         if asleep := set(self._roster.asleep(names)) - set(names):
             await self._roster.bring(await self._host.run(self._catalog.survey_names, asleep))
 
@@ -288,7 +289,7 @@ class ModelManager(ModelIndex):
     async def _forget(self, keep: Iterable[str] = ()) -> None:
         try:
             names = await self._host.run(self._catalog.names)
-        except OSError:  # what the repositories hold is not known now: the next operation will see
+        except OSError:  # unreadable now: the next operation looks again
             return
         self._roster.forget({*names, *self._options.load_model, *keep})
 
@@ -301,7 +302,7 @@ class ModelManager(ModelIndex):
     # polling -------------------------------------------------------------------
 
     async def poll(self) -> None:
-        """Look at the repositories now, in control mode poll. Errors are logged."""
+        """Look at the repositories now (control mode poll). Errors are logged."""
         await self._poller.poll()
 
     async def _compare(self) -> Changes:
@@ -309,10 +310,10 @@ class ModelManager(ModelIndex):
         return changes(found, await self._host.run(self._catalog.names), self._models)
 
     async def _apply(self, before: Changes) -> None:
-        """Load what is new or changed, unload what is gone, if it looks as it did before."""
+        """Load new and changed models and unload gone ones, if a second look confirms the changes."""
         found = (await self._compare()).at_rest(before)
         for name in found.gone:
-            if name in self._models:  # it may have gone with another one
+            if name in self._models:  # it may have been removed with another one
                 await self._roster.take_out(name)
         await self._roster.bring(found.changed)
         await self._wake(found.changed)

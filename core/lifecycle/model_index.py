@@ -1,6 +1,6 @@
-"""ModelIndex: what models there are, and in which state.
+"""ModelIndex: the models of the server and their states.
 
-ModelManager ─► [ModelIndex] ◄─ core.control.  It reads and changes nothing.
+ModelManager ─► [ModelIndex] ◄─ core.control.  Read only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from core.request import NEWEST
 
 
 class ModelIndex:
-    """All models of the server. Not thread-safe: call from the event loop only.
+    """A read-only view of all models of the server. Not thread-safe: call from the event loop only.
 
     namespacing   whether several models may have one name
     """
@@ -33,14 +33,14 @@ class ModelIndex:
         self._models = roster.models
         self._host = host
         self._namespacing = namespacing
-        self._looking = False  # at the repositories, for the first time
+        self._looking = False  # True during the first look at the repositories
 
     def resolve(self, name: str, version: int = NEWEST) -> ModelVersion:
-        """The READY version of that number, or the newest READY one.
+        """Return the READY version of that number, or the newest READY one.
 
-        Raises CoreError(NOT_FOUND) for what is unknown, CoreError(UNAVAILABLE) for what is being loaded
-        and for a version that is known and not ready, CoreError(INVALID) for a name that several models
-        have.
+        Raises CoreError(NOT_FOUND) for an unknown model or version. Raises CoreError(UNAVAILABLE) during a
+        load and for a known version that is not ready. Raises CoreError(INVALID) for a name that several
+        models have.
         """
         model = self._models.get(name)
         if model is None and self._namespacing:
@@ -55,7 +55,10 @@ class ModelIndex:
         return resolved(model, name, version)
 
     def _only(self, name: str) -> ManagedModel | None:
-        """With namespaces: the one model of that name, None if there is none."""
+        """Return the only model of that name, or None (with namespaces).
+
+        Raises CoreError(INVALID) if several models have the name.
+        """
         found = [key for key in self._roster.keys_of(name) if self._models[key].counts]
         if len(found) > 1:
             raise invalid(
@@ -65,18 +68,20 @@ class ModelIndex:
         return self._models[found[0]] if found else None
 
     def results(self) -> list[tuple[str | None, str, dict[tuple[str, str], int]]]:
-        """Of each model its namespace, its name, and how often versions were loaded and unloaded, with which
-        result: ("loads" or "unloads", "success" or "failure") → count."""
+        """Return (namespace, name, counts of loads and unloads) for each model.
+
+        counts   ("loads" or "unloads", "success" or "failure") → count
+        """
         return [
             (namespace_of(key), name_of(key), model.results) for key, model in self._models.items()
         ]
 
     def knows(self, name: str) -> bool:
-        """Whether somebody has asked for the model, here or by a wish of an ensemble."""
+        """Return whether the model was requested, by name or through an ensemble."""
         return bool(self._roster.keys_of(name))
 
     def raise_if_loading(self, name: str) -> None:
-        """Raise Loading, which says how far it is, if a model is being loaded. `name` may be its key."""
+        """Raise Loading with the progress if the model is being loaded. `name` may be its key."""
         for key in self._roster.keys_of(name):
             if text := self._models[key].progress():
                 raise Loading(text)
@@ -92,21 +97,21 @@ class ModelIndex:
         return sorted(number for number, each in versions.items() if each.state == "READY")
 
     def versions(self) -> Iterable[ModelVersion]:
-        """Every version that the index shows, by name and number."""
+        """Return every version that the index shows, sorted by name and number."""
         for _, model in sorted(self._models.items()):
             yield from (model.versions[number] for number in sorted(model.versions))
 
     def all_ready(self) -> bool:
-        """Whether every wanted model serves with every version that it should have."""
+        """Return whether every wanted model serves with every version that it should have."""
         return report.all_ready(self._models.values())
 
     async def check_all(self) -> bool:
-        """Whether each of these can serve, after its instances have been asked."""
+        """Check the instances of every READY version. Return whether all can serve."""
         chains = [each.chain for each in self.versions() if each.state == "READY"]
         return all(await asyncio.gather(*(chain.check() for chain in chains)))
 
     async def look(self) -> None:
-        """Let `index` know what remote repositories hold now. Raises CoreError when one cannot be asked."""
+        """Refresh what `index` shows of remote repositories. Raises CoreError if one cannot be read."""
         if self._catalog.remote:
             try:
                 await self._host.run(self._catalog.look)
@@ -114,9 +119,9 @@ class ModelIndex:
                 raise internal(f"failed to read the model repository: {error}") from error
 
     def index(self, ready_only: bool = False) -> list[dict[str, Any]]:
-        """The models of the repositories, and those that load requests brought, as entries of v2.
+        """Return v2 index entries for models of the repositories and models that came with load requests.
 
-        Of remote repositories those that the last look saw.
+        Remote repositories contribute the models that the last look saw.
         """
         try:
             holders = self._catalog.names()
@@ -125,5 +130,5 @@ class ModelIndex:
         return report.index(holders, self._models, ready_only)
 
     def table(self) -> list[tuple[str, str, str]]:
-        """(model, version, status) of every model that was tried, for the table at the start."""
+        """Return (model, version, status) of every model that was tried, for the startup table."""
         return report.table(model for _, model in sorted(self._models.items()))

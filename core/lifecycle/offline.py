@@ -1,4 +1,4 @@
-"""Offline: a model's folder as a server would load it, without a server.
+"""Offline: reads a model's folder like a server would load it, without a server.
 
     folder ─► Catalog ─► ModelSource ─► backend's complete() ─► [OfflineModel] ─► try_model, try_ensemble
 
@@ -32,7 +32,7 @@ class OfflineModel:
     """One version, ready to be loaded.
 
     config, signature   completed, normalised and validated
-    backend             closed again; None for an ensemble
+    backend             already closed; None for an ensemble
     """
 
     version: ModelVersion
@@ -44,28 +44,28 @@ class OfflineModel:
 def offline_model(
     folder: Path, options: Options, number: int | None = None, *, tried: bool = False
 ) -> OfflineModel:
-    """The version of that number, or the newest that the model's version policy wants.
+    """Return the version of that number, or the newest that the model's version policy selects.
 
     folder   of the model, with config.pbtxt and the folders of versions
-    tried    load it, and the models of its steps from the folders beside it, and give everything back
+    tried    also load it, and the models of its steps from the folders beside it, then release everything
 
-    Raises CoreError with the text that a load would end with, or for a folder that holds no model; with
-    `tried` also what a load raises.
+    Raises CoreError with the text of a failed load, or for a folder without a model. With `tried`, also
+    raises the errors of a load.
     """
     return _Offline(options, tried).model(folder, number)
 
 
 class _Offline:
-    """What one command looks at: a model and, if it is an ensemble, the models that it calls."""
+    """The state of one command: reads a model and, for an ensemble, the models that it calls."""
 
     def __init__(self, options: Options, tried: bool):
         self._options = options
         self._tried = tried
-        self._way: list[str] = []  # the ensembles whose steps are being looked at
+        self._way: list[str] = []  # ensembles whose steps are being read, outermost first
         self._repository = Path()
 
     def model(self, folder: Path, number: int | None) -> OfflineModel:
-        """As `offline_model`."""
+        """Return the version of a folder; see `offline_model`."""
         self._repository = folder.absolute().parent
         source = _source(folder, self._options)
         if not source.agents:
@@ -96,7 +96,7 @@ class _Offline:
         return replace(found, signature=signature)
 
     def _step(self, name: str, number: int) -> Signature:
-        """Of a model beside the first one."""
+        """Return the signature of a model beside the first one."""
         if Path(name).name != name:
             raise not_found(f"'{name}' is no name of a model")
         found = self.model(self._repository / name, None if number == NEWEST else number)
@@ -143,7 +143,7 @@ def _source(folder: Path, options: Options) -> ModelSource:
 
 
 def _better(folder: Path, error: CoreError) -> CoreError:
-    """The error, or that the folder is a whole repository."""
+    """Return the error, or one that says that the folder is a whole repository."""
     models = sorted(each.parent.name for each in folder.glob("*/config.pbtxt"))
     if not models or (folder / "config.pbtxt").exists():
         return error

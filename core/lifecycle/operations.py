@@ -1,4 +1,4 @@
-"""Operations: tasks that go on when the client that asked for them goes away."""
+"""Operations: tasks that continue after the client that started them has gone."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ T = TypeVar("T")
 
 
 class Operations:
-    """What is being done. Not thread-safe: call from the event loop only."""
+    """The running operations. Not thread-safe: call from the event loop only."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop):
         self._loop = loop
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def run(self, operation: Coroutine[Any, Any, T]) -> T:
-        """Run an operation to its end, also if the caller is cancelled. Raises what it raises."""
+        """Run an operation to its end, also if the caller is cancelled. Raises the operation's errors."""
         return await asyncio.shield(self.begin(operation))
 
     def begin(self, operation: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

@@ -1,9 +1,9 @@
-"""What `parameters` of config.pbtxt say to core itself, and a word on those that say nothing to anybody.
+"""Reads the `parameters` of config.pbtxt that concern core, and warns of unknown ones.
 
     core.Backend(known_parameters=…) ─► [warn_of_slips] ─► log
 
-Triton passes over a name that it does not know, and so does core: a repository that is served there is
-served here. But a slip should not go unnoticed.
+Triton ignores a name that it does not know, and so does core, so that both serve the same repositories.
+A warning makes typing errors visible.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MODE = "EXECUTION_MODE"
 ONE_CONNECTION = "sequences_keep_their_connection"
 _OF_CORE = (MODE, ONE_CONNECTION, STRATEGY_PATH)
 
-_NEAR = 0.6  # of a name that nobody reads: what may be meant
-_NEARLY = 0.85  # of a name that somebody may read: a slip all the same
+_NEAR = 0.6  # similarity for a suggestion, if the name is unknown for certain
+_NEARLY = 0.85  # similarity for a warning, if a pattern accepts the name
 
 
 def wants_process(config: ModelConfig) -> bool:
-    """Whether a model asks for processes of its own, so that what breaks it breaks nothing else."""
+    """Return whether a model asks for processes of its own, so that its failures affect nothing else."""
     mode = config.parameters.get(MODE)
     return mode is not None and mode.string_value.lower() == "process"
 
@@ -40,7 +40,7 @@ def refuse_scattered_sequences(config: ModelConfig, workers: int) -> None:
     """Raise CoreError(INVALID) for sequences whose requests may reach several processes."""
     if workers == 1 or not config.HasField("sequence_batching"):
         return
-    if config.sequence_batching.iterative_sequence:  # one request of a client is the whole sequence
+    if config.sequence_batching.iterative_sequence:  # one client request is the whole sequence
         return
     promise = config.parameters.get(ONE_CONNECTION)
     if promise is None or promise.string_value.lower() != "true":
@@ -53,7 +53,7 @@ def refuse_scattered_sequences(config: ModelConfig, workers: int) -> None:
 
 
 def warn_of_slips(config: ModelConfig, backend: Backend) -> None:
-    """Write a warning for each parameter of a model that its backend does not know."""
+    """Log a warning for each parameter of a model that its backend does not know."""
     if (known := _known(backend, "known_parameters")) is None:
         return
     for name in config.parameters:
@@ -68,7 +68,7 @@ def warn_of_slips(config: ModelConfig, backend: Backend) -> None:
 
 
 def warn_of_settings(found: Iterable[str], backend: Backend) -> None:
-    """The same for the keys that --backend-config has for a backend."""
+    """Log a warning for each key of --backend-config that the backend does not know."""
     if (known := _known(backend, "known_settings")) is None:
         return
     for name in found:
@@ -79,7 +79,10 @@ def warn_of_settings(found: Iterable[str], backend: Backend) -> None:
 
 
 def _known(backend: Backend, what: str) -> list[str] | None:
-    """Of a backend and, where that runs another one's models, of the other; None if one does not say."""
+    """Return the names that a backend declares, and those of a backend that it hosts.
+
+    None if one of them declares none.
+    """
     known: list[str] = []
     for each in (backend, isolated_by(backend)):
         if each is not None:
@@ -90,17 +93,17 @@ def _known(backend: Backend, what: str) -> list[str] | None:
 
 
 def slip(found: str, known: Iterable[str]) -> str:
-    """What to say of a name; "" for one that is known.
+    """Return the warning text for a name; "" for a known one.
 
-    known   names, and patterns with * for names that are passed on: of those it is said only if they are
-            nearly one of the names
+    known   names, and patterns with * for names that are passed on; a name that matches a pattern gets a
+            warning only if it is very similar to one of the names
     """
     known = tuple(known)
     if found in known:
         return ""
     names: dict[
         str, list[str]
-    ] = {}  # those that differ in case only are two: EXECUTION_MODE is core's
+    ] = {}  # names that differ only in case stay apart: EXECUTION_MODE is core's
     for name in known:
         if "*" not in name:
             names.setdefault(name.lower(), []).append(name)

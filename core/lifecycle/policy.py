@@ -1,4 +1,4 @@
-"""Which versions a model should run, and what must be done to get there. Pure functions."""
+"""Version policy: select the versions of a model and plan the changes. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ State = Literal["LOADING", "READY", "UNLOADING", "UNAVAILABLE"]
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do to the versions of one model. `keep` serve on as they are."""
+    """The changes for the versions of one model. Versions in `keep` continue to serve unchanged."""
 
     load: tuple[int, ...]
     keep: tuple[int, ...]
@@ -25,10 +25,10 @@ class Plan:
 
 
 def wanted_versions(config: ModelConfig, present: Iterable[int]) -> list[int]:
-    """The versions that the version policy chooses among those present, ascending.
+    """Return the versions that the version policy selects from those present, ascending.
 
-    The policy is the newest version, unless the configuration says otherwise. Versions that
-    `specific` names and that are not present are left out.
+    The default policy is the newest version. Versions that `specific` names and that are not present
+    are left out.
     """
     versions = sorted(present)
     match config.version_policy.WhichOneof("policy_choice"):
@@ -38,14 +38,14 @@ def wanted_versions(config: ModelConfig, present: Iterable[int]) -> list[int]:
             named = set(config.version_policy.specific.versions)
             return [version for version in versions if version in named]
         case _:
-            # `latest { }` leaves the number out, and means one.
+            # `latest { }` without a number means one.
             return versions[-max(1, config.version_policy.latest.num_versions) :]
 
 
 def plan(states: Mapping[int, State], wanted: Collection[int], stale: Collection[int] = ()) -> Plan:
-    """What leads from the states of the versions to the wanted ones.
+    """Return the plan from the current states of the versions to the wanted versions.
 
-    stale   versions whose files or configuration are not those that they were loaded from
+    stale   versions whose files or configuration have changed since their load
     """
     ready = {version for version, state in states.items() if state == "READY"}
     keep = ready & set(wanted) - set(stale)
@@ -57,10 +57,10 @@ def plan(states: Mapping[int, State], wanted: Collection[int], stale: Collection
 
 
 def stale_versions(old: ModelSource | None, new: ModelSource) -> list[int]:
-    """The versions of `new` that differ from what `old` loaded.
+    """Return the versions of `new` that differ from those of `old`.
 
-    All of them, when the configuration or a shared file changed or an override is in play; but a
-    configuration that differs only in its version policy leaves the versions as they are.
+    All versions differ if the configuration or a shared file has changed, or if a source is an override.
+    A change of the version policy alone does not count.
     """
     if old is None or _all_differ(old, new):
         return sorted(new.versions)
@@ -68,16 +68,16 @@ def stale_versions(old: ModelSource | None, new: ModelSource) -> list[int]:
 
 
 def same_files(old: ModelSource | None, new: ModelSource) -> list[int]:
-    """The versions of `new` that `old` has loaded from the same files, whatever the configuration."""
+    """Return the versions of `new` whose files equal those of `old`, whatever the configuration."""
     if old is None or old.directory.address != new.directory.address or old.shared != new.shared:
         return []
     return sorted(v for v, stamp in new.versions.items() if old.versions.get(v) == stamp)
 
 
 def only_groups_differ(old: ModelConfig, new: ModelConfig) -> bool:
-    """Whether configurations that versions run with differ in their instance groups, and in no more.
+    """Return whether two completed configurations differ in their instance groups only.
 
-    The version policy is not counted: it says nothing of how a version runs.
+    The version policy does not count: it does not affect how a version runs.
     """
     if list(old.instance_group) == list(new.instance_group):
         return False
@@ -85,7 +85,7 @@ def only_groups_differ(old: ModelConfig, new: ModelConfig) -> bool:
 
 
 def without(config: ModelConfig, *fields: str) -> ModelConfig:
-    """A copy without some fields."""
+    """Return a copy without the given fields."""
     copy = ModelConfig()
     copy.CopyFrom(config)
     for field in fields:
@@ -94,7 +94,7 @@ def without(config: ModelConfig, *fields: str) -> ModelConfig:
 
 
 def unchanged(old: ModelSource, new: ModelSource) -> bool:
-    """Whether a second look found the same as the first."""
+    """Return whether a second look found the same as the first."""
     return (
         not old.overridden
         and not new.overridden
@@ -113,5 +113,5 @@ def _all_differ(old: ModelSource, new: ModelSource) -> bool:
         return True
     if old.config_stamp == new.config_stamp:
         return False
-    # A configuration that was touched without a change is the operator's wish to load again.
+    # A new time stamp on an unchanged configuration asks for a reload.
     return old.config == new.config or without(old.config, _POLICY) != without(new.config, _POLICY)

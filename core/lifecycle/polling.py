@@ -1,4 +1,4 @@
-"""Poller: looks at the repositories again and again, and follows what has changed.
+"""Poller: looks at the repositories periodically, and applies the changes.
 
 ModelManager, in control mode poll ─► [Poller] ─► Roster.
 """
@@ -17,13 +17,13 @@ logger = logging.getLogger("core")
 
 
 class Poller:
-    """Not thread-safe: call from the event loop only.
+    """Polls the repositories. Not thread-safe: call from the event loop only.
 
-    compare      find out what has changed
-    apply        load and unload what has changed, if it has not changed again since
-    operations   that both belong to: the end of the server waits for them
-    sleep        wait that many seconds
-    period_s     between two looks
+    compare      find the changes
+    apply        load and unload changed models, unless they have changed again since
+    operations   both calls run in it, so that shutdown waits for them
+    sleep        wait a number of seconds
+    period_s     seconds between two looks
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class Poller:
         self._stopped = False
 
     def start(self) -> None:
-        """Poll from now on."""
+        """Start to poll."""
         self._task = asyncio.get_running_loop().create_task(self._forever())
 
     def stop(self) -> None:
-        """Poll no more. What a poll has begun goes on."""
+        """Stop polling. Operations that a poll has started continue."""
         self._stopped = True
         if self._task is not None:
             self._task.cancel()
@@ -58,11 +58,11 @@ class Poller:
             await self.poll()
 
     async def poll(self) -> None:
-        """Look, and once more after a while if something has changed. Errors are logged."""
+        """Look once, and again after a delay if something has changed. Errors are logged."""
         try:
             seen = None if self._stopped else await self._operations.run(self._compare())
             if seen:
-                # Not a part of the operation: the end need not wait for it.
+                # Not a part of the operation: shutdown need not wait for it.
                 await self._sleep(min(REST_S, self._period_s))
                 if not self._stopped:
                     await self._operations.run(self._apply(seen))

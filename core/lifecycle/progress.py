@@ -1,4 +1,4 @@
-"""Progress: what a version that is being loaded does, for clients that ask for it and for the log.
+"""Progress: the current step of a load, for clients and for the log.
 
 ModelVersion ─► [Progress] ─► ManagedModel.progress ─► the error of a request, the repository index.
 """
@@ -26,9 +26,9 @@ LOADED = "is loaded"
 
 
 class Progress:
-    """The steps of one load. Loop thread only.
+    """The steps of one load. Not thread-safe: call from the event loop only.
 
-    step    what is done now: one of the words above
+    step    the current step: one of the constants above
     """
 
     def __init__(self) -> None:
@@ -36,17 +36,17 @@ class Progress:
 
     @property
     def loaded(self) -> bool:
-        """Whether the version is loaded, and waits for the other versions of its model."""
+        """Return whether the version is loaded and waits for the other versions of its model."""
         return self.step == LOADED
 
     @contextmanager
     def logged(self, what: str, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-        """Write a line every TOLD_EVERY_S seconds while the load goes on.
+        """Log a line every TOLD_EVERY_S seconds during the load.
 
-        what   the model and its version, as other lines about the load name them
+        what   the model and its version, in the form of other log lines about the load
         """
         start = time.monotonic()
-        timers: list[asyncio.TimerHandle] = []  # the next one
+        timers: list[asyncio.TimerHandle] = []  # only the next one
 
         def wait() -> None:
             timers[:] = [loop.call_later(TOLD_EVERY_S, tell)]
@@ -63,5 +63,5 @@ class Progress:
 
 
 def seconds(start: float) -> str:
-    """The time since `start` of time.monotonic(), as text: "12 s"."""
+    """Return the time since `start` (of time.monotonic()) as text: "12 s"."""
     return f"{time.monotonic() - start:.0f} s"

@@ -1,4 +1,4 @@
-"""What the index, the startup table and readiness say about the managed models."""
+"""Report: contents of the index, the startup table and the readiness check."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from core.repository.names import name_of, namespace_of
 def index(
     holders: Mapping[str, int], models: Mapping[str, ManagedModel], ready_only: bool
 ) -> list[dict[str, Any]]:
-    """Entries of the repository index, by name and version.
+    """Return the entries of the repository index, sorted by name and version.
 
-    holders   name → number of repositories that hold it
-    A model that came with a load request is listed while it has a version that is not unloaded.
+    holders   name → number of repositories that hold the model
+    A model that came with a load request is listed until all its versions are unloaded.
     """
     active = {name for name, model in models.items() if any(map(_active, model.versions.values()))}
     entries = []
@@ -37,12 +37,12 @@ def index(
 
 
 def named_entry(name: str, namespace: str | None) -> dict[str, Any]:
-    """The beginning of an entry of the index or the statistics; with namespaces it says which."""
+    """Return the first fields of an index or statistics entry; with namespaces, it includes the namespace."""
     return {"name": name} if namespace is None else {"name": name, "namespace": namespace}
 
 
 def table(models: Iterable[ManagedModel]) -> list[tuple[str, str, str]]:
-    """Rows of the startup table: model, version, status."""
+    """Return the rows of the startup table: model, version, status."""
     rows = []
     for model in models:
         for number, version in sorted(model.versions.items()):
@@ -55,7 +55,7 @@ def table(models: Iterable[ManagedModel]) -> list[tuple[str, str, str]]:
 
 
 def all_ready(models: Iterable[ManagedModel]) -> bool:
-    """Whether every model that somebody wants can serve, with every version that it should have."""
+    """Return whether every wanted model can serve with every version that it should have."""
     return all(
         not (model.wanted and not model.versions) and all(map(_fine, model.versions.values()))
         for model in models

@@ -1,4 +1,4 @@
-"""Which version of a model a request means, and what to say where none can answer."""
+"""Resolving: finds the version for a request, or the error if none can answer."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from core.request import NEWEST
 
 
 def resolved(model: ManagedModel, name: str, version: int) -> ModelVersion:
-    """The READY version of that number, or the newest READY one.
+    """Return the READY version of that number, or the newest READY one.
 
-    name   as the request has it, for the text of an error
+    name   from the request, for the text of an error
 
-    Raises Loading for what is being loaded, with how far that is, CoreError(UNAVAILABLE) for a version that
-    is known and not ready, CoreError(NOT_FOUND) for the rest.
+    Raises Loading with the progress during a load. Raises CoreError(UNAVAILABLE) for a known version that
+    is not ready, and CoreError(NOT_FOUND) otherwise.
     """
     if version == NEWEST:
         if model.newest is not None:

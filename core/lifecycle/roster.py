@@ -1,8 +1,7 @@
 """Roster: the managed models by name, and the order in which related ones change.
 
-ModelManager ─► [Roster] ─► ManagedModel.  An operation holds the turn of every model that it
-touches, taken in the order of their names: operations on related models follow each other, others
-overlap.
+ModelManager ─► [Roster] ─► ManagedModel.  An operation holds the lock (`turn`) of every model that
+it touches, acquired in the order of names. Operations on related models are serial; others overlap.
 """
 
 from __future__ import annotations
@@ -27,46 +26,46 @@ Failures = dict[str, CoreError]
 
 
 class Roster:
-    """Every model that somebody asked for. Loop thread only.
+    """All models that were requested. Not thread-safe: call from the event loop only.
 
-    models   key → model; `bring` adds, `forget` removes. A key is a name, but with namespaces
+    models   key → model; `bring` adds, `forget` removes. A key is a name, or with namespaces a Key
     """
 
     def __init__(self, host: Host):
         self.models: dict[str, ManagedModel] = {}
         self._host = host
-        # Names of models that have been ensembles: with hundreds of others nobody looks through those.
+        # Names of models that are or were ensembles; avoids a scan of all models.
         self._composed: set[str] = set()
 
     def keys_of(self, name: str) -> list[str]:
-        """The models that a name means; with namespaces there may be several."""
+        """Return the keys of the models with that name; with namespaces there may be several."""
         if name in self.models:
             return [name]
         return [key for key in self.models if name_of(key) == name]
 
     def steps(self) -> Steps:
-        """The wanted ensembles and the models that they are composed of."""
+        """Return the wanted ensembles with the models that they are composed of."""
         return {
             name: model.steps for name, model in self._ensembles() if model.wanted and model.steps
         }
 
     def _ensembles(self) -> list[tuple[str, ManagedModel]]:
-        """Those that are ensembles now, or were; by name."""
+        """Return the models that are or were ensembles, sorted by name."""
         return [(name, self.models[name]) for name in sorted(self._composed)]
 
     def alive(self) -> list[ModelVersion]:
-        """Every version that has something loaded, those that drain unseen included."""
+        """Return every version that holds loaded resources, draining versions included."""
         return [version for model in self.models.values() for version in model.alive()]
 
     def asleep(self, names: Iterable[str]) -> list[str]:
-        """The ensembles that need one of `names`, are wanted, and do not serve."""
+        """Return the wanted ensembles that need one of `names` and do not serve."""
         return [user for user in users_of(names, self.steps()) if self.models[user].newest is None]
 
     async def bring(self, found: Survey, by_name: Collection[str] = ()) -> Failures:
-        """Make models what was found: steps before ensembles, all others side by side.
+        """Apply a survey to the models: steps before their ensembles, others in parallel.
 
-        by_name   those among them that were asked for by their own name
-        Returns the models that could not, with the reason; what served before serves on.
+        by_name   the models among them that were requested by their own name
+        Returns the models that failed, with the reason; their serving versions stay.
         """
         steps = {
             name: [step for step in source.steps if step in found]
@@ -100,22 +99,22 @@ class Roster:
         return failures
 
     async def take_out(self, name: str, with_steps: bool = False) -> None:
-        """Unload a model, after the ensembles that need it; they come back when it does.
+        """Unload a model, after the ensembles that need it; they return when the model does.
 
-        with_steps   also what it is composed of, but for models that were asked for by name or that
-                     another ensemble needs
-        Returns when no version of `name` is READY; its last requests finish behind.
+        with_steps   also unload the models that it is composed of, except those that were requested by
+                     name or that another ensemble needs
+        Returns when no version of `name` is READY; its last requests may finish later.
         """
         while True:
             users, needed = self._users(name), self._needed_by(name) if with_steps else []
             async with self._turns([*users, name, *needed]):
-                # An ensemble that came meanwhile must go too: begin again with its turn.
+                # A new ensemble may have come meanwhile: start again, with its lock too.
                 if set(self._users(name)) <= set(users):
                     await self._take_out(users, name, needed)
                     return
 
     async def _take_out(self, users: list[str], name: str, needed: list[str]) -> None:
-        # One after the other: a request inside an ensemble still needs the ensemble's steps.
+        # In series: a request inside an ensemble still needs the ensemble's steps.
         for user in users:
             await _gone(self.models[user])
         last = self.models[name]
@@ -128,14 +127,14 @@ class Roster:
                     last = step
 
     def forget(self, keep: Collection[str]) -> None:
-        """Drop models with nothing left that are not in `keep`: clients may invent any name."""
+        """Drop models that hold nothing and are not in `keep`. Bounds memory: clients may send any name."""
         for name, model in list(self.models.items()):
             if name not in keep and not model.users and not model.alive():
                 del self.models[name]
                 self._composed.discard(name)
 
     def _users(self, name: str) -> list[str]:
-        """The ensembles that call a model, each before the models that it calls."""
+        """Return the ensembles that call a model, each before the models that it calls."""
         return users_of([name], {each: model.needs for each, model in self._ensembles()})
 
     def _needed_by(self, name: str) -> list[str]:
@@ -154,14 +153,14 @@ class Roster:
             await model.apply(found)
         except CoreError as error:
             return error
-        except Exception as error:  # an operation on many models must not end at one of them
+        except Exception as error:  # one failed model must not end an operation on many
             logger.exception("loading model '%s' failed", model.name)
             return internal(f"load failed for model '{model.name}': {reason_of(error)}\n")
         return None
 
     @asynccontextmanager
     async def _turns(self, names: Iterable[str]) -> AsyncIterator[None]:
-        """Hold the turn of each model; a name that is new gets its ManagedModel."""
+        """Hold the lock of each model; create a ManagedModel for a new name."""
         models = [
             self.models.setdefault(name, ManagedModel(name, self._host))
             for name in sorted(set(names))

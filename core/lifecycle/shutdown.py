@@ -1,4 +1,4 @@
-"""The end: finish what is in flight, then unload every model, both within one time."""
+"""Shutdown: finishes requests in flight, then unloads every model, within one deadline."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from core.repository import ModelDirectory
 
 logger = logging.getLogger("core")
 
-_LOOK_S = 0.02  # between two looks at what is in flight
-_REMOVE_S = 2.0  # for the directories of what is left, after the time has passed
+_LOOK_S = 0.02  # seconds between two checks of the requests in flight
+_REMOVE_S = 2.0  # seconds to remove the directories of remaining versions, after the deadline
 
 
 class Deadline:
-    """The time that is left: the clock tells it, the sleep passes it."""
+    """The remaining time, measured by `clock` and awaited by `sleep`."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Deadline:
         return max(0.0, self._end - self._clock())
 
     async def wait(self, done: Callable[[], bool], say: Callable[[int], None]) -> bool:
-        """Wait until `done`, at most until the end; once a second `say` gets the seconds left."""
+        """Wait until `done` or the deadline; once a second, call `say` with the seconds left."""
         told: int | None = None
         while True:
             if (seconds := math.ceil(self.left_s)) != told:
@@ -53,12 +53,12 @@ class Deadline:
 async def shut_down(
     roster: Roster, operations: Collection[asyncio.Task[Any]], host: Host, deadline: Deadline
 ) -> int:
-    """Let operations and requests end, unload all models, end the worker threads.
+    """Wait for operations and requests, unload all models, end the worker threads.
 
     No chain refuses anything before every chain is idle: a request of one model may still need
-    another (ensembles, models that call models). New requests from outside are the server's to
-    refuse. Returns the number of versions and operations that were not gone in time; they are left
-    as they are, threads included, and a second call can go on.
+    another (ensembles, models that call models). The server refuses new requests from
+    outside. Returns the number of versions and operations that did not end in time. They stay
+    unchanged, threads included, and a second call can continue.
     """
 
     def busy() -> int:
@@ -96,7 +96,7 @@ async def shut_down(
         asyncio.ensure_future(_remove(directory, host))
         for directory in {version.source.directory for version in left}
     ]:
-        # What hangs may hold a directory, or every thread; then the end of the process removes it.
+        # A hanging task may hold a directory or all threads; then the end of the process removes it.
         await asyncio.wait(removing, timeout=_REMOVE_S)
     if not left and not operations:
         host.close()
@@ -104,7 +104,7 @@ async def shut_down(
 
 
 async def _remove(found: ModelDirectory, host: Host) -> None:
-    """Remove a directory, and those that it was made of, from under a version that is left."""
+    """Remove a directory of a remaining version, and the directories that it was made of."""
     directory: ModelDirectory | None = found
     while directory is not None:
         await host.run(directory.remove)
@@ -112,9 +112,10 @@ async def _remove(found: ModelDirectory, host: Host) -> None:
 
 
 def _let_wait_no_longer(roster: Roster) -> None:
-    """Where nothing is executed any more, nobody can go on with a sequence: who waits for its place gets it.
+    """End idle sequences, whose slots waiting sequences then get, if no model executes a request.
 
-    What is executed may still ask: a model that calls models.
+    Then no idle sequence can continue. A running execution may still send requests, because models may
+    call models.
     """
     chains = [each.chain for each in roster.alive() if each.in_flight]
     waiting = [each for each in chains if isinstance(each, Chain)]

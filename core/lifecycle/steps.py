@@ -1,6 +1,6 @@
-"""Whether the steps of an ensemble fit the models that they name. Pure functions over signatures.
+"""Checks that the steps of an ensemble fit the models that they name. Pure functions over signatures.
 
-core.config has checked what an ensemble's own configuration shows; here the other models are known.
+core.config has checked the ensemble's own configuration; here the signatures of the other models are known.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from core.pipeline.ensemble import Step
 
 
 class _Seen(NamedTuple):
-    """What one model says about an ensemble tensor; `dims` are without the batch dimension."""
+    """A model's declaration of an ensemble tensor; `dims` exclude the batch dimension."""
 
     model: str
     datatype: str
@@ -27,7 +27,7 @@ class _Seen(NamedTuple):
 
 
 def check_steps(ensemble: Signature, steps: Sequence[Step], models: Sequence[Signature]) -> None:
-    """Raise CoreError(INVALID) for the first step that does not fit its model, or the steps before.
+    """Raise CoreError(INVALID) for the first step that does not fit its model or earlier steps.
 
     models   the signature of each step's model
     """
@@ -53,7 +53,7 @@ def check_steps(ensemble: Signature, steps: Sequence[Step], models: Sequence[Sig
 
 
 def _check_names(ensemble: str, step: Step, model: Signature) -> None:
-    """A step maps only tensors that the model has, and every input that the model needs."""
+    """Raise CoreError(INVALID) unless a step maps only tensors of the model, and all its required inputs."""
     where = f"in ensemble '{ensemble}', {step}"
     for kind, mapped, known in (
         ("input", step.inputs, model.inputs),
@@ -69,7 +69,7 @@ def _check_names(ensemble: str, step: Step, model: Signature) -> None:
 
 
 def _check_condition(ensemble: Signature, step: Step, seen: _Seen) -> None:
-    """The tensor that decides whether a step runs is BOOL, with one element for each request."""
+    """Raise CoreError(INVALID) unless a step's condition is a BOOL with one element for each request."""
     where = f"in ensemble '{ensemble.name}', {step}: the condition '{step.condition}'"
     if seen.datatype != "BOOL":
         raise invalid(f"{where} is {seen.datatype}, it must be BOOL")
@@ -87,10 +87,13 @@ def _compare(
     specs: Mapping[str, InputSpec | OutputSpec],
     names: Mapping[str, str],
 ) -> None:
-    """Compare what a model says about its tensors with what was seen; `names`: its → ensemble's."""
+    """Compare a model's tensors with the declarations seen so far.
+
+    names   the model's tensor name → the ensemble's
+    """
     for theirs, tensor in names.items():
         spec = specs[theirs]
-        # A step's model is asked as clients ask it; within the ensemble its own reshape has been done.
+        # A step's model gets client shapes; in the ensemble its own reshape is already applied.
         dims = _inner(spec) if model.name == ensemble else spec.dims
         new = _Seen(model.name, spec.dtype.name, dims, model.max_batch_size > 0)
         old = seen.setdefault(tensor, new)
@@ -122,7 +125,7 @@ def _inconsistent(
 
 
 def _check_origins(ensemble: Signature, pairs: Sequence[tuple[Step, Signature]]) -> None:
-    """A step cannot join the answers of two decoupled models: how many there are differs."""
+    """Raise CoreError(INVALID) for a step that joins two decoupled models: response counts may differ."""
     origins: dict[str, int | None] = {name: None for name in ensemble.inputs}
     waiting = list(pairs)
     while ready := [pair for pair in waiting if all(name in origins for name in pair[0].needs)]:
@@ -141,9 +144,9 @@ def _check_origins(ensemble: Signature, pairs: Sequence[tuple[Step, Signature]])
 def ranks_of(
     ensemble: Signature, steps: Sequence[Step], models: Sequence[Signature]
 ) -> dict[str, int] | None:
-    """Write into each step which rank its inputs must have where one side batches and the other not.
+    """Write into each step the required rank of its inputs where only one side batches.
 
-    Returns the same for the outputs of the ensemble; None if there is no such output.
+    Returns the required ranks of the ensemble's outputs; None if there is no such output.
     """
     batched = {name: ensemble.max_batch_size > 0 for name in ensemble.inputs}
     for step, model in zip(steps, models, strict=True):

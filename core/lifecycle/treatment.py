@@ -1,7 +1,7 @@
 """Treatment: repository agents around the load of a model.
 
-ManagedModel ─► [treated] ─► Treated.  What agents make of a source is loaded as any other; it stays as long
-as a version that was loaded from it.
+ManagedModel ─► [treated] ─► Treated.  The resulting source is loaded like any other. It stays as long as a
+version that was loaded from it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from core.repository.agents.known import find_agent
 
 @asynccontextmanager
 async def treated(source: ModelSource, host: Host) -> AsyncIterator[tuple[ModelSource | None, str]]:
-    """What agents make of a source, or None and why not. Loop thread; agents run on worker threads.
+    """Yield the source that agents produce, or None and why not. Loop thread; agents run on worker threads.
 
-    The block loads it: agents are told of its success when it ends, of a failure when it raises.
+    The block loads the source: its end reports success to the agents, an exception reports a failure.
     """
     directory = Treated(source, partial(find_agent, directory=host.options.repoagent_directory))
-    source.directory.hold()  # let go when `directory` is
+    source.directory.hold()  # released when `directory` is
     directory.hold()
     try:
         found, refusal = await host.run(_treat, directory, source)
@@ -39,7 +39,7 @@ async def treated(source: ModelSource, host: Host) -> AsyncIterator[tuple[ModelS
 
 def _treat(directory: Treated, source: ModelSource) -> tuple[ModelSource | None, str]:
     try:
-        # All versions: agents see the model's folder as it is, and may make others of these.
+        # All versions: agents see the whole model folder, and may derive versions from others.
         source.directory.fetch(list(source.versions))
         return directory.treat(), ""
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Trial: load a model without a server, to learn what a load would refuse, and give everything back.
+"""Trial: loads a model without a server to find the errors of a load, then releases everything.
 
 OfflineModel ─► [try_model, try_ensemble] ─► ModelAlone.  For `python -m core config`. Main thread; may block
 as long as a load.
@@ -27,9 +27,8 @@ Find = Callable[[str, int], Signature]
 def try_model(version: ModelVersion, config: ModelConfig, backend: Backend) -> None:
     """Read a model's files and open its first instance.
 
-    Of a backend that runs its models in processes only the files are looked at: their code wants the
-    server.
-    Raises what a load of the model would raise.
+    For a backend that runs its models in processes, only check the files: their code needs the server.
+    Raises the errors of a load of the model.
     """
     if isinstance(backend, HostedBackend):
         _look_at_files(version, config, backend)
@@ -67,11 +66,12 @@ def _look_at_files(version: ModelVersion, config: ModelConfig, backend: Backend)
 
 
 def try_ensemble(config: ModelConfig, signature: Signature, find: Find) -> Signature:
-    """Whether the steps of an ensemble fit their models; its signature. Writes into `config` whether it is
-    decoupled.
+    """Check that the steps of an ensemble fit their models; return its signature.
 
-    find   (model, version) → the signature of a model that a load would load; raises CoreError for others
-    Raises CoreError(INVALID) as a load does, with the reason of each step that cannot be loaded.
+    Writes into `config` whether it is decoupled.
+
+    find   (model, version) → the signature of a loadable model; raises CoreError for others
+    Raises CoreError(INVALID) like a load, with the reason of each step that cannot be loaded.
     """
     reasons: dict[str, str] = {}
 

@@ -1,7 +1,7 @@
 """ModelVersion: one version of one model, from its files to the chain that serves it.
 
-ManagedModel ─► [ModelVersion] ─► backend, pipeline.  Load goes outside in (backend, configuration,
-Model, chain), unload the same way back, also when a step raises.
+ManagedModel ─► [ModelVersion] ─► backend, pipeline.  Load opens the backend, configuration, Model and
+chain in this order. Unload closes them in reverse order, also if a step raises.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ UNLOADED = "unloaded"
 
 
 class ModelVersion:
-    """One loaded version. Written on the loop thread.
+    """One version of a model. Written on the loop thread.
 
     name, version   of the model
-    namespace       of the model, None if there are no namespaces
-    key             what the model is known by: its name, if there are no namespaces
-    source          what it is loaded from
+    namespace       of the model; None without namespaces
+    key             identifies the model: `<namespace>::<name>`, or the name without namespaces
+    source          files and configuration that it is loaded from
     state, reason   "LOADING", "READY", "UNLOADING" or "UNAVAILABLE", and why not READY
-    config          completed, normalised and validated; there from READY on
-    signature       inputs and outputs; there from READY on
-    chain           the way to its instances; there from READY until it is unloaded
-    load_seconds    how long the load took
-    progress        how far the load is
-    model           what its instances share; None for ensembles, and while nothing is loaded
+    config          completed, normalised and validated; set from READY on
+    signature       inputs and outputs; set from READY on
+    chain           the pipeline to its instances; set from READY until it is unloaded
+    load_seconds    duration of the load
+    progress        progress of the load
+    model           shared by its instances; None for ensembles, and while nothing is loaded
     """
 
     config: ModelConfig
@@ -78,7 +78,7 @@ class ModelVersion:
         self.load_seconds: float = 0.0
         self.progress = Progress()
         self.model: Model | None = None
-        self._undo = AsyncExitStack()  # gives back what load took; its chain has drained by then
+        self._undo = AsyncExitStack()  # releases the resources of load, after the chain has drained
 
     def __repr__(self) -> str:
         return f"ModelVersion({self.name!r} {self.version}, {self.state})"
@@ -95,16 +95,16 @@ class ModelVersion:
 
     @property
     def content(self) -> str:
-        """What tells it from others of its name and number: files, configuration, steps. While READY."""
+        """Digest of files, configuration and steps; identifies the content of the version. While READY."""
         return self.chain.content
 
     @property
     def statistics(self) -> Statistics:
-        """Counters since the version was loaded; there as long as its chain."""
+        """Counters since the version was loaded; available as long as its chain."""
         return self.chain.statistics
 
     def memory_usage(self) -> list[dict[str, Any]]:
-        """What it keeps in memory, as entries of `model_stats`, as far as its backend tells. While READY."""
+        """Return its memory usage as entries of `model_stats`, as reported by its backend. While READY."""
         if self.model is None:
             return []
         assert isinstance(self.chain, Chain)
@@ -115,7 +115,7 @@ class ModelVersion:
                 for used in each.memory_usage():
                     slot = used.type, used.id
                     found[slot] = found.get(slot, 0) + used.byte_size
-            except Exception:  # statistics are not worth less for it
+            except Exception:  # the other statistics remain valid
                 logger.exception("model '%s' cannot tell what memory it uses", self.key)
         return [
             {"type": kind, "id": number, "byte_size": size}
@@ -124,21 +124,21 @@ class ModelVersion:
 
     @property
     def wanted(self) -> bool:
-        """Whether it serves, or should and does not."""
+        """Return whether it serves, or should serve and does not."""
         return self.state in ("READY", "LOADING") or (
             self.state == "UNAVAILABLE" and self.reason != UNLOADED
         )
 
     @property
     def in_flight(self) -> int:
-        """Accepted requests without their last answer."""
+        """Number of accepted requests without their last response."""
         return self.chain.in_flight if self.state in ("READY", "UNLOADING") else 0
 
     async def load(self, host: Host) -> bool:
-        """Do everything but serve; ManagedModel makes the version READY.
+        """Load the version without serving it; ManagedModel makes it READY.
 
-        Tries again --model-load-retry-count times. Returns whether it could; if not, the version is
-        UNAVAILABLE with the reason, and everything that was taken has been given back.
+        Retries --model-load-retry-count times. Returns whether it succeeded. If not, the version is
+        UNAVAILABLE with the reason, and all its resources are released.
         """
         what = f"{self.key}:{self.version}"
         for attempt in range(host.options.model_load_retry_count + 1):
@@ -159,11 +159,11 @@ class ModelVersion:
         return False
 
     def serve(self) -> None:
-        """The version takes requests from now on."""
+        """Start to take requests."""
         self.become("READY")
 
     def become(self, state: State, reason: str = "") -> None:
-        """Change the state, and tell plugins of it."""
+        """Change the state and notify plugins."""
         self.state, self.reason = state, reason
         told = state.lower()
         if state == "UNAVAILABLE":
@@ -172,9 +172,9 @@ class ModelVersion:
         plugins.tell("core_model_changed", model=self, state=told, reason=shown)
 
     async def unload(self) -> bool:
-        """Refuse new requests, finish those accepted, close the instances, unload the model.
+        """Refuse new requests, finish accepted ones, close the instances, unload the model.
 
-        Returns whether all of that could be done; what could not is in the log.
+        Returns whether all of that succeeded; failures are logged.
         """
         logger.info("unloading: %s:%d", self.key, self.version)
         await self.chain.drain()
@@ -211,7 +211,7 @@ class ModelVersion:
                 model = self._made(backend, host)
                 model.waits = slot.lent
                 self.progress.step = LOADS
-                # Before anything is read there: what changes meanwhile makes another version of the next.
+                # Taken before the files are read: a change during the load makes the next stamp differ.
                 file = plugins.file_of(backend)
                 beside = await host.run(stamp_of, file.parent) if file else ""
                 if implements(model, Model, "load"):
@@ -237,10 +237,10 @@ class ModelVersion:
             self._undo = undo.pop_all()
 
     def _digest(self, beside: str = "") -> str:
-        """Of the files and the configuration that this version is made of.
+        """Return a digest of the files and the configuration of this version.
 
-        beside   the stamp of the folder that its backend is, "" for a package
-        However many instances there are, they give the same answers.
+        beside   the stamp of its backend's folder, "" for a package
+        The instance groups are left out: they do not affect responses.
         """
         digest = hashlib.blake2b(digest_size=16)
         digest.update(
@@ -271,7 +271,7 @@ class ModelVersion:
             self.version,
             attempt,
             self.reason,
-            # What a model's own code raised is only understood with the slot where it did.
+            # An exception of a model's own code needs its traceback.
             exc_info=None if isinstance(error, CoreError) else error,
         )
 
@@ -279,9 +279,9 @@ class ModelVersion:
 def settled(
     version: ModelVersion, backend: Backend | None, host: Host
 ) -> tuple[ModelConfig, Signature]:
-    """What the version runs with and what its clients see: one way to a worker thread for both.
+    """Return the completed configuration and the signature of a version, in one worker thread call.
 
-    Raises what `settled_config` and `signature_of` raise.
+    Raises the errors of `settled_config` and `signature_of`.
     """
     config = settled_config(version, backend, host.options, host.gpus)
     return config, configuration.signature_of(config, version.directory, version.version)
@@ -290,11 +290,11 @@ def settled(
 def settled_config(
     version: ModelVersion, backend: Backend | None, options: Options, gpus: Sequence[int]
 ) -> ModelConfig:
-    """The configuration that the version runs with, a copy of the source's. Worker thread.
+    """Return the completed configuration of the version, made from a copy of the source's. Worker thread.
 
-    gpus   ids of those that instances may be placed on
+    gpus   ids of the GPUs that instances may be placed on
 
-    Raises CoreError, or what the backend's complete() raises.
+    Raises CoreError, and any error of the backend's complete().
     """
     config = ModelConfig()
     config.CopyFrom(version.source.config)
@@ -312,7 +312,7 @@ def settled_config(
 
 
 def complete_from_files(config: ModelConfig, path: Path, backend: Backend) -> None:
-    """Fill in what plugins, then the backend, know of a version's files. Worker thread.
+    """Complete the configuration from a version's files: first plugins, then the backend. Worker thread.
 
     path   the version's directory
     """
@@ -334,7 +334,7 @@ def complete_from_files(config: ModelConfig, path: Path, backend: Backend) -> No
 
 
 def reason_of(error: Exception) -> str:
-    """The error as the index and the logs of Triton show one: kind, colon, text."""
+    """Return the text of an error in the form of Triton's index and logs: kind, colon, text."""
     if not isinstance(error, CoreError):
         error = internal(f"{type(error).__name__}: {error}")
     return f"{error.kind.title}: {error.message}"

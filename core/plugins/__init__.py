@@ -1,10 +1,9 @@
-"""What other distributions bring: backends, formats, process hosts, frontends and hooks, by entry point.
+"""Plugins: backends, formats, process hosts, frontends and hooks of distributions, by entry point.
 
     installed ─► calls (of hooks) ─► backends
                  formats
 
-At the start only names are read; a module is imported when it is first used. A broken plugin fails only what
-uses it.
+At startup only names are read; a module is imported on first use. A broken plugin affects only its users.
 """
 
 from core.plugins.backends import backend, can_isolate, imported, is_there, isolate

@@ -1,4 +1,4 @@
-"""Backends by the name that configurations say: installed ones, and folders that a process host runs."""
+"""Finds backends by their name in configurations: installed, or folders that a process host runs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _imported: dict[str, tuple[Plugin, Backend]] = {}  # written by `backend`
 
 
 def backend(name: str, directory: str = "") -> Backend:
-    """The backend of that name, imported on first use. Any thread; one call at a time.
+    """Return the backend of that name, imported on first use. Any thread; one call at a time.
 
-    directory   where folders with backends are, "" for none; what is installed goes first
-    Raises CoreError(INVALID) when there is none, what Plugin.load raises, and CoreError(INTERNAL)
-    when the object is no Backend.
+    directory   parent of the folders with backends, "" for none; installed backends take precedence
+    Raises CoreError(INVALID) if there is none, the errors of Plugin.load, and CoreError(INTERNAL) if the
+    object is no Backend.
     """
     installed = available_backends()
     if name not in installed:
@@ -43,19 +43,19 @@ def backend(name: str, directory: str = "") -> Backend:
 
 
 def is_there(name: str, directory: str = "") -> bool:
-    """Whether `backend` finds one of that name; nothing is imported. Any thread."""
+    """Return whether `backend` finds that name, without an import. Any thread."""
     return name in available_backends() or _folder_file(name, directory) is not None
 
 
 def _of_folder(name: str, file: Path) -> HostedBackend:
-    """A new backend each time: servers of one process may have other folders."""
+    """Return a new backend for each call: servers of one process may have different folders."""
     found = _host(file.name, "from_folder").from_folder(name, file)
     _imported[name] = Plugin(name, BACKENDS, ()), found
     return found
 
 
 def _folder_file(name: str, directory: str) -> Path | None:
-    """The file that makes <directory>/<name> a backend."""
+    """Return the file that makes <directory>/<name> a backend."""
     folder = Path(directory, name)
     if not directory or name in hidden() or name != folder.name or name == "..":
         return None
@@ -64,14 +64,14 @@ def _folder_file(name: str, directory: str) -> Path | None:
 
 
 def can_isolate() -> bool:
-    """Whether `isolate` finds a process host; nothing is imported. Any thread."""
+    """Return whether `isolate` finds a process host, without an import. Any thread."""
     return PROCESS in installed_of(PROCESS_HOSTS)
 
 
 def isolate(found: Backend) -> HostedBackend:
-    """The backend that runs the models of `found` in processes of their own. Any thread.
+    """Return the backend that runs the models of `found` in processes of their own. Any thread.
 
-    Raises CoreError(INVALID) when no process host is installed, and what `Plugin.load` raises.
+    Raises CoreError(INVALID) if no process host is installed, and the errors of `Plugin.load`.
     """
     if not can_isolate():
         ours = distributions().get(PROCESS_HOST)
@@ -95,5 +95,5 @@ def _host(name: str, method: str) -> ProcessHost:
 
 
 def imported() -> dict[str, tuple[Plugin, Backend]]:
-    """The backends that models have asked for, by the name that they used."""
+    """Return the backends that models have requested, by the name that they used."""
     return dict(_imported)

@@ -1,4 +1,4 @@
-"""Hooks: who implements them, and every call of one. core.hookspecs says which there are.
+"""Hooks: registers their implementations and calls them. core.hookspecs declares the hooks.
 
 CORE_TRACE_HOOKS=1 writes every call of a hook to stderr.
 """
@@ -28,11 +28,11 @@ logger = logging.getLogger("core")
 
 @cache
 def hooks() -> pluggy.PluginManager:
-    """The hooks of core.hookspecs, with what is built in; `load_hooks` registers the installed plugins."""
+    """Return the manager of hooks with the built-in ones; `load_hooks` registers installed plugins."""
     manager = pluggy.PluginManager("core")
     # Imported here: the specifications name types of modules that call hooks.
     manager.add_hookspecs(import_module("core.hookspecs"))
-    # Imported by name: what it opens lies above this package.
+    # Imported by name: its dependencies lie above this package.
     manager.register(importlib.import_module("core.builtin"), name="built in")
     if os.environ.get("CORE_TRACE_HOOKS", "0") not in ("", "0"):
         manager.add_hookcall_monitoring(_trace_call, _trace_end)
@@ -40,11 +40,11 @@ def hooks() -> pluggy.PluginManager:
 
 
 def load_hooks(*, quiet: bool = False) -> None:
-    """Import and register the modules of group core.plugins, those that are not yet. Main or loop thread.
+    """Import and register the remaining modules of group core.plugins. Main or loop thread.
 
-    quiet   says nothing of plugins that cannot be imported: somebody will, when there is a log
+    quiet   do not report plugins that cannot be imported; a later call does, when the log exists
     A plugin that cannot be imported is left out with an error in the log. Raises CoreError(INVALID)
-    for a function that looks like a hook and is none.
+    for a function that looks like a hook but matches none.
     """
     for name, plugin in with_hooks().items():
         if hooks().has_plugin(name):
@@ -61,7 +61,7 @@ def load_hooks(*, quiet: bool = False) -> None:
 
 
 def register(plugin: object, name: str) -> None:
-    """Register, once, a backend that may carry hooks. Raises CoreError(INVALID) for a hook that is none."""
+    """Register, once, a backend that may have hooks. Raises CoreError(INVALID) for an unknown hook."""
     if hooks().is_registered(plugin):
         return
     hooks().register(plugin, name=name)
@@ -73,7 +73,7 @@ def register(plugin: object, name: str) -> None:
 
 
 def _refuse_unknown_hooks() -> None:
-    """What check_pending of pluggy does, naming the plugin and the hook that was perhaps meant."""
+    """Check like pluggy's check_pending; the error names the plugin and suggests a hook."""
     relay = hooks().hook
     known = [name for name in vars(relay) if getattr(relay, name).has_spec()]
     for name, caller in vars(relay).items():
@@ -86,14 +86,14 @@ def _refuse_unknown_hooks() -> None:
 
 
 def listens(hook: str) -> bool:
-    """Whether any plugin implements the hook."""
+    """Return whether any plugin implements the hook."""
     return bool(getattr(hooks().hook, hook).get_hookimpls())
 
 
 def ask(hook: str, **arguments: Any) -> Any:
-    """Call a hook whose outcome somebody needs; what pluggy gives: a list, or the first result.
+    """Call a hook and return pluggy's result: a list, or the first result.
 
-    Raises the CoreError of a plugin as it is, and CoreError(INTERNAL) that names it for another exception.
+    Raises the CoreError of a plugin unchanged, and CoreError(INTERNAL) with its name for other exceptions.
     """
     caller = getattr(hooks().hook, hook)
     try:
@@ -105,7 +105,7 @@ def ask(hook: str, **arguments: Any) -> Any:
 
 
 def ask_each(hook: str, **arguments: Any) -> list[tuple[str, Any]]:
-    """The same for a hook with many results: (name of the plugin, what it gave), without those of None."""
+    """Call a hook with many results. Return (name of the plugin, result) pairs, without None results."""
     found = []
     for plugin, caller in _callers(hook):
         try:
@@ -119,16 +119,16 @@ def ask_each(hook: str, **arguments: Any) -> list[tuple[str, Any]]:
 
 
 def tell(hook: str, **arguments: Any) -> None:
-    """Call a hook of everybody. What one raises is logged with its name; the others are told all the same."""
+    """Call a hook of every plugin. An exception is logged with the plugin's name; the others still run."""
     teller = teller_of(hook)
     if teller is None:
-        getattr(hooks().hook, hook)(**arguments)  # reaches nobody, and CORE_TRACE_HOOKS shows it
+        getattr(hooks().hook, hook)(**arguments)  # calls no plugin, but CORE_TRACE_HOOKS shows it
     else:
         teller(**arguments)
 
 
 def teller_of(hook: str) -> Callable[..., None] | None:
-    """`tell` for who tells often; None while nobody listens."""
+    """Return a fast form of `tell` for frequent calls; None if no plugin implements the hook."""
     callers = _callers(hook)
     if not callers:
         return None
@@ -138,7 +138,7 @@ def teller_of(hook: str) -> Callable[..., None] | None:
             try:
                 caller(**arguments)
             except Exception as error:
-                # One that fails to hear of failures must not hear of that.
+                # An error in core_failed must not call core_failed again.
                 seen = None if hook == "core_failed" else error
                 logger.error("%s", _failed(plugin, hook, error).message, exc_info=seen)
 
@@ -146,7 +146,7 @@ def teller_of(hook: str) -> Callable[..., None] | None:
 
 
 def _callers(hook: str) -> list[tuple[str, Callable[..., Any]]]:
-    """The hook of each plugin alone, by the plugin's name, in the order of calls."""
+    """Return (plugin name, its implementation of the hook) pairs, in call order."""
     manager = hooks()
     found: list[tuple[str, Callable[..., Any]]] = []
     for each in reversed(getattr(manager.hook, hook).get_hookimpls()):
@@ -160,7 +160,7 @@ def _failed(plugin: str, hook: str, error: Exception) -> CoreError:
 
 
 def _culprit(caller: pluggy.HookCaller, error: Exception) -> str:
-    """The plugin whose function the exception came through."""
+    """Return the plugin whose function raised or passed on the exception."""
     names = {
         getattr(inspect.unwrap(each.function), "__code__", None): each.plugin_name
         for each in caller.get_hookimpls()
@@ -170,7 +170,7 @@ def _culprit(caller: pluggy.HookCaller, error: Exception) -> str:
 
 
 class _Failures(logging.Handler):
-    """Tells core_failed of what is only in the log: records with an exception. Any thread."""
+    """Log handler that passes records with an exception to the hook core_failed. Any thread."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
@@ -182,7 +182,7 @@ _failures = _Failures(logging.ERROR)
 
 
 def added_flags() -> list[Flag]:
-    """The flags that plugins add to the command line; after load_hooks. Raises CoreError, see `ask`."""
+    """Return the command line flags of plugins. Call after load_hooks. Raises CoreError: see `ask`."""
     parser = AddedFlags()
     ask("core_add_options", parser=parser)
     return parser.flags

@@ -1,4 +1,4 @@
-"""Commands of `python -m core`, found by entry point: group `core.commands`, name → an object as Command.
+"""Commands of `python -m core`, found by entry point: group `core.commands`, name → a Command.
 
 command line ─► [run_command] ─► Command.arguments ─► Command.run ─► exit status
 
@@ -20,7 +20,7 @@ _NEAR = 0.6
 
 
 class Command(Protocol):
-    """One command; a module with these three names serves as well.
+    """A command; a module with these three names works as well.
 
     summary   one line for the list of commands and for --help
     """

@@ -1,4 +1,4 @@
-"""Extras of core: which of them installs what is missing.
+"""Extras of core: finds the extra that installs a missing distribution.
 
 core names no other distribution in its code. Its own metadata does: an extra has the name of a backend, of a
 cache, of a repository agent or of the scheme of a URL, and requires the distribution that brings it.
@@ -29,5 +29,5 @@ def extras() -> Mapping[str, list[str]]:
 
 
 def install_hint(name: str) -> str:
-    """Return the end of an error text: which extra of core brings `name`; "" if none does."""
+    """Return the end of an error text that names the extra with `name`; "" if no extra has it."""
     return f"; try: pip install 'core[{name}]'" if name in extras() else ""

@@ -3,11 +3,11 @@
     [project.entry-points."core.formats"]
     "model.mine" = "mine"
 
-The name is a file in a version directory, the value the backend. After the backend may come what Triton calls
-the format, and in brackets further words: `mine:mine_plan [file, folder]`.
-    file, folder   what the model may be; a file, if neither is said
-    a number       the place in Triton's search of a version directory; what has none comes after those
-    other words    platform words that mean the same
+The name is a file in a version directory, the value the backend. Triton's name of the format may follow the
+backend, then further words in brackets: `mine:mine_plan [file, folder]`.
+    file, folder   form of the model; default: file
+    a number       position in Triton's search of a version directory; formats without one come last
+    other words    synonyms of the platform word
 Nothing is imported.
 """
 
@@ -29,7 +29,7 @@ _VALUE = re.compile(r"([\w-]+)\s*(?::\s*([\w.-]+))?\s*(?:\[([\w\s,.-]*)\])?")
 
 
 def formats() -> Formats:
-    """The formats that are installed. Any thread."""
+    """Return the installed formats. Any thread."""
     return _formats(tuple(installed(FORMATS).items()))
 
 
@@ -52,7 +52,7 @@ def _formats(declared: tuple[tuple[str, Plugin], ...]) -> Formats:
 
 
 def _format(file: str, value: str) -> Format | None:
-    """What an entry says; None if it cannot be understood."""
+    """Return the format that an entry declares; None if it is invalid."""
     if (match := _VALUE.fullmatch(value.strip())) is None:
         return None
     backend, platform, listed = match.groups(default="")

@@ -1,6 +1,6 @@
-"""What distributions bring under a name of an entry point. Only names are read here.
+"""Finds the plugins of installed distributions by entry point. Only names are read here.
 
-CORE_BLOCK=name,… hides plugins by their name or their distribution's, whatever their group.
+CORE_BLOCK=name,… hides plugins by their name or their distribution's name, in every group.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Plugin:
-    """One name that a distribution brings; its module may not have been imported.
+    """A named plugin of a distribution; its module may not be imported yet.
 
-    name      as configurations say it
-    group     of entry points: such as BACKENDS
-    entries   usually one; several when distributions quarrel about the name; none of a folder
+    name      in configurations
+    group     of entry points, such as BACKENDS
+    entries   usually one; several if distributions conflict over the name; none for a folder
     """
 
     name: str
@@ -47,14 +47,14 @@ class Plugin:
 
     @property
     def distribution(self) -> str:
-        """Name and version of the distribution, or of those that quarrel."""
+        """Name and version of the distribution, or of the conflicting distributions."""
         return " and ".join(map(_distribution, self.entries))
 
     def load(self) -> Any:
-        """The object behind the name; imports its module the first time.
+        """Return the plugin's object; import its module on first use.
 
-        Raises CoreError(INVALID) when two distributions bring the name, CoreError(INTERNAL) when the
-        import fails.
+        Raises CoreError(INVALID) if two distributions have the name, CoreError(INTERNAL) if the import
+        fails.
         """
         kind = _KINDS.get(self.group, self.group)
         if len(self.entries) > 1:
@@ -72,7 +72,7 @@ class Plugin:
 
 
 def aliases(name: str) -> list[str]:
-    """Return all names of the backend that `name` means; just `name` if it is not installed."""
+    """Return all names of the backend called `name`; only `name` if it is not installed."""
     there = available_backends()
     if name not in there:
         return [name]
@@ -83,7 +83,7 @@ def aliases(name: str) -> list[str]:
 def api(name: str) -> Any:
     """Return the object that a distribution adds to the package `core` under that name.
 
-    Raises AttributeError if no distribution brings it, and what Plugin.load raises.
+    Raises AttributeError if no distribution has it, and the errors of Plugin.load.
     """
     if (plugin := installed(API).get(name)) is None:
         raise AttributeError(
@@ -94,27 +94,27 @@ def api(name: str) -> Any:
 
 
 def available_backends() -> Mapping[str, Plugin]:
-    """The backends that are installed, by name; nothing is imported."""
+    """Return the installed backends by name, without an import."""
     return installed(BACKENDS)
 
 
 def frontends() -> Mapping[str, Plugin]:
-    """The frontends that are installed, by name; nothing is imported."""
+    """Return the installed frontends by name, without an import."""
     return installed(FRONTENDS)
 
 
 def with_hooks() -> Mapping[str, Plugin]:
-    """The modules of hooks that are installed, by name; nothing is imported."""
+    """Return the installed modules of hooks by name, without an import."""
     return installed(HOOKS)
 
 
 def available_commands() -> Mapping[str, Plugin]:
-    """Return the commands of `python -m core` that are installed, by name; nothing is imported."""
+    """Return the installed commands of `python -m core` by name, without an import."""
     return installed(COMMANDS)
 
 
 def installed(group: str) -> Mapping[str, Plugin]:
-    """What is installed of a group of entry points, by name, without what CORE_BLOCK hides."""
+    """Return the plugins of a group of entry points by name, without those that CORE_BLOCK hides."""
     blocked = hidden()
     found = {}
     for name, plugin in _scan(group).items():
@@ -125,19 +125,19 @@ def installed(group: str) -> Mapping[str, Plugin]:
 
 
 def look_again() -> None:
-    """Forget what is installed: something was installed, or taken away, since this process began."""
+    """Clear the cached lists of plugins. Call after a distribution was installed or removed."""
     _entries.cache_clear()
     _scan.cache_clear()
 
 
 def hidden() -> set[str]:
-    """Names of plugins and distributions that CORE_BLOCK hides."""
+    """Return the names of plugins and distributions that CORE_BLOCK hides."""
     return {name.strip() for name in os.environ.get("CORE_BLOCK", "").split(",")}
 
 
 @cache
 def _entries() -> Any:  # EntryPoints; Python 3.10 has another class that selects
-    """The entry points of every distribution: one walk over the folders of all for all groups."""
+    """Return the entry points of every distribution: one scan of all folders for all groups."""
     return metadata.entry_points()
 
 
@@ -145,7 +145,7 @@ def _entries() -> Any:  # EntryPoints; Python 3.10 has another class that select
 def _scan(group: str) -> Mapping[str, Plugin]:
     found: dict[str, dict[str, metadata.EntryPoint]] = {}
     for entry in _entries().select(group=group):
-        # One distribution may be seen twice, when its folder is on the path and it is installed too.
+        # A distribution appears twice if it is installed and its folder is on the path too.
         owner = entry.dist.name if entry.dist is not None else ""
         found.setdefault(entry.name, {}).setdefault(owner, entry)
     return {name: Plugin(name, group, tuple(each.values())) for name, each in sorted(found.items())}

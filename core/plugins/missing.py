@@ -1,8 +1,8 @@
-"""What to say of a backend that is not installed: where it is, what may be meant, what to do instead.
+"""Error texts for a missing backend: where to get it, similar names, alternatives.
 
-Which distributions of this project there are is read from the extras of core: the extra with the name of a
-backend needs the one that brings it. No other distribution is named: a name made of what a configuration says
-could be anybody's.
+The extras of core list the distributions of this project: the extra with the name of a backend requires its
+distribution. No other distribution is suggested: a name that is built from a configuration could belong to a
+stranger.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NEAR = 0.6
 
 
 def hint(name: str, installed: Iterable[str]) -> str:
-    """The end of the text for a backend that is not installed; "" if nothing is known of the name."""
+    """Return the end of the error text for a missing backend; "" for an unknown name."""
     word = name.lower()
     if word in _UNSUPPORTED:
         advice = f"; {_UNSUPPORTED[word]}" if _UNSUPPORTED[word] else ""
@@ -62,7 +62,7 @@ def hint(name: str, installed: Iterable[str]) -> str:
 
 
 def advice(names: Iterable[str]) -> str:
-    """The end of the text for files or platforms that no installed backend knows: what may be installed.
+    """Return the end of the error text for unknown files or platforms: what to install.
 
     names   such as model.onnx, or onnxruntime_onnx
     """
@@ -80,12 +80,12 @@ def advice(names: Iterable[str]) -> str:
 
 
 def distributions() -> Mapping[str, str]:
-    """Name of a backend, or PROCESS_HOST → the distribution of this project that brings it."""
+    """Return name of a backend, or PROCESS_HOST → its distribution of this project."""
     return {extra: needs[0] for extra, needs in _backend_extras().items() if extra != FORMATS}
 
 
 def _backend_extras() -> Mapping[str, list[str]]:
-    """The extras of core that bring a backend, and FORMATS: extra → its distributions."""
+    """Return the extras of core with a backend, and FORMATS: extra → its distributions."""
     return {
         extra: needs
         for extra, needs in extras().items()

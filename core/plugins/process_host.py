@@ -1,12 +1,12 @@
 """ProcessHost: runs models in processes of their own. HostedBackend: the backend that it makes for them.
 
-A distribution brings one by entry points of the group core.process_host. Their name says what it runs:
+A distribution declares one by entry points of the group core.process_host. Their name states what it runs:
 
     [project.entry-points."core.process_host"]
     process = "my_package:host"       # models of other backends that set EXECUTION_MODE to process
     "model.py" = "my_package:host"    # folders of --backend-directory that hold this file
 
-Each name is brought by one distribution. An object that is found under both needs both methods, else one.
+Only one distribution may declare each name. An object under both names needs both methods, else one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class HostedBackend(Backend):
     isolated   the backend whose models it runs, None for its own models. core writes `config` of both; the
                child processes open `isolated`, the server does not
     file       the file of --backend-directory/<name> that runs its models, None without such a folder
-    based_on   name of a backend whose --backend-config it has too, "" for none
+    based_on   name of a backend whose --backend-config also applies to it, "" for none
     """
 
     isolated: Backend | None = None
@@ -44,10 +44,10 @@ class ProcessHost(Protocol):
 
 
 def file_of(backend: Backend | None) -> Path | None:
-    """The file of --backend-directory that runs a backend's models, None without one."""
+    """Return the file of --backend-directory that runs a backend's models, None without one."""
     return backend.file if isinstance(backend, HostedBackend) else None
 
 
 def isolated_by(backend: Backend) -> Backend | None:
-    """The backend whose models `backend` runs in processes of their own, None for its own models."""
+    """Return the backend whose models `backend` runs in separate processes; None for its own models."""
     return backend.isolated if isinstance(backend, HostedBackend) else None

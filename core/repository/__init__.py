@@ -1,9 +1,9 @@
-"""Where models come from: folders, those that join a running server too, and load requests with files.
+"""Model repositories: folders, folders that join a running server, and load requests with files.
 
     Repository ─► Catalog ─► [ModelSource] ─► lifecycle
 
-Nothing here decides or loads anything; it says what is there. All functions may block and run on
-worker threads, but for `Catalog.names`, which lists one folder for each repository.
+This package reports the available models; it decides and loads nothing. All functions may block and run on
+worker threads, except `Catalog.names`, which lists one folder for each repository.
 """
 
 from core.repository.catalog import Catalog

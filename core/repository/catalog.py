@@ -1,4 +1,4 @@
-"""Catalog: all repositories as one, and what each of their models is now."""
+"""Catalog: a single view of all repositories and the current state of their models."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Survey = Mapping[str, "ModelSource | CoreError"]
 
 
 class Catalog:
-    """The models of several repositories. Worker threads, but for what says otherwise.
+    """The models of several repositories. Worker threads, except where stated.
 
-    config_name    value of --model-config-name: `configs/<name>.pbtxt` goes before config.pbtxt
+    config_name    value of --model-config-name: `configs/<name>.pbtxt` takes precedence over config.pbtxt
     needs_config   a model without config.pbtxt is an error (--disable-auto-complete-config)
-    namespacing    several repositories may hold a model of one name: models are known by Key, not by name
+    namespacing    several repositories may hold a model of one name: a Key identifies a model, not a name
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class Catalog:
         namespacing: bool = False,
     ):
         self._repositories = list(repositories)
-        self._joining = threading.Lock()  # held by who makes another list of them
+        self._joining = threading.Lock()  # held while the list of repositories is replaced
         self._config_name = config_name
         self._needs_config = needs_config
         self._namespacing = namespacing
-        # What each model was the last time: polling parses only the configurations that changed.
+        # Last source of each model: polling parses only changed configurations.
         self._last: dict[str, tuple[tuple[str, Listing], ModelSource]] = {}
 
     def check(self) -> None:
@@ -61,7 +61,7 @@ class Catalog:
 
     @property
     def remote(self) -> bool:
-        """Whether a repository has to look, or to be closed. Any thread."""
+        """Return whether a repository needs `look` or `close`. Any thread."""
         return any(
             implements(each, Repository, method)
             for each in self._repositories
@@ -69,26 +69,26 @@ class Catalog:
         )
 
     def look(self) -> None:
-        """Let remote repositories see what there is now. Raises OSError when one cannot."""
+        """Refresh the listings of remote repositories. Raises OSError if one cannot be read."""
         for repository in self._repositories:
             repository.look()
 
     def give_up(self) -> None:
-        """Let remote repositories stop what they are fetching: the end has begun. Any thread."""
+        """Stop the fetches of remote repositories at shutdown. Any thread."""
         for repository in self._repositories:
             repository.give_up()
 
     def close(self) -> None:
-        """Give back what repositories have on this machine."""
+        """Remove the local files of repositories."""
         for repository in self._repositories:
             repository.close()
 
     def join(self, folder: JoinedFolder) -> set[str]:
-        """Look there too from now on; the names of the models in it.
+        """Add a folder to the repositories; return the names of its models.
 
-        Raises CoreError(ALREADY_EXISTS) for a folder that is a repository and for a name that a model has,
-        CoreError(INVALID) where another model of the folder has the name of one that there is: of two
-        neither could be loaded. CoreError(INTERNAL) when a repository cannot be listed now.
+        Raises CoreError(ALREADY_EXISTS) for a folder that is a repository already, and for a name that is in
+        use. Raises CoreError(INVALID) if another model of the folder has a name that is in use: neither of
+        the two could be loaded. Raises CoreError(INTERNAL) if a repository cannot be listed now.
         """
         place = folder.place
         with self._joining:
@@ -107,16 +107,16 @@ class Catalog:
                     f"'{place.location}' holds models whose names others have already: '{found}'; of two "
                     "models with one name neither can be loaded"
                 )
-            self._repositories = [*self._repositories, folder]  # others may go through the list
+            self._repositories = [*self._repositories, folder]  # others may iterate the old list
         return names
 
     def _names(self) -> set[str]:
-        """Of all models, also of those that have joined and whose folders have vanished."""
+        """Return the names of all models, also of joined models whose folders have vanished."""
         found = {each.place.name for each in self._repositories if isinstance(each, JoinedFolder)}
         return found.union(*(each.names() for each in self._repositories))
 
     def leave(self, place: ModelLocation) -> None:
-        """Look there no more."""
+        """Remove a joined folder from the repositories."""
         with self._joining:
             self._repositories = [
                 each
@@ -128,13 +128,13 @@ class Catalog:
                 self._last.pop(key, None)
 
     def key_of_place(self, place: ModelLocation) -> str:
-        """What the model that has joined is known by. Any thread."""
+        """Return the key of a joined model. Any thread."""
         return key_of(place.location if self._namespacing else None, place.name)
 
     def names(self) -> dict[str, int]:
-        """Every model's key with the number of repositories that hold it, in order. Any thread.
+        """Return every model's key with the number of repositories that hold it, sorted. Any thread.
 
-        Remote repositories tell what they saw last. Raises OSError when one cannot be listed now.
+        Remote repositories return their last listing. Raises OSError if one cannot be listed now.
         """
         found: dict[str, int] = {}
         for repository in self._repositories:
@@ -144,9 +144,9 @@ class Catalog:
         return dict(sorted(found.items()))
 
     def keys_of(self, name: str, override: Override | None = None) -> list[str]:
-        """What a client means who loads by name: with namespaces the model of each repository.
+        """Return the keys for a load by name: with namespaces, the model of each repository.
 
-        Raises CoreError(INTERNAL) when a repository cannot be listed now.
+        Raises CoreError(INTERNAL) if a repository cannot be listed now.
         """
         if not self._namespacing:
             return [name]
@@ -159,10 +159,10 @@ class Catalog:
             raise internal(f"failed to list a model repository: {error}") from error
 
     def survey(self, key: str, override: Override | None = None) -> ModelSource:
-        """What can be loaded under a key now.
+        """Return the source that can be loaded under a key now.
 
-        Raises CoreError(INVALID) when the name, the override or the configuration's name is wrong,
-        CoreError(INTERNAL) when the repositories hold no such model or one that cannot be read.
+        Raises CoreError(INVALID) if the name, the override or the configuration's name is wrong. Raises
+        CoreError(INTERNAL) if the repositories hold no such model or an unreadable one.
         The caller of an override with files owns the source's directory.
         """
         name = name_of(key)
@@ -197,9 +197,9 @@ class Catalog:
         return [each for each in self._repositories if name in each.names()]
 
     def _in_namespace(self, source: ModelSource, namespace: str) -> ModelSource:
-        """The source with its namespace, and its steps with theirs: Triton writes it into the configuration.
+        """Return the source with namespaces for it and its steps, in the configuration as in Triton.
 
-        A step is the model of that name in the same repository, else the only one that there is.
+        A step is the model of that name in the same repository, else the only model of that name.
         """
         if not self._namespacing:
             return source
@@ -212,9 +212,9 @@ class Catalog:
         return replace(source, config=config, namespace=namespace)
 
     def survey_names(self, names: Iterable[str]) -> Survey:
-        """Several models, and what they are composed of if they are ensembles.
+        """Return a survey of several models, with the models that ensembles are composed of.
 
-        A model that cannot be read is an error in the result, and hides no other.
+        An unreadable model is an error in the result, and does not affect others.
         """
         found: dict[str, ModelSource | CoreError] = {}
         waiting = list(names)
@@ -226,7 +226,7 @@ class Catalog:
         return found
 
     def survey_all(self) -> Survey:
-        """Every model of the repositories. Raises OSError when one cannot be listed now."""
+        """Return a survey of all models. Raises OSError if a repository cannot be listed now."""
         with ExitStack() as looks:
             for repository in self._repositories:
                 looks.enter_context(repository.one_look())
@@ -239,7 +239,7 @@ class Catalog:
             return error
         except OSError as error:
             return internal(f"failed to list a model repository: {error}")
-        except Exception as error:  # whatever one folder holds, the others must be seen
+        except Exception as error:  # a bad folder must not hide the others
             logger.exception("looking at model '%s' failed", name)
             return internal(f"{type(error).__name__}: {error}")
 

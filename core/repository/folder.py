@@ -1,4 +1,4 @@
-"""FolderRepository: a folder of this machine with one folder for each model."""
+"""FolderRepository: a local folder with one folder for each model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.repository.source import Listing, ModelDirectory, Repository, digest_o
 
 
 class FolderRepository(Repository):
-    """Models in `<location>/<name>/`. Files directly in `location` are no models.
+    """A repository of models in `<location>/<name>/`. Files directly in `location` are no models.
 
     Links are followed, to models and inside them. Any thread.
     """
@@ -32,12 +32,12 @@ class FolderRepository(Repository):
             ) from error
 
     def names(self) -> set[str]:
-        """Names of all models. Raises OSError while the folder is away (a mount being replaced)."""
+        """Return the names of all models. Raises OSError if the folder is absent (a mount being replaced)."""
         with os.scandir(self._path) as entries:
             return {each.name for each in entries if is_folder_name(each.name) and _is_folder(each)}
 
     def listing(self, name: str) -> Listing | None:
-        """Every file of the model with its time of change (ns) and size; None without the folder.
+        """Return every file of the model with its time of change (ns) and size; None without the folder.
 
         Python's `__pycache__` folders are left out. Raises OSError if a folder may not be read.
         """
@@ -63,7 +63,7 @@ def files_of(folder: Path) -> list[str]:
 
 
 def stamp_of(folder: Path) -> str:
-    """What tells the files of a folder from those of another time: it is of their names, times and sizes.
+    """Return a stamp that changes with the folder's files: made of their names, times and sizes.
 
     Python's `__pycache__` folders do not count. May block; raises OSError if a folder may not be read.
     """
@@ -79,10 +79,10 @@ def _list(
     try:
         status = os.stat(folder)
         here = (status.st_dev, status.st_ino)
-        if here in above:  # a link to a folder that holds it
+        if here in above:  # a link to a folder that contains it
             return
         entries = list(os.scandir(folder))
-    except FileNotFoundError:  # it vanished meanwhile: the next look will see that
+    except FileNotFoundError:  # vanished meanwhile: the next look notices
         return
     for entry in entries:
         path = prefix + entry.name
@@ -96,13 +96,13 @@ def _list(
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # a link to what may not be looked at
+    except OSError:  # a link to an inaccessible target
         return False
 
 
 def _stamp(entry: os.DirEntry[str]) -> str:
     try:
         status = entry.stat()
-    except OSError:  # gone, or a link to nothing
+    except OSError:  # gone, or a broken link
         return "missing"
     return f"{status.st_mtime_ns} {status.st_size}"

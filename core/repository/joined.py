@@ -1,4 +1,4 @@
-"""JoinedFolder: a folder whose models join a running server, one of them under a name of its own."""
+"""JoinedFolder: a folder whose models join a running server, one of them under a different name."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from core.repository.source import Listing, ModelDirectory
 
 
 class ModelLocation(NamedTuple):
-    """Where a model lies that joins a running server.
+    """The location of a model that joins a running server.
 
-    name       what it is served as, whatever its folder and its configuration call it
-    label      what whoever brought it calls it
-    location   the folder that becomes a repository: models of an ensemble lie beside it
-    folder     its own, directly in there
+    name       served name, whatever the names of its folder and its configuration
+    label      name that its provider uses
+    location   the folder that becomes a repository; it also holds the models of an ensemble
+    folder     its own folder, directly in `location`
     """
 
     name: str
@@ -24,14 +24,14 @@ class ModelLocation(NamedTuple):
 
 
 class JoinedFolder(FolderRepository):
-    """All models of a folder. Any thread."""
+    """A repository of all models of a folder. Any thread."""
 
     def __init__(self, place: ModelLocation):
         super().__init__(place.location)
         self.place = place
 
     def folder_of(self, name: str) -> str:
-        """The folder of a model; "" if there can be none."""
+        """Return the folder of a model; "" if there can be none."""
         if name == self.place.name:
             return self.place.folder
         return "" if name == self.place.folder else name
@@ -39,7 +39,7 @@ class JoinedFolder(FolderRepository):
     def names(self) -> set[str]:
         try:
             found = super().names()
-        except FileNotFoundError:  # who brought it has taken it away before it has left
+        except FileNotFoundError:  # its provider removed it before it left
             return set()
         if self.place.folder in found:
             found.remove(self.place.folder)

@@ -1,7 +1,7 @@
-"""Which names a model may have, and how models of one name are told apart.
+"""Names and keys of models: valid names, and keys that distinguish models with the same name.
 
-Names come from clients, and become paths. With --model-namespacing several repositories may hold a model of
-one name; then models are known by keys.
+Names come from clients and become paths. With --model-namespacing several repositories may hold a model of
+one name; then keys identify models.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ LONGEST_NAME = 255  # bytes in UTF-8
 
 
 class Key(str):
-    """`<namespace>::<name>`, as logs and tables show it: a model among others of its name.
+    """`<namespace>::<name>`, also in logs and tables: identifies one of several models with the same name.
 
     namespace   location of its repository; "" for a model whose files came with a load request
-    name        as clients say it
+    name        in client requests
     """
 
     namespace: str
@@ -26,27 +26,27 @@ class Key(str):
         key.namespace, key.name = namespace, name
         return key
 
-    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # what a copy is made of
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # for copies
         return self.namespace, self.name
 
 
 def key_of(namespace: str | None, name: str) -> str:
-    """What a model is known by: its name, if there are no namespaces."""
+    """Return the key of a model: its name, if there are no namespaces."""
     return name if namespace is None else Key(namespace, name)
 
 
 def name_of(key: str) -> str:
-    """The name of the model that is known by a key."""
+    """Return the name of the model with that key."""
     return key.name if isinstance(key, Key) else key
 
 
 def namespace_of(key: str) -> str | None:
-    """The namespace in a key, None if there are no namespaces."""
+    """Return the namespace in a key; None without namespaces."""
     return key.namespace if isinstance(key, Key) else None
 
 
 def checked_name(name: str) -> str:
-    """The name without blanks around it. Raises CoreError(INVALID) for what names no folder."""
+    """Return the name without surrounding blanks. Raises CoreError(INVALID) for an invalid folder name."""
     name = name.strip()
     if not name:
         raise invalid("Model name cannot be empty. Please enter a valid name to deploy.")
@@ -63,15 +63,15 @@ def checked_name(name: str) -> str:
 
 
 def is_folder_name(name: str) -> bool:
-    """Whether a path made of the name and its repository's folder stays directly below that folder.
+    """Return whether the repository's folder joined with the name is a path directly below that folder.
 
-    False too for a name that is no text (a file system may hold such), since no client could say it.
+    Also False for a name that is no valid text: a file system may hold one, but no client can send it.
     """
     return name not in ("", ".", "..") and "/" not in name and "\0" not in name and _is_text(name)
 
 
 def _is_text(name: str) -> bool:
-    """Whether it has no half of a surrogate pair, which stands for bytes that are no UTF-8."""
+    """Return whether the name has no lone surrogate, which stands for bytes that are not UTF-8."""
     try:
         name.encode()
     except UnicodeEncodeError:

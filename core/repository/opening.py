@@ -1,4 +1,4 @@
-"""Open what --model-repository names: location ─► [open_repositories] ─► Repository."""
+"""Opens the repositories of --model-repository: location ─► [open_repositories] ─► Repository."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from core.repository.source import Repository
 def open_repositories(options: Options) -> list[Repository]:
     """Return a Repository for each location of --model-repository, sorted, each once. Loop thread.
 
-    Raises CoreError(UNSUPPORTED) for a URL that nothing opens, and what the plugin of the URL raises.
-    Whether the place exists and can be read, Repository.check tells.
+    Raises CoreError(UNSUPPORTED) for a URL without a plugin, and the errors of the URL's plugin.
+    It does not check that the location can be read: see Repository.check.
     """
     return [_open(location, options) for location in sorted(set(options.model_repository))]
 

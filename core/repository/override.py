@@ -1,8 +1,8 @@
-"""Override: what a load request brings in place of the repository's files.
+"""Override: a load request's replacement for the repository's files.
 
-`config` replaces config.pbtxt; `file:<path>` entries make a model directory of their own, which is
-used instead of the repository's. Clients choose these paths, so none may leave the new directory; and how
-many bytes they write, so all such directories together have a bound.
+`config` replaces config.pbtxt. `file:<path>` entries make a separate model directory, which is used instead
+of the repository's. Clients choose the paths, so no path may leave the new directory. Clients choose the
+sizes, so all such directories together have a limit.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from core.repository.private import PrivateDirectory
 _FILE = "file:"
 
 _MOST_FILES = 1024
-_DEEPEST = 32  # folders above a file
+_DEEPEST = 32  # limit of folders above a file
 _LONGEST_NAME_BYTES = 255
 _MOST_BYTES = 4 << 30
 
 _lock = threading.Lock()
-_taken = 0  # bytes that directories of overrides hold in this process; under _lock
+_taken = 0  # bytes in override directories of this process; under _lock
 
 
 @dataclass(frozen=True)
 class Override:
-    """The parameters of a load request, checked.
+    """The validated parameters of a load request.
 
     config       JSON of a ModelConfig
     files        normalised path below the model's directory → content; empty for the repository's files
-    most_bytes   that the files of all overrides of the process may take together, while they are there
+    most_bytes   limit of bytes for the existing files of all overrides of the process
     """
 
     config: str
@@ -42,10 +42,10 @@ class Override:
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any], most_bytes: int = _MOST_BYTES) -> Override | None:
-        """The override that the parameters of a load request mean, None for a plain load.
+        """Return the override that the parameters of a load request describe; None for a plain load.
 
         Raises CoreError(INVALID) for an unknown parameter, a wrong type, a path that leaves the model or
-        that no model has, and for too many files or bytes.
+        that no model can have, and for too many files or bytes.
         """
         config: str | None = None
         files: dict[str, bytes] = {}
@@ -80,13 +80,13 @@ class Override:
 
     @property
     def byte_size(self) -> int:
-        """Of all files."""
+        """Return the total size of all files."""
         return sum(map(len, self.files.values()))
 
     def write(self) -> PrivateDirectory:
-        """Write the files to a new directory that only this user may enter. Worker thread.
+        """Write the files to a new directory that only this user can enter. Worker thread.
 
-        Raises CoreError(UNAVAILABLE) while other models have the bytes that may be taken, OSError.
+        Raises CoreError(UNAVAILABLE) while other models use up the byte limit, and OSError.
         """
         directory = _Written(self.byte_size, self.most_bytes)
         try:
@@ -101,7 +101,7 @@ class Override:
 
 
 class _Written(PrivateDirectory):
-    """The directory of one override; its bytes are counted as long as it is there."""
+    """The directory of one override; its bytes count as long as it exists."""
 
     def __init__(self, byte_size: int, most_bytes: int):
         global _taken
@@ -131,10 +131,10 @@ class _Written(PrivateDirectory):
 
 
 def _path_of(parameter: str) -> str:
-    """The normalised relative path of a `file:<path>` parameter.
+    """Return the normalised relative path of a `file:<path>` parameter.
 
-    The path is judged as text, before anything exists: the directory is new and private, so no link
-    can lead out of it later.
+    The check uses the text only, before any file exists. The directory is new and private, so no link can
+    lead out of it later.
     """
     path = parameter[len(_FILE) :]
     normalised = posixpath.normpath(path) if path else ""
@@ -155,7 +155,7 @@ def _path_of(parameter: str) -> str:
 
 
 def _oddity(path: str, normalised: str) -> str:
-    """Why no file of a model has such a path, "" if one may."""
+    """Return why no file of a model can have such a path; "" for a valid path."""
     if any(ord(each) < 32 or ord(each) == 127 or "\ud800" <= each <= "\udfff" for each in path):
         return "its path has a character that cannot be shown"
     if "\\" in path:

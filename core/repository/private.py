@@ -1,8 +1,8 @@
-"""Folders that core makes for models: only this user may enter them, and no end of the process leaves them.
+"""Private folders that core makes for models: only this user can enter them; they do not outlive their use.
 
-What is loaded from one holds it as any ModelDirectory; the last who lets go removes it. The others are
-removed when the interpreter ends. A process that was killed leaves its folders to the next one, which knows
-by their locks that nobody has them any more.
+Models hold their folder like any ModelDirectory; the last holder removes it. The others are removed when
+the interpreter ends. Folders of a killed process are removed by the next process, which sees that their
+locks are free.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from core.repository.source import ModelDirectory
 
 try:
     import fcntl
-except ImportError:  # Windows: folders have no locks, and those of processes that were killed stay
+except ImportError:  # Windows: folders have no locks, and those of killed processes stay
     fcntl = None  # type: ignore[assignment]
 
 logger = logging.getLogger("core")
@@ -30,15 +30,15 @@ _MEMORY = Path("/dev/shm")
 _NO_LOCK = -1
 
 _lock = threading.Lock()
-_kept: dict[Path, PrivateDirectory] = {}  # not yet removed, of this process; under _lock
-_swept: set[Path] = set()  # where it has been looked for folders of dead processes; under _lock
+_kept: dict[Path, PrivateDirectory] = {}  # folders of this process that still exist; under _lock
+_swept: set[Path] = set()  # already searched for folders of dead processes; under _lock
 
 
 class PrivateDirectory(ModelDirectory):
-    """A new folder (mode 0700), empty, locked as long as it is there. Any thread.
+    """A new, empty folder (mode 0700), locked as long as it exists. Any thread.
 
-    where   the folder to make it in; None for that of temporary files
-    Raises OSError when it cannot be made.
+    where   the parent folder; None for the folder of temporary files
+    Raises OSError if it cannot be made.
     """
 
     def __init__(self, where: Path | None = None):
@@ -52,7 +52,7 @@ class PrivateDirectory(ModelDirectory):
         self.path.mkdir(0o700)
 
     def remove(self) -> None:
-        """Remove it with all that is in it; a second time does nothing."""
+        """Remove the folder with its contents; a second call does nothing."""
         with _lock:
             if _kept.pop(self._root, None) is None:
                 return
@@ -61,15 +61,15 @@ class PrivateDirectory(ModelDirectory):
             os.close(self._descriptor)
 
     def leave(self) -> None:
-        """The process ends: only the files matter, and who holds the lock may never run again."""
-        if self._process == os.getpid():  # a forked child has it from its parent
+        """Remove the files when the process ends, without the lock: its holder may never run again."""
+        if self._process == os.getpid():  # not in a forked child, which inherits the object
             shutil.rmtree(self._root, ignore_errors=True)
 
 
 def in_memory(byte_size: int) -> PrivateDirectory:
-    """A folder whose files are kept in memory, if there is room for so many bytes; else one on disk.
+    """Return a folder in memory if there is room for so many bytes; else a folder on disk.
 
-    With the reason in the log, since what is written there may be secret.
+    Logs the reason for a folder on disk, because its files may be secret.
     """
     try:
         status = os.statvfs(_MEMORY)
@@ -96,20 +96,20 @@ def _locked_folder(where: Path) -> tuple[Path, int]:
             return root, _NO_LOCK
         try:
             descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except FileNotFoundError:  # another process took it for one that was left behind
+        except FileNotFoundError:  # another process took it for an abandoned one and removed it
             continue
         try:
             if _is_ours(root, descriptor):
                 return root, descriptor
         except OSError as error:
-            # Nobody else can lock it either, so nobody takes it for a left one.
+            # No other process can lock it either, so none takes it for an abandoned one.
             logger.debug("folders in '%s' cannot be locked: %s", where, error)
             return root, descriptor
         os.close(descriptor)
 
 
 def _is_ours(root: Path, descriptor: int) -> bool:
-    """Lock the folder; whether nobody else has and it is still there then.
+    """Lock the folder. Return whether the lock was free and the folder still exists.
 
     Raises OSError on a file system without locks for folders (NFS has none).
     """
@@ -124,28 +124,28 @@ def _is_ours(root: Path, descriptor: int) -> bool:
 
 
 def _sweep(where: Path) -> None:
-    """Remove the folders of processes that were killed, once for each place."""
+    """Remove the folders of killed processes, once for each location."""
     with _lock:
         if where in _swept:
             return
         _swept.add(where)
-    if fcntl is None:  # nobody knows whose they are
+    if fcntl is None:  # the owners are unknown
         return
     for root in where.glob(f"{PREFIX}*"):
         try:
             descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:  # gone meanwhile, no folder, or of another user
+        except OSError:  # gone meanwhile, not a folder, or owned by another user
             continue
         try:
             if os.fstat(descriptor).st_uid == os.getuid() and _is_ours(root, descriptor):
                 shutil.rmtree(root, ignore_errors=True)
-        except OSError:  # without locks nobody knows whether it is in use: it stays
+        except OSError:  # without locks it may be in use: it stays
             pass
         os.close(descriptor)
 
 
 def leave_nothing() -> None:
-    """Remove the folders of this process. For one that ends without atexit; signal handlers may call it."""
+    """Remove the folders of this process, if it ends without atexit. Signal handlers may call it."""
     for each in list(_kept.values()):
         each.leave()
 

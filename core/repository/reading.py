@@ -1,4 +1,4 @@
-"""ModelSource of one folder, or of one load request: its configuration, parsed and filled in.
+"""Reads the ModelSource of a folder or of a load request: parses and fills in its configuration.
 
 Repository, Listing, Override ─► [read_…] ─► ModelSource.  Worker threads.
 """
@@ -37,7 +37,7 @@ def read_folder(
 ) -> ModelSource:
     """Return the model of a folder; `config_name` and `needs_config` are those of Catalog.
 
-    Raises CoreError(INTERNAL) for a configuration that is missing or wrong.
+    Raises CoreError(INTERNAL) for a missing or wrong configuration.
     """
     path = f"configs/{config_name}.pbtxt"
     if not config_name or path not in listing:
@@ -67,9 +67,9 @@ def read_config_override(
 
 
 def read_files_override(name: str, override: Override) -> ModelSource:
-    """Return the model whose files are in a load request, written to a directory that the caller owns.
+    """Return the model of a load request with files, written to a directory that the caller owns.
 
-    Raises CoreError(INVALID) for a configuration that is wrong, and for files that cannot be written.
+    Raises CoreError(INVALID) for a wrong configuration, and for files that cannot be written.
     """
     config = _parse_override(name, override)
     try:
@@ -116,7 +116,10 @@ def _source(
     overridden: bool,
     folder: str = "",
 ) -> ModelSource:
-    """folder   what its backend may be told by, if that is not the model's name"""
+    """Return a ModelSource.
+
+    folder   folder name that may determine its backend, if it is not the model's name
+    """
     if config.name and config.name != name:
         raise (invalid if overridden else internal)(
             f"unexpected directory name '{name}' for model '{config.name}', "

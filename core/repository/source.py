@@ -1,4 +1,4 @@
-"""ModelSource: what lies under one name, as it was seen at one moment. Repository: who sees it."""
+"""ModelSource: the state of a model's files at one moment. Repository: the place that holds models."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class ModelDirectory:
     """A model's folder on this machine, held by the versions that read it.
 
     path      the folder; valid from `fetch` until the last holder lets go
-    address   where its files come from, the same for each look at the same place; by default `path`
-    origin    the one that this was made of, which this one holds; None for what was made of nothing else
+    address   where its files come from, equal for each look at the same place; by default `path`
+    origin    the directory that this one was made of, and holds; None for an original one
 
     `holders` is counted on the loop thread; the other methods block and run on worker threads.
     """
@@ -40,34 +40,34 @@ class ModelDirectory:
         self.holders = 0
 
     def hold(self) -> None:
-        """One more user of the folder. Loop thread."""
+        """Add one user of the folder. Loop thread."""
         self.holders += 1
 
     def let_go(self) -> bool:
-        """One user less; whether it was the last, who must call `remove`. Loop thread."""
+        """Remove one user; return whether it was the last, who must call `remove`. Loop thread."""
         self.holders -= 1
         return self.holders == 0
 
     def fetch(self, versions: Collection[int]) -> None:
-        """Bring the files of these versions, and those that belong to all, to `path`.
+        """Copy the files of these versions, and those that all versions share, to `path`.
 
-        Called each time that a version loads, by several threads, and again for what is there.
-        A folder of this machine has them there already.
+        Called for each load of a version, by several threads, and again for files that are present.
+        A local folder has them there already.
         """
 
     def unload(self) -> None:
-        """No version takes requests any more that were loaded from here; some may still run."""
+        """Handle that versions loaded from here take no more requests; some requests may still run."""
 
     def remove(self) -> None:
-        """Give back what `fetch` or the maker of this object took. A user's own folder stays."""
+        """Remove the files that `fetch` or the creator of this object made. A user's own folder stays."""
 
 
 class Repository(ABC):
     """A place with models, one folder for each. Worker threads call it, several at a time.
 
-    location   as --model-repository names it
+    location   value of --model-repository
 
-    The first five methods are enough for a folder of this machine.
+    The first five methods are enough for a local folder.
     """
 
     location: str
@@ -95,34 +95,34 @@ class Repository(ABC):
     def directory(self, name: str) -> ModelDirectory:
         """Return the folder from which the model will be loaded, not yet fetched."""
 
-    def look(self) -> None:  # noqa: B027  # optional, as those that follow
+    def look(self) -> None:  # noqa: B027  # optional, like those that follow
         """Update what `names` returns. Raises OSError when the place cannot be listed now."""
 
     def one_look(self) -> AbstractContextManager[None]:
-        """Return a context in which one listing may answer everything that this thread asks."""
+        """Return a context in which one listing may answer all questions of this thread."""
         return nullcontext()
 
     def give_up(self) -> None:  # noqa: B027
-        """Stop what is being fetched: the server begins to stop. Any thread."""
+        """Stop running fetches, because the server begins to stop. Any thread."""
 
     def close(self) -> None:  # noqa: B027
-        """Remove what was fetched, after the last model."""
+        """Remove the fetched files, after the last model."""
 
 
 @dataclass(frozen=True)
 class ModelSource:
-    """One model as it can be loaded now.
+    """A model that can be loaded, in its current state.
 
     directory     where its files are
-    config        parsed and filled in, not completed by the backend; with `agents` only parsed: they may
-                  make other files of those that are there
+    config        parsed and filled in, not completed by the backend; with `agents` only parsed, because
+                  agents may change the files
     versions      version number → stamp of the version's folder
-    shared        stamp of all other files but the configuration (labels, warmup data, …)
+    shared        stamp of all other files except the configuration (labels, warmup data, …)
     config_stamp  stamp of the configuration file, "" if there is none
-    overridden    it came with a load request, so no other source is the same
-    flat          the folder of the model is that of its one version
-    namespace     what tells it from others of its name, None if there are no namespaces
-    folder        what its backend may be told by, if that is not its name; else ""
+    overridden    came with a load request, so no other source equals it
+    flat          the model's folder is also the folder of its only version
+    namespace     distinguishes it from other models with the same name; None without namespaces
+    folder        folder name that may determine its backend, if it is not the model's name; else ""
     """
 
     name: str
@@ -137,22 +137,22 @@ class ModelSource:
     folder: str = ""
 
     def path(self, version: int) -> Path:
-        """A version's folder."""
+        """Return a version's folder."""
         return self.directory.path if self.flat else self.directory.path / str(version)
 
     @property
     def key(self) -> str:
-        """What the model is known by: its name, or with namespaces `<namespace>::<name>`."""
+        """The model's key: its name, or with namespaces `<namespace>::<name>`."""
         return key_of(self.namespace, self.name)
 
     @property
     def agents(self) -> bool:
-        """Whether repository agents must see the files before anything is made of them."""
+        """Return whether repository agents must run before the files are used."""
         return len(self.config.model_repository_agents.agents) > 0
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """Keys of the models that this one is composed of, each once; empty but for ensembles."""
+        """Keys of the models that this one is composed of, each once; empty except for ensembles."""
         steps = self.config.ensemble_scheduling.step
         if self.namespace is None:
             return tuple(dict.fromkeys(step.model_name for step in steps))
@@ -161,7 +161,7 @@ class ModelSource:
 
 
 def version_number(folder: str) -> int | None:
-    """The version that a folder's name means: digits without a leading 0. None for other names."""
+    """Return the version number of a folder name: digits without a leading 0. None for other names."""
     if folder.isascii() and folder.isdigit() and not folder.startswith("0"):
         number = int(folder)
         return number if number < 2**63 else None
@@ -169,12 +169,12 @@ def version_number(folder: str) -> int | None:
 
 
 def is_configuration(path: str) -> bool:
-    """Whether a file of a model's folder says how the model runs."""
+    """Return whether a file of a model's folder is a configuration."""
     return path == "config.pbtxt" or path.startswith("configs/")
 
 
 def is_flat(listing: Listing) -> bool:
-    """Whether a folder is laid out for MLServer: model-settings.json, and no folders of versions."""
+    """Return whether a folder has the MLServer layout: model-settings.json and no version folders."""
     folders = (path.partition("/") for path in listing)
     return SETTINGS in listing and not any(
         slash and version_number(name) is not None for name, slash, _ in folders
@@ -182,7 +182,7 @@ def is_flat(listing: Listing) -> bool:
 
 
 def version_stamps(listing: Listing) -> dict[int, str]:
-    """Stamp of each version's folder, by number. A flat folder is version 1."""
+    """Return the stamp of each version's folder, by number. A flat folder is version 1."""
     if is_flat(listing):
         return {1: shared_stamp(listing)}
     entries: dict[int, list[str]] = {}
@@ -195,7 +195,7 @@ def version_stamps(listing: Listing) -> dict[int, str]:
 
 
 def shared_stamp(listing: Listing) -> str:
-    """Stamp of what belongs to every version, without the configuration files."""
+    """Return the stamp of the files that all versions share, without the configuration files."""
     return digest_of(
         [
             f"{path}\n{stamp}"
@@ -206,7 +206,7 @@ def shared_stamp(listing: Listing) -> str:
 
 
 def first_version_entries(listing: Listing) -> frozenset[str]:
-    """Names in the version's folder that comes first in the order of text; folders end with "/".
+    """Return the names in the first version folder in text order; folders end with "/".
 
     A model-settings.json may also lie beside the versions.
     """
@@ -223,6 +223,6 @@ def first_version_entries(listing: Listing) -> frozenset[str]:
 
 
 def digest_of(entries: list[str]) -> str:
-    """One short text for these, in whichever order they come."""
+    """Return a short digest of the entries, independent of their order."""
     text = "\n\n".join(sorted(entries))
     return hashlib.blake2b(text.encode(errors="surrogateescape")).hexdigest()

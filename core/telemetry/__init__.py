@@ -1,1 +1,1 @@
-"""What the server tells about itself: statistics, metrics, log."""
+"""Telemetry of the server: statistics, metrics, log, traces."""

@@ -1,4 +1,4 @@
-"""The data of metrics: a family of samples under one name. Rendering is a frontend's business."""
+"""The data of metrics: a family of samples under one name. Frontends render them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Together = Literal["sum", "first", "largest", "smallest", "latest", "latest or s
 
 
 class Sample(NamedTuple):
-    """One value. A server with many models makes tens of thousands for a scrape.
+    """One value of a metric. A server with many models makes tens of thousands for a scrape.
 
     labels   name → value, any text
     suffix   what the sample's name adds to its family's: "", "_bucket", "_sum", "_count"
@@ -33,12 +33,12 @@ new: Callable[[type[Sample], tuple[Mapping[str, str], float, str]], Sample] = tu
 
 @dataclass(frozen=True)
 class Summary:
-    """What the samples of a summary are made of: those of several workers add up, their quantiles do not.
+    """The source data of a summary's samples. Data of several workers can be added, quantiles cannot.
 
-    quantiles         that are told
+    quantiles         that are exposed
     count, total_us   of all durations ever
-    lowest, highest   of the last while, in nanoseconds
-    cells             of the last while: cell of a core.native.distribution.QuantileSketch → durations in it
+    lowest, highest   of the recent time window, in nanoseconds
+    cells             of that window: cell of a core.native.distribution.QuantileSketch → durations in it
     """
 
     labels: Mapping[str, str]
@@ -50,7 +50,7 @@ class Summary:
     cells: Mapping[int, int] = field(default_factory=dict)
 
     def plus(self, other: Summary) -> Summary:
-        """The summary of the durations of both."""
+        """Return the summary of both sets of durations."""
         cells = dict(self.cells)
         for cell, count in other.cells.items():
             cells[cell] = cells.get(cell, 0) + count
@@ -66,7 +66,7 @@ class Summary:
         )
 
     def samples(self) -> list[Sample]:
-        """Count, sum and quantiles in microseconds; without durations in the last while these are NaN."""
+        """Return count, sum and quantiles in microseconds; quantiles are NaN without recent durations."""
         return [
             Sample(self.labels, self.count, "_count"),
             Sample(self.labels, self.total_us, "_sum"),
@@ -79,7 +79,7 @@ class Summary:
         ]
 
     def _quantile_us(self, quantile: float) -> float:
-        """The duration which that share of the others does not exceed."""
+        """Return the quantile of the recent durations in microseconds."""
         total = sum(self.cells.values())
         if not total:
             return math.nan
@@ -120,10 +120,10 @@ class Family:
 def histogram_samples(
     labels: Mapping[str, str], bounds: tuple[float, ...], counts: list[int], total: float
 ) -> list[Sample]:
-    """The samples of a histogram.
+    """Return the samples of a histogram.
 
     counts   of each bucket alone, one more than there are bounds
-    total    sum of what was observed
+    total    sum of the observed values
     """
     texts = _texts_of(bounds)
     if type(labels) is Labels:
@@ -148,7 +148,7 @@ def _texts_of(bounds: tuple[float, ...]) -> tuple[str, ...]:
 
 @lru_cache(4096)
 def as_label(number: float) -> str:
-    """A bound or a quantile as the text of a label: other numbers, other texts."""
+    """Return a bound or a quantile as label text; different numbers give different texts."""
     if math.isinf(number):
         return "+Inf" if number > 0 else "-Inf"
     return str(int(number)) if number == int(number) and abs(number) < 2**53 else repr(number)

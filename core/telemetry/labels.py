@@ -1,4 +1,4 @@
-"""Labels of samples: those of a model are made and written once, not for each sample of each scrape."""
+"""Labels of samples: made and rendered once for each model, not for each sample of each scrape."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Labels(dict[str, str]):
-    """Name → value, any text. Not to be changed. Loop thread only, but for `text`.
+    """Immutable labels: name → value, any text. Call from the event loop only, except `text`.
 
     text   what a writer has made of them, for its next time; "" before. There is one form of text
     """
@@ -24,7 +24,7 @@ class Labels(dict[str, str]):
         return dict, (dict(self),)  # for other processes: what they get is theirs
 
     def plus(self, name: str, value: str) -> Labels:
-        """These and one more; the same object each time. For names and values of which there are few."""
+        """Return these labels and one more, cached. Use it for small sets of names and values only."""
         found = self._longer.get((name, value))
         if found is None:
             found = self._longer[name, value] = Labels(self)
@@ -32,7 +32,7 @@ class Labels(dict[str, str]):
         return found
 
     def each(self, name: str, values: tuple[str, ...]) -> list[Labels]:
-        """These and one more, for each of some values."""
+        """Return these labels and one more, for each of the values."""
         found = self._each.get((name, values))
         if found is None:
             found = self._each[name, values] = [self.plus(name, value) for value in values]
@@ -40,5 +40,5 @@ class Labels(dict[str, str]):
 
 
 def plus(labels: Mapping[str, str], name: str, value: str) -> Mapping[str, str]:
-    """Those labels and one more."""
+    """Return the labels and one more."""
     return labels.plus(name, value) if type(labels) is Labels else {**labels, name: value}

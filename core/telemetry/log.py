@@ -1,4 +1,4 @@
-"""The log, line by line as Triton writes it.
+"""The log in Triton's line format.
 
     I0730 09:15:02.000123 4711 manager.py:80] "loading: mnist:1"
 
@@ -34,9 +34,9 @@ _shown = frozenset((logging.INFO, logging.WARNING, logging.ERROR))  # the severi
 
 
 def configure(options: Options, stream: TextIO | None = None) -> None:
-    """Write the log as the options say, in place of what an earlier call set up.
+    """Set up the log from the options; replace the setup of an earlier call.
 
-    stream   instead of stderr; --log-file goes before it
+    stream   instead of stderr; --log-file takes precedence
     A log file that cannot be opened is an error in the log, which then goes to the stream.
     """
     global _handler
@@ -62,7 +62,7 @@ def configure(options: Options, stream: TextIO | None = None) -> None:
 
 
 def current() -> dict[str, Any]:
-    """The settings in effect, by their names in the protocol (LogSettings)."""
+    """Return the settings in effect, by their names in the protocol (LogSettings)."""
     return _settings.as_dict()
 
 
@@ -70,7 +70,7 @@ def change(changes: Mapping[str, Any]) -> dict[str, Any]:
     """Change settings and return all; the next line is written with them. Loop thread.
 
     changes   name → value, None for no change
-    Raises CoreError for a change that cannot be; then nothing is changed.
+    Raises CoreError for an invalid change; then nothing changes.
     """
     _apply(_settings.changed(changes))
     return current()
@@ -87,7 +87,7 @@ def _apply(settings: LogSettings) -> None:
 
 
 def failed(id: str, error: CoreError) -> None:
-    """Say in the verbose log that a request was refused or has failed, and which. Any thread.
+    """Log a refused or failed request in the verbose log. Any thread.
 
     id   the client's name for the request, "" for none
     """
@@ -98,19 +98,19 @@ def failed(id: str, error: CoreError) -> None:
 
 
 def block(text: str) -> None:
-    """Log a text of several lines as it is, such as a table. It must not hold foreign characters."""
+    """Log a text of several lines unchanged, such as a table. It must not contain client text."""
     logger.info("%s", text, extra={"block": True}, stacklevel=2)
 
 
 class LineFormatter(logging.Formatter):
-    """One line for each record, and below it, indented, the traceback if there is one."""
+    """Formatter: one line for each record, then the indented traceback if there is one."""
 
     def __init__(self, form: str):
         super().__init__()
         self._start = _start_iso8601 if form == ISO8601 else _start_default
 
     def format(self, record: logging.LogRecord) -> str:
-        """The text of a record, without the last newline."""
+        """Return the text of a record, without the last newline."""
         start = (
             f"{self._start(record)} {record.process} {escaped(record.filename)}:{record.lineno}] "
         )
@@ -151,7 +151,7 @@ def _letter(record: logging.LogRecord) -> str:
 
 
 def _severity(level: int) -> int:
-    """The one of four levels that a level belongs to."""
+    """Return the one of four severities that a level belongs to."""
     return max((each for each in _LETTERS if each <= level), default=logging.DEBUG)
 
 

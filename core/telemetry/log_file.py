@@ -1,6 +1,6 @@
 """LogFile: the file of --log-file.
 
-A line is one call of the system, so lines of several processes do not mix. When the file is moved away, as
+Each line is one system call, so lines of several processes do not mix. When the file is moved away, as
 programs that rotate logs do, the next line begins a new one.
 """
 
@@ -14,13 +14,13 @@ from core.telemetry.losses import Losses
 
 
 class LogFile(logging.Handler):
-    """Appends records to a file. What cannot be written is lost, and said on stderr once in a while.
+    """Log handler that appends records to a file. Lost records are reported on stderr now and then.
 
     Any thread; the lock of logging.Handler covers `emit`.
     """
 
     def __init__(self, path: str):
-        """Raises OSError for a file that cannot be opened."""
+        """Open the file. Raises OSError if it cannot be opened."""
         super().__init__()
         self._path = os.path.abspath(path)
         self._losses = Losses(self._say, "lines of the log are")
@@ -55,7 +55,7 @@ class LogFile(logging.Handler):
         super().close()
 
     def _follow(self) -> None:
-        """Open the path anew if another file, or none, is there now. Raises OSError."""
+        """Reopen the path if the file was replaced or removed. Raises OSError."""
         mine = os.fstat(self._file)
         try:
             there = os.stat(self._path)
@@ -80,7 +80,7 @@ class LogFile(logging.Handler):
         return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
 
     def _gap(self) -> str:
-        """Return the line that stands where others are missing."""
+        """Return the line that marks lost lines."""
         text = "%d lines of the log were lost before this one: the file could not be written"
         return self.format(
             logging.LogRecord(
@@ -90,7 +90,7 @@ class LogFile(logging.Handler):
 
     @staticmethod
     def _say(text: str) -> None:
-        """Write a line on stderr, if anybody reads it."""
+        """Write a line on stderr if it is open."""
         try:
             print(text, file=sys.stderr, flush=True)
         except (OSError, ValueError):  # the same disk, or closed

@@ -1,4 +1,4 @@
-"""LogSettings: what of the log can be read and changed while the server runs.
+"""LogSettings: the settings of the log that clients can read and change at run time.
 
 Plain values and their checks; core.telemetry.log puts them into effect.
 """
@@ -36,7 +36,7 @@ class LogSettings:
 
     @classmethod
     def of(cls, options: Options) -> LogSettings:
-        """Those of the command line."""
+        """Return the settings of the command line."""
         return cls(
             log_file=options.log_file,
             log_info=options.log_info,
@@ -47,9 +47,9 @@ class LogSettings:
         )
 
     def changed(self, changes: Mapping[str, Any]) -> LogSettings:
-        """These settings with the changes of a client; None leaves one as it is.
+        """Return these settings with the changes of a client; None keeps a value.
 
-        Raises CoreError for the first change that cannot be, and then nothing is changed.
+        Raises CoreError for the first invalid change; then nothing changes.
         """
         wanted = {key: value for key, value in changes.items() if value is not None}
         for key, value in wanted.items():
@@ -64,7 +64,7 @@ _KINDS = {field.name: field.type for field in fields(LogSettings)}  # the types 
 
 
 def _check(key: str, value: Any) -> None:
-    """Raises CoreError(INVALID), UNSUPPORTED for the log file, UNAVAILABLE for a format, as Triton."""
+    """Raise CoreError(INVALID), UNSUPPORTED for the log file, UNAVAILABLE for a format, like Triton."""
     if key not in _KINDS:
         raise invalid(f"unknown log setting '{key}'; there are {', '.join(_KINDS)}")
     if key == "log_file":

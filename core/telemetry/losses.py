@@ -1,4 +1,4 @@
-"""Losses: what could not be written, said once in a while and not for every record.
+"""Losses: counts lost records and reports them at intervals, not one by one.
 
 A disk that is full stays full for hours: a line for each record would fill the next one.
 """
@@ -42,7 +42,7 @@ class Losses:
             self.flush()
 
     def flush(self) -> None:
-        """Say what has not been said, if there is any."""
+        """Report the losses that were not reported yet, if any."""
         if not self._is_said:
             lost = f"; {self._unsaid} {self._what} lost" if self._unsaid else ""
             self._say(self._reason + lost)
@@ -50,7 +50,7 @@ class Losses:
             self._is_said = True
 
     def end(self) -> int:
-        """Writing works again: return how many were lost, and count from 0."""
+        """Return the number of lost records and reset it: writing works again."""
         total, self.total, self._unsaid = self.total, 0, 0
         self._is_said = True
         return total

@@ -1,4 +1,4 @@
-"""Metrics that models keep of their own: families of counters, gauges and histograms.
+"""Custom metrics of models: families of counters, gauges and histograms.
 
 A model makes a family, and from it a metric for each set of labels:
 
@@ -6,7 +6,7 @@ A model makes a family, and from it a metric for each set of labels:
     metric = family.metric({"kind": "a"})
     metric.increment(1)
 
-Any thread. What is made must be given back: `family.remove(metric)`, `registry.remove(family)`.
+Any thread. The owner must release metrics and families: `family.remove(metric)`, `registry.remove(family)`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MODES: dict[str, Together] = {
 
 
 class Metric:
-    """One set of labels of a family. Values are floats; not changed but by these methods."""
+    """The value of one label set of a family. Values are floats; only these methods change them."""
 
     def __init__(self, kind: KindOfMetric, buckets: Sequence[float]):
         self.kind = kind
@@ -50,7 +50,7 @@ class Metric:
         self._counts = [0] * (len(self.buckets) + 1)
 
     def increment(self, value: float) -> None:
-        """Add to a counter or gauge. Raises CoreError(INVALID) for a counter that would fall."""
+        """Add to a counter or gauge. Raises CoreError(INVALID) if a counter would decrease."""
         self._refuse("histogram", "increment")
         if self.kind == "counter" and not value >= 0:
             raise invalid(f"counter can only be incremented by values of 0 and more, got {value:g}")
@@ -60,7 +60,7 @@ class Metric:
                 self.changed_ns = time.monotonic_ns()
 
     def set(self, value: float) -> None:
-        """Give a gauge its value."""
+        """Set the value of a gauge."""
         self._refuse("histogram", "set")
         self._refuse("counter", "set")
         with self._lock:
@@ -81,7 +81,7 @@ class Metric:
         return self._value
 
     def samples(self, labels: Mapping[str, str]) -> list[Sample]:
-        """What is told of the metric now."""
+        """Return the current samples of the metric."""
         if self.kind != "histogram":
             return [Sample(labels, self._value)]
         with self._lock:
@@ -94,7 +94,7 @@ class Metric:
 
 
 class MetricFamily:
-    """Metrics of one name, by their labels. Made by Registry.family."""
+    """The metrics of one name, by their labels. Made by Registry.family."""
 
     def __init__(
         self, name: str, text: str, kind: KindOfMetric, lock: threading.Lock, mode: str = ""
@@ -110,10 +110,10 @@ class MetricFamily:
     def metric(
         self, labels: Mapping[str, str] | None = None, buckets: Sequence[float] | None = None
     ) -> Metric:
-        """The metric with these labels; the same one for the same labels.
+        """Return the metric with these labels; equal labels give the same object.
 
         buckets   upper bounds, ascending: a histogram needs them, nothing else takes them
-        Raises CoreError(INVALID) for labels or buckets that cannot be.
+        Raises CoreError(INVALID) for invalid labels or buckets.
         """
         key = tuple(sorted((labels or {}).items()))
         for label, _ in key:
@@ -131,7 +131,7 @@ class MetricFamily:
             return metric
 
     def remove(self, metric: Metric) -> None:
-        """Give a metric back; it is gone when everybody has."""
+        """Release a metric; it is removed after its last user has released it."""
         with self._lock:
             metric.users -= 1
             for key in [key for key, each in self._metrics.items() if each is metric]:
@@ -139,7 +139,7 @@ class MetricFamily:
                     del self._metrics[key]
 
     def family(self) -> Family:
-        """What is told of the family now. Under the registry's lock."""
+        """Return the family with its current samples. Call under the registry's lock."""
         samples = [
             sample
             for labels, metric in self._metrics.items()
@@ -165,11 +165,11 @@ class Registry:
         self._reserved = set(CATALOG)
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Refuse these names to models from now on."""
+        """Reserve these names, so that models cannot use them."""
         self._reserved.update(names)
 
     def family(self, name: str, text: str, kind: KindOfMetric, mode: str = "") -> MetricFamily:
-        """The family of that name; the same one for the same name, text, kind and mode.
+        """Return the family of that name; equal name, text, kind and mode give the same object.
 
         mode   of a gauge, with several workers: one of MODES
         Raises CoreError(INVALID) for a name that cannot be, is the server's own, or is taken by a
@@ -205,14 +205,14 @@ class Registry:
             return found
 
     def remove(self, family: MetricFamily) -> None:
-        """Give a family back; it is gone when everybody has."""
+        """Release a family; it is removed after its last user has released it."""
         with self._lock:
             family.users -= 1
             if family.users <= 0 and self._families.get(family.name) is family:
                 del self._families[family.name]
 
     def families(self) -> list[Family]:
-        """What is told of all families now, in the order in which they were made."""
+        """Return all families with their current samples, in order of creation."""
         with self._lock:
             return [family.family() for family in self._families.values()]
 

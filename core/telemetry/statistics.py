@@ -16,7 +16,7 @@ REASONS = ("REJECTED", "CANCELED", "BACKEND", "OTHER", "DEADLINE")
 
 
 class Duration:
-    """How often something happened and how long it took in all, in nanoseconds."""
+    """Count and total duration of an event, in nanoseconds."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -31,7 +31,7 @@ class Duration:
 
 
 class BatchSize:
-    """Executions of one batch size."""
+    """Counters of the executions with one batch size."""
 
     def __init__(self) -> None:
         self.compute_input = Duration()
@@ -69,7 +69,7 @@ class Statistics:
         self.first_response: Histogram | None = None
 
     def executed(self, rows: int, input_ns: int, infer_ns: int, output_ns: int) -> None:
-        """One execution of `rows` rows has ended, with or without success."""
+        """Count an execution of `rows` rows, successful or failed."""
         self.execution_count += 1
         self.last_inference_ms = wall_ms()
         if (size := self.batch_sizes.get(rows)) is None:
@@ -81,7 +81,7 @@ class Statistics:
     def succeeded(
         self, rows: int, total_ns: int, queue_ns: int, input_ns: int, infer_ns: int, output_ns: int
     ) -> None:
-        """One request of `rows` rows has got its last answer."""
+        """Count a request of `rows` rows that has got its last response."""
         self.inference_count += rows
         self.success.add(total_ns)
         self.queue.add(queue_ns)
@@ -90,22 +90,22 @@ class Statistics:
         self.compute_output.add(output_ns)
 
     def failed(self, reason: str, total_ns: int) -> None:
-        """One accepted request has got an error; `reason` is one of REASONS."""
+        """Count an accepted request that has failed; `reason` is one of REASONS."""
         self.failures[reason] += 1
         self.fail.add(total_ns)
 
     def hit(self, lookup_ns: int, queue_ns: int, total_ns: int) -> None:
-        """One request has got its answer from the cache, which was asked `queue_ns` after its arrival."""
+        """Count a request answered by the cache; the lookup began `queue_ns` after its arrival."""
         self.success.add(total_ns)
         self.queue.add(queue_ns)
         self.cache_hit.add(lookup_ns)
 
     def missed(self, cache_ns: int) -> None:
-        """The cache had no answer for one request; lookup and insertion took `cache_ns`."""
+        """Count a cache miss of a request; lookup and insertion took `cache_ns`."""
         self.cache_miss.add(cache_ns)
 
     def as_dict(self) -> dict[str, Any]:
-        """The members of a `model_stats` entry, without name and version."""
+        """Return the members of a `model_stats` entry, without name and version."""
         return {
             "last_inference": self.last_inference_ms,
             "inference_count": self.inference_count,

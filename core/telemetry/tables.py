@@ -1,4 +1,4 @@
-"""The tables that the log shows once all models were tried: agents, backends, models, options."""
+"""Startup tables of the log, after all models were tried: agents, backends, models, options."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def show(
 
 
 def table(headings: Row, rows: Iterable[Row], width: int | None = None) -> str:
-    """Rows under headings, in a frame.
+    """Return rows under headings, in a frame.
 
     width   of the whole; wide columns are broken to fit. None: as wide as it gets
     """
@@ -52,7 +52,7 @@ def table(headings: Row, rows: Iterable[Row], width: int | None = None) -> str:
 
 
 def shared_out(needed: Sequence[int], room: int) -> list[int]:
-    """Widths of columns that fit into `room`: the narrow ones get what they need."""
+    """Return widths of columns that fit into `room`; narrow columns keep their full width."""
     widths = [0] * len(needed)
     order = sorted(range(len(needed)), key=needed.__getitem__)
     for done, i in enumerate(order):
@@ -62,7 +62,7 @@ def shared_out(needed: Sequence[int], room: int) -> list[int]:
 
 
 def option_rows(options: Options) -> list[tuple[str, str]]:
-    """The settings that the table shows, in its words."""
+    """Return the rows (name, value) of the options table."""
     rows = [
         (f"model_repository_path[{i}]", path) for i, path in enumerate(options.model_repository)
     ]
@@ -97,7 +97,7 @@ def option_rows(options: Options) -> list[tuple[str, str]]:
 
 
 def _lines(row: Row, widths: Sequence[int]) -> list[str]:
-    """One row of the table; several lines if a cell is wider than its column."""
+    """Return the lines of one row; several if a cell is wider than its column."""
     height = max(
         1, *(-(-len(cell) // width) for cell, width in zip(row, widths, strict=True) if width)
     )
@@ -117,7 +117,7 @@ def _cmdline(settings: dict[str, str]) -> str:
 
 
 def _terminal_width(options: Options) -> int | None:
-    """Columns of the terminal that the log goes to; None when it goes elsewhere."""
+    """Return the width of the terminal that the log goes to; None for another target."""
     if options.log_file or not sys.stderr.isatty():
         return None
     return shutil.get_terminal_size().columns

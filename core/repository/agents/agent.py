@@ -1,4 +1,4 @@
-"""RepositoryAgent and AgentModel: what the author of an agent reads.
+"""RepositoryAgent and AgentModel: the interface for authors of agents.
 
     class Unpack(core.RepositoryAgent):
         def load(self, model):
@@ -24,39 +24,42 @@ logger = logging.getLogger("core")
 
 
 class RepositoryAgent:
-    """One agent, for all models of the process that name it. Worker threads, several models at a time.
+    """An agent for all models of the process that name it. Worker threads, several models at a time.
 
-    name   as configurations say it; set by core when it is empty
+    name   in configurations; set by core if it is empty
 
-    A model goes through load, then load_complete or load_fail; after load_complete through unload and
-    unload_complete. Each is called once, for each load of the model's files.
+    For each load of the model's files, core calls each action at most once: load, then load_complete or
+    load_fail; after load_complete later unload and unload_complete.
     """
 
     name = ""
 
     def load(self, model: AgentModel) -> None:
-        """Before anything reads the model's files but its configuration. An exception fails the load."""
+        """Check or change the model's files. Only the configuration was read before.
+
+        An exception fails the load.
+        """
 
     def load_complete(self, model: AgentModel) -> None:
-        """The versions of the model serve. Exceptions are logged, here and in what follows."""
+        """Handle that the versions of the model serve. Exceptions here and in later actions are logged."""
 
     def load_fail(self, model: AgentModel) -> None:
-        """This agent's load, that of another or of the model has failed."""
+        """Handle that the load of this agent, of another agent or of the model has failed."""
 
     def unload(self, model: AgentModel) -> None:
-        """No version takes new requests any more; those in flight still run."""
+        """Handle that no version takes new requests any more; those in flight still run."""
 
     def unload_complete(self, model: AgentModel) -> None:
-        """The last version has been unloaded; the folder of `acquire` is removed after that."""
+        """Handle that the last version is unloaded. The folder of `acquire` is removed after this call."""
 
 
 class AgentModel:
-    """One model, as one agent sees it during one load. Used by one thread at a time.
+    """An agent's view of one model during one load. Used by one thread at a time.
 
     name         of the model
-    config       what its configuration said when the load began; a copy
-    parameters   of this agent in the configuration, by key
-    state        for the agent to keep what it wants
+    config       a copy of its configuration at the start of the load
+    parameters   parameters of this agent in the configuration, by key
+    state        free for the agent's own data
     """
 
     def __init__(
@@ -72,14 +75,14 @@ class AgentModel:
 
     @property
     def location(self) -> Path:
-        """The model's folder now: what the agent before this one, or `update`, has made it.
+        """The current folder of the model, set by the previous agent or by `update`.
 
-        Only the folder of `acquire` may be written to: any other may be the user's repository.
+        Write only to the folder of `acquire`: any other may be the user's repository.
         """
         return self._location
 
     def is_true(self, key: str) -> bool:
-        """Return a parameter that is true or false; False without it. Raises CoreError(INVALID)."""
+        """Return a boolean parameter; False without it. Raises CoreError(INVALID) for another value."""
         value = self.parameters.get(key, "false").lower()
         if value not in ("true", "false"):
             raise invalid(
@@ -88,18 +91,18 @@ class AgentModel:
         return value == "true"
 
     def acquire(self, memory_bytes: int | None = None) -> Path:
-        """A new folder, empty, for this agent to write to; the same one when asked again.
+        """Return an empty folder that this agent may write to. Later calls return the same folder.
 
-        memory_bytes   how much will be written, for a folder in memory where there is room for it;
+        memory_bytes   number of bytes that will be written: asks for a folder in memory, if there is room;
                        None: a folder on disk
-        It is removed after unload_complete or load_fail. Raises OSError when it cannot be made.
+        It is removed after unload_complete or load_fail. Raises OSError if it cannot be made.
         """
         if self._acquired is None:
             self._acquired = PrivateDirectory() if memory_bytes is None else in_memory(memory_bytes)
         return self._acquired.path
 
     def release(self) -> None:
-        """Remove the folder of `acquire` before its time. Raises CoreError(INVALID) if it is the location."""
+        """Remove the folder of `acquire` early. Raises CoreError(INVALID) if it is the location."""
         if self._acquired is not None:
             if self._location == self._acquired.path:
                 raise invalid(f"the folder '{self._location}' is that of model '{self.name}' now")
@@ -107,9 +110,9 @@ class AgentModel:
             self._acquired = None
 
     def update(self, location: Path) -> None:
-        """From now on the model's folder is this one. Only during `load`.
+        """Set the model's folder to `location`. Call only during `load`.
 
-        Raises CoreError(INVALID) at another time, and for what is no folder.
+        Raises CoreError(INVALID) at another time, and if `location` is no folder.
         """
         if not self._loading:
             raise invalid("the location of a model can only be updated while an agent's load runs")
@@ -118,11 +121,11 @@ class AgentModel:
         self._location = Path(location)
 
     def settle(self) -> None:
-        """The agent's load is over: the location stays as it is. Called by core."""
+        """End the agent's load: the location becomes fixed. Called by core."""
         self._loading = False
 
     def remove(self) -> None:
-        """Give back the folder of `acquire`. Called by core, after the last action."""
+        """Remove the folder of `acquire`. Called by core, after the last action."""
         if self._acquired is not None:
             self._acquired.remove()
             self._acquired = None

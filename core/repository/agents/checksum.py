@@ -1,10 +1,10 @@
-"""The agent "checksum": a model is loaded only if its files have the digests of its configuration.
+"""The agent "checksum": refuses a model whose files do not match the digests of its configuration.
 
     parameters { key: "MD5:1/model.onnx" value: "d726e132f91f16ebee703d96f6f73cb1" }
     parameters { key: "SHA256:labels.txt" value: "2c26b46b68ffc68ff99b453c1d304134…" }
     parameters { key: "require_all" value: "true" }
 
-The first is what Triton's agent takes. Paths are relative to the model's folder.
+The first form is that of Triton's agent. Paths are relative to the model's folder.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from core.repository.folder import files_of
 from core.repository.source import is_configuration
 
 _REQUIRE_ALL = "require_all"
-_ALGORITHMS = {"md5": "MD5", "sha256": "SHA-256"}  # name for hashlib → as it is told
+_ALGORITHMS = {"md5": "MD5", "sha256": "SHA-256"}  # name in hashlib → name in messages
 _CHUNK_BYTES = 1 << 20
 
 
 class ChecksumAgent(RepositoryAgent):
     def load(self, model: AgentModel) -> None:
-        """Raises CoreError for the first file that is missing or is another, in the order of the keys."""
+        """Raise CoreError for the first missing or different file, in the order of the keys."""
         wanted = {key: value for key, value in model.parameters.items() if key != _REQUIRE_ALL}
         listed = {_check(model.location, key, value) for key, value in wanted.items()}
         if model.is_true(_REQUIRE_ALL):
@@ -36,7 +36,7 @@ class ChecksumAgent(RepositoryAgent):
 
 
 def _check(location: Path, key: str, expected: str) -> str:
-    """Compare the digest of one file; gives its path as `files_of` does."""
+    """Compare the digest of one file; return its path in the form of `files_of`."""
     algorithm, colon, name = key.partition(":")
     if not colon:
         raise invalid(

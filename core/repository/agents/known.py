@@ -1,4 +1,4 @@
-"""Which agent a name means: built in, of a plugin, or a folder of --repoagent-directory."""
+"""Finds agents by name: from plugins, built in, or in a folder of --repoagent-directory."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from core.repository.agents.agent import RepositoryAgent
 _FILE = "agent.py"
 
 _lock = threading.RLock()
-# Name and directory → agent, and where it comes from. Under _lock.
+# Name and directory → agent and its origin. Under _lock.
 _found: dict[tuple[str, str], tuple[RepositoryAgent, str]] = {}
 
 
 def find_agent(name: str, directory: str = "") -> RepositoryAgent:
-    """The agent of that name; made the first time. Worker threads, one call at a time.
+    """Return the agent of that name; create it on first use. Worker threads, one call at a time.
 
-    directory   where folders with agents are, "" for none
-    Plugins go first, then what is built in, then the folders.
-    Raises CoreError(INVALID) when there is none, CoreError(INTERNAL) when it cannot be made.
+    directory   parent of the folders with agents, "" for none
+    Plugins take precedence, then built-in agents, then the folders.
+    Raises CoreError(INVALID) if there is none, CoreError(INTERNAL) if it cannot be created.
     """
     with _lock:
         if (name, directory) not in _found:
@@ -33,7 +33,7 @@ def find_agent(name: str, directory: str = "") -> RepositoryAgent:
 
 
 def agents_in_use() -> list[tuple[str, str]]:
-    """Name and origin of each agent that a model has asked for, for the table at the start."""
+    """Return name and origin of each agent that a model has used, for the startup table."""
     with _lock:
         return sorted((name, origin) for (name, _), (_, origin) in _found.items())
 
@@ -54,7 +54,7 @@ def _open(name: str, directory: str) -> tuple[RepositoryAgent, str]:
 
 
 def _of_folder(name: str, directory: str) -> object | None:
-    """What `agent` is in <directory>/<name>/agent.py, None if there is no such file."""
+    """Return the object `agent` of <directory>/<name>/agent.py; None if there is no such file."""
     file = Path(directory, name, _FILE)
     if not directory or name != file.parent.name or name == ".." or not file.is_file():
         return None

@@ -1,4 +1,4 @@
-"""Treated: a model's folder after the agents of its configuration, and their calls from load to unload.
+"""Treated: a model's folder after its agents have run, and the agent calls from load to unload.
 
 ModelSource ─► load, load, … ─► ModelSource of the last location
 """
@@ -40,13 +40,13 @@ class _Stage(Enum):
 
 
 class Treated(ModelDirectory):
-    """The folder that the last agent has made of `origin`, or left. Worker threads.
+    """The folder that the last agent made of `origin` or left unchanged. Worker threads.
 
-    source   of a model whose configuration names agents; its files are there (`fetch`)
+    source   of a model whose configuration names agents; its files are fetched (`fetch`)
     find     name → agent
 
-    `treat` first, then `complete` or `fail`. `unload` may be called any number of times, `remove` after
-    the last version that reads the folder. What an agent raises is an error of `treat`, and else logged.
+    Call `treat` first, then `complete` or `fail`. `unload` may be called any number of times, `remove` after
+    the last version that reads the folder. `treat` raises the errors of agents; other methods log them.
     """
 
     def __init__(self, source: ModelSource, find: Find):
@@ -59,10 +59,10 @@ class Treated(ModelDirectory):
         self._turn = threading.Lock()
 
     def treat(self) -> ModelSource:
-        """Call `load` of the agents in their order; gives what is to be loaded now.
+        """Call `load` of the agents in their order; return the source to load.
 
-        Raises CoreError(INTERNAL) that names model and agent when one raises or there is none, and what
-        filling in the configuration from the files raises.
+        Raises CoreError(INTERNAL) with the names of model and agent if an agent raises or is missing. Also
+        raises the errors of completing the configuration from the files.
         """
         for wanted in self._source.config.model_repository_agents.agents:
             try:
@@ -85,7 +85,10 @@ class Treated(ModelDirectory):
             self.path, self.address = model.location, str(model.location)
 
     def _found(self) -> ModelSource:
-        """What lies in the folder now. Of a new one, every version changes with any file of the old one."""
+        """Return the source of the folder now.
+
+        In a new folder, every version changes with any file of the old one.
+        """
         source = self._source
         listing = FolderRepository(str(self.path.parent)).listing(self.path.name) or {}
         config = ModelConfig()
@@ -108,19 +111,19 @@ class Treated(ModelDirectory):
         )
 
     def complete(self) -> None:
-        """The model serves."""
+        """Report to the agents that the model serves."""
         with self._turn:
             self._stage = _Stage.LOADED
             self._tell("load_complete", reversed(self._models))
 
     def fail(self) -> None:
-        """The model could not be loaded, or an agent's `load` has failed."""
+        """Report to the agents that the model or an agent's `load` has failed."""
         with self._turn:
             self._stage = _Stage.FAILED
             self._tell("load_fail", reversed(self._models))
 
     def unload(self) -> None:
-        """No version takes requests any more. Does nothing for what was not loaded."""
+        """Report to the agents that no version takes requests any more. Does nothing if none was loaded."""
         with self._turn:
             if self._stage is _Stage.LOADED:
                 self._stage = _Stage.UNLOADING

@@ -52,7 +52,7 @@ class Machine(MetricSource):
             self._values["nv_cpu_memory_used_bytes"] = memory["MemTotal"] - memory["MemAvailable"]
 
     def _ticks(self) -> tuple[int, int]:
-        """Ticks of all cores, (busy, all), since the machine started; (0, 0) if nobody tells."""
+        """Ticks of all cores, (busy, all), since the machine started; (0, 0) if unknown."""
         try:
             first = (self._proc / "stat").read_text().partition("\n")[0]
         except OSError:
@@ -62,7 +62,7 @@ class Machine(MetricSource):
         return sum(ticks) - sum(ticks[3:5]), sum(ticks)
 
     def _memory(self) -> dict[str, int]:
-        """Bytes by the names of /proc/meminfo."""
+        """Return the values of /proc/meminfo in bytes, by name."""
         try:
             lines = (self._proc / "meminfo").read_text().splitlines()
         except OSError:

@@ -34,7 +34,7 @@ class SpanContext(NamedTuple):
     state: str = ""
 
     def child(self) -> SpanContext:
-        """Another span of the same trace."""
+        """Return another span of the same trace."""
         return SpanContext(self.trace_id, _other_than_zero(64), self.state)
 
     @property
@@ -51,7 +51,7 @@ class SpanContext(NamedTuple):
 
 
 def first() -> SpanContext:
-    """The first span of a trace of its own."""
+    """Return the first span of a new trace."""
     return SpanContext(_other_than_zero(128), _other_than_zero(64))
 
 

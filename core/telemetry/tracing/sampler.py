@@ -37,7 +37,7 @@ class Sampler:
 
     @property
     def active(self) -> bool:
-        """Whether a request may still be traced."""
+        """Return whether a request may still be traced."""
         settings = self.settings
         return settings.may_trace and (
             self._takes_context or (settings.rate != 0 and self.remaining != 0)
@@ -68,7 +68,7 @@ class Sampler:
         return True
 
     def left(self, trace: Trace) -> None:
-        """A trace is complete."""
+        """Record that a trace is complete."""
         self._open -= 1
         self._waiting.append(trace)
         settings = self.settings

@@ -144,7 +144,7 @@ class Trace:
         return None if self.context is None else self.context.carrier()
 
     def child(self, id: int, model_name: str, model_version: int, request_id: str) -> Trace:
-        """The trace of a request that this one's request makes."""
+        """Return a trace for a request that this trace's request makes."""
         return Trace(
             id,
             model_name,
@@ -161,7 +161,7 @@ class Trace:
             self._events.append((at_ns or self._clock_ns(), name, None))
 
     def span(self, name: str, start_ns: int, end_ns: int) -> None:
-        """The same for a beginning and an end."""
+        """Record the start and the end of an activity."""
         self.stamp(f"{name}_START", start_ns)
         self.stamp(f"{name}_END", end_ns)
 
@@ -200,7 +200,7 @@ class Trace:
             asyncio.get_running_loop().call_soon(first._leave)
 
     def answered(self, item: InferenceResponse | CoreError) -> None:
-        """A response is there for who has asked."""
+        """Record a response to the caller."""
         if isinstance(item, CoreError):
             self.error = item.message
         elif not self._executed:  # an ensemble's, or one that was kept
@@ -210,7 +210,7 @@ class Trace:
             self.stamp("INFER_RESPONSE_COMPLETE")
 
     def end(self) -> None:
-        """The request has got its last answer."""
+        """Record that the request has got its last response."""
         self.stamp("REQUEST_END")
         self.release()
 
@@ -224,7 +224,7 @@ class Trace:
         return [entry for trace in (self, *self.children) for entry in trace._own_entries()]
 
     def stamps(self) -> list[tuple[int, str]]:
-        """Times and their names, in order."""
+        """Return times and their names, in order."""
         return [(ns, name) for ns, name, tensor in self._sorted() if tensor is None]
 
     def _sorted(self) -> list[tuple[int, str, Tensor | None]]:
