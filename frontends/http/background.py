@@ -1,6 +1,6 @@
 """Work that takes more than a few milliseconds, done outside the event loop.
 
-Work started here releases the GIL in compiled code, or takes short bytecodes only. A thread that holds
+Work started here releases the GIL in compiled code, or holds it only briefly at a time. A thread that holds
 the GIL blocks the event loop just as well.
 """
 

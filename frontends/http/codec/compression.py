@@ -67,7 +67,7 @@ class Unpacking:
     async def rest(self, borrow: Callable[[int], None]) -> Buffer:
         """Unpack all of it on another thread. Not thread-safe: call from the event loop only.
 
-        borrow   called with the number of bytes before they are made, if the packed bytes do not pay for them.
+        borrow   called with a number of bytes before they are made, if the packed bytes do not pay for them:
                  FREE_RATIO times the packed size and FREE_BYTES are free. Raises MemoryExhausted if there is
                  no room.
         Raises what `go_on` raises.
