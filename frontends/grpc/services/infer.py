@@ -67,7 +67,7 @@ class InferService:
             call.on_cancel(answer.cancel)
 
     def _ask(self, data: bytes, call: GrpcCall, done: Done) -> UnaryResponse:
-        """Pass the request to its model; return the listener of its response. Raises CoreError for refusals."""
+        """Pass the request to its model; return the listener of its response. Raises CoreError if refused."""
         start_ns = time.monotonic_ns() if self._tracing.on else 0
         asked = self._inbound.read(data, call)
         endpoint = self._inbound.endpoint(asked)
@@ -168,7 +168,7 @@ def new_response(reply: Reply, intake: RequestsInFlight, done: Done) -> UnaryRes
 
 
 class TracedUnaryResponse(UnaryResponse):
-    """The same; the trace learns when the response was made for sending. The engine sends it."""
+    """UnaryResponse of a traced request; the trace records when the response is ready. The engine sends it."""
 
     def __init__(self, reply: Reply, intake: RequestsInFlight, done: Done, trace: Trace):
         super().__init__(reply, intake, done)
