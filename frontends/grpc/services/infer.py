@@ -168,7 +168,7 @@ def new_response(reply: Reply, intake: RequestsInFlight, done: Done) -> UnaryRes
 
 
 class TracedUnaryResponse(UnaryResponse):
-    """UnaryResponse of a traced request; the trace records when the response is ready. The engine sends it."""
+    """UnaryResponse of a traced request; the trace records when it is ready. The engine sends it."""
 
     def __init__(self, reply: Reply, intake: RequestsInFlight, done: Done, trace: Trace):
         super().__init__(reply, intake, done)
