@@ -11,10 +11,10 @@ compression.py       compressed messages of the native engine
 table.py             every method with its path, its category and its function
 method.py             what a method is; its `enter` checks a call before its message is taken
 interceptors.py       access policy, restrictions and access log, in front of methods
-services/            the methods, one file for each area
+interceptors.py       access policy, restrictions and access log, in front of methods
 protocol/            messages: bytes → InferenceRequest, InferenceResponse → bytes
-call.py status.py    what a method sees of its call · kinds of errors as status codes
-intake.py            what is in flight, so that a stop can wait for it
+call.py status.py    the call as a method sees it · kinds of errors as status codes
+requests_in_flight.py counts requests, so that a stop can wait for them
 """
 
 from frontends.grpc.frontend import GrpcFrontend

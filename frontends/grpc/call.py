@@ -1,4 +1,4 @@
-"""GrpcCall: what a method may know of the call it answers. It names no transport."""
+"""GrpcCall: a call as its method sees it. It names no transport."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLIENTS_LEAD_NS = 10_000_000
 
 
 class Source(Protocol):
-    """Where the metadata of a call is until somebody asks for it."""
+    """The metadata of a call, read on demand."""
 
     def metadata(self) -> Metadata: ...
     def peer(self) -> str: ...
@@ -28,13 +28,13 @@ class Source(Protocol):
 @cython.freelist(32)
 @cython.cclass
 class GrpcCall:
-    """One call. Made by the engine; loop thread only.
+    """One call. Made by the engine. Not thread-safe: call from the event loop only.
 
     metadata      pairs as the client sent them; keys in lower case, those that end in -bin have bytes; None
                   to ask the source for them
-    deadline_ns   time.monotonic_ns() after which the client waits no more; 0 for none
-    cancelled     whether the client is gone, or its deadline has passed
-    source        the engine's own object for the call, which knows where it comes from; None for nobody
+    deadline_ns   time.monotonic_ns() at the client's deadline; 0 for none
+    cancelled     whether the client has disconnected, or its deadline has passed
+    source        the engine's own object for the call; None for none
     """
 
     def __init__(self, metadata: Metadata | None = (), deadline_ns: int = 0, source: Any = None):
@@ -56,11 +56,11 @@ class GrpcCall:
 
     @property
     def peer(self) -> str:
-        """Where it comes from, as gRPC writes it: "ipv4:127.0.0.1:40000"; "" if nobody knows."""
+        """Return the peer as gRPC writes it: "ipv4:127.0.0.1:40000"; "" if unknown."""
         return "" if self._source is None else self._source.peer()
 
     def value(self, key: str) -> str | bytes | None:
-        """The metadata `key`, the last one if it came several times; None if it did not come."""
+        """Return the metadata `key`, the last one if it came several times; None if it did not come."""
         for name, value in reversed(self.metadata):
             if name == key:
                 return value
@@ -81,7 +81,7 @@ class GrpcCall:
 
     @property
     def expired(self) -> bool:
-        """Whether the client's deadline has come. Its clock began a little before the server's."""
+        """Return whether the client's deadline has passed. Its clock began a little before the server's."""
         if not self.deadline_ns:
             return False
         return time.monotonic_ns() >= self.deadline_ns - _CLIENTS_LEAD_NS
@@ -102,7 +102,7 @@ class GrpcCall:
         self.active.end(Code.DEADLINE_EXCEEDED if expired else code, self.bytes_out)
 
     def on_cancel(self, listener: Callable[[], None]) -> None:
-        """GrpcCall `listener` when the call is cancelled; at once if it already is."""
+        """Call `listener` when the call is cancelled; at once if it already is."""
         if self.cancelled:
             listener()
         elif self._listeners is None:
@@ -111,7 +111,7 @@ class GrpcCall:
             self._listeners.append(listener)
 
     def cancel(self) -> None:
-        """Nobody waits any more. For the engine; a second call does nothing."""
+        """Cancel the call. For the engine; a second call does nothing."""
         if self.cancelled:
             return
         self.cancelled = True

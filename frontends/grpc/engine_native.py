@@ -114,7 +114,7 @@ class NativeEngine:
 
 
 async def _within(seconds: float, event: asyncio.Event) -> bool:
-    """Whether `event` is set in time."""
+    """Return whether `event` is set in time."""
     try:
         await asyncio.wait_for(event.wait(), seconds)
     except asyncio.TimeoutError:

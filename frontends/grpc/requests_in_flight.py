@@ -1,4 +1,4 @@
-"""What is in flight, so that a stop can refuse the new and wait for the rest."""
+"""RequestsInFlight: counts requests, so that a stop can refuse new ones and wait for the rest."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Listener = Callable[[CoreError, CoreError], None]
 
 
 class RequestsInFlight:
-    """Counts the inference requests of all calls and streams. Loop thread only.
+    """Counts the inference requests of all calls and streams. Not thread-safe: use on the event loop.
 
-    in_flight   requests that were let in and have not had their last answer
+    in_flight   requests that have entered and have not had their last response
     """
 
     def __init__(self) -> None:
@@ -28,22 +28,22 @@ class RequestsInFlight:
         self._all_gone = asyncio.Event()  # of those that listen
 
     def enter(self) -> None:
-        """A request begins; `leave` must follow once. Raises CoreError(UNAVAILABLE) while stopping."""
+        """Begin a request; `leave` must follow once. Raises CoreError(UNAVAILABLE) while stopping."""
         if self._stopping:
             raise unavailable(_STOPPING)
         self.in_flight += 1
 
     def leave(self) -> None:
-        """A request has had its last answer, or nobody waits for it."""
+        """End a request, after its last response or its cancellation."""
         self.in_flight -= 1
         if self._stopping and not self.in_flight:
             self._drained.set()
 
     def on_end(self, listener: Listener) -> Callable[[], None]:
-        """GrpcCall `listener` when everything was answered, or the time is over, and open streams should end.
+        """Call `listener` when all requests are answered or the time is over, and open streams should end.
 
         It gets two errors: that of a stream with requests in flight, and that of one without.
-        Returns the function that takes the listener away again, when its stream has ended.
+        Returns the function that removes the listener, for when its stream has ended.
         """
         self._listeners.add(listener)
         return lambda: self._forget(listener)
@@ -54,7 +54,7 @@ class RequestsInFlight:
             self._all_gone.set()
 
     async def drain(self, timeout_s: float) -> None:
-        """Let nothing more in, wait at most `timeout_s` for what is in, then end open streams.
+        """Refuse new requests, wait at most `timeout_s` for those in flight, then end open streams.
 
         Streams have GOODBYE_S more to tell their clients why they end.
         """

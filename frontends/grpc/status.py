@@ -45,7 +45,7 @@ CODES = {
 
 
 def code_of(error: CoreError) -> Code:
-    """The code of the status that an error becomes."""
+    """Return the status code of an error."""
     return CODES[error.kind]
 
 
@@ -55,7 +55,7 @@ LONGEST_DETAILS = 6000  # bytes on the wire
 
 
 def details(text: str) -> str:
-    """`text` as the details of a status: valid Unicode, cut to what clients accept."""
+    """Return `text` as the details of a status: valid Unicode, cut to the size that clients accept."""
     encoded = utf8(text).encode()
     wire_size = 0
     for position, byte in enumerate(encoded):

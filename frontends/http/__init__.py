@@ -1,13 +1,13 @@
 """HTTP/1.1: the KServe v2 protocol with Triton's extensions.
 
-frontend.py                   the port of the protocol
-endpoint.py, connections.py   any port: the engine, aiohttp, and nothing of it anywhere else
-native/                       the fast path past it, for common requests for inference
-router.py, restricted.py      which service answers a path, and who may ask
+frontend.py                   HttpFrontend: the port of the v2 protocol
+listener.py, connections.py   HttpListener, for any port, and its connections; they adapt aiohttp
+native/                       the fast path past aiohttp, for common inference requests
+router.py, interceptors.py    which service answers a path, and which callers may use it
 services/                     what each path does
 platforms/                    the ports of SageMaker and Vertex AI
 codec/                        bytes ↔ requests, responses and tensors
-message.py, errors.py         a call, its answer, and errors as answers
+message.py, errors.py         a request, its response, and errors as responses
 """
 
 from frontends.http.frontend import HttpFrontend

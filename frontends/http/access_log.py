@@ -1,4 +1,4 @@
-"""Entries of the access log for requests of HTTP, of aiohttp and of the fast path (--access-log)."""
+"""Access log entries for HTTP requests, on aiohttp and on the fast path (--access-log)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from frontends.http.aiohttp_web import web
 from frontends.http.message import HttpRequest
 from frontends.shared.access_log import GONE, AccessLog, AccessLogEntry
 
-MOST_SCANNED = 4096  # bytes of a refused body in which its id is looked for
+MOST_SCANNED = 4096  # bytes of a refused body that are searched for its id
 _DECODER = JSONDecoder()
 
 
 class Names(Protocol):
-    """Knows the model and the version that a path names."""
+    """Maps the named parts of a path to the model and the version."""
 
     def captures(self, method: str, path: str) -> Mapping[str, Any]: ...
 
@@ -31,9 +31,9 @@ def entry_of(request: web.BaseRequest) -> AccessLogEntry:
 
 
 def complete(entry: AccessLogEntry, names: Names, call: HttpRequest | None) -> None:
-    """Note what the request of an entry has asked for.
+    """Complete an entry with the model, version and id that its request names.
 
-    call   None for a request that has come to no service
+    call   None for a request that reached no service
     """
     named = names.captures(entry.method, entry.path) if call is None else call.captures
     entry.model = named.get("model") or ""
@@ -50,9 +50,9 @@ def complete(entry: AccessLogEntry, names: Names, call: HttpRequest | None) -> N
 
 
 def entry_of_head(client: str, head: bytes, model: str, version: int, size: int) -> AccessLogEntry:
-    """Return the entry of a request on the fast path: it is POST, a path and the version of HTTP.
+    """Return the entry of a fast-path request, which is POST, a path and the HTTP version.
 
-    version   negative for none
+    version   negative if the path has none
     size      bytes of the body
     """
     entry = AccessLogEntry(
@@ -67,9 +67,9 @@ def entry_of_head(client: str, head: bytes, model: str, version: int, size: int)
 
 
 def end_of_answer(answer: bytes | Sequence[Any] | None) -> tuple[int, int]:
-    """Return status and bytes of the body of an answer on the fast path; of none, that the client has gone.
+    """Return status and body size in bytes of a fast-path response.
 
-    answer   bytes, or buffers of which the first holds the whole head
+    answer   bytes, or buffers of which the first holds the whole head; None if the client has disconnected
     """
     if answer is None:
         return GONE, 0
@@ -81,7 +81,7 @@ def end_of_answer(answer: bytes | Sequence[Any] | None) -> tuple[int, int]:
 def write_malformed(
     access: AccessLog, request: web.BaseRequest, status: int, response: web.StreamResponse
 ) -> None:
-    """The line of what is no HTTP, or of a handler that failed."""
+    """Log malformed HTTP, or a handler that failed."""
     entry = AccessLogEntry(
         "http", client_of(request.transport), plain_path(request.raw_path), request.method
     )
@@ -89,13 +89,13 @@ def write_malformed(
 
 
 def client_of(transport: Any) -> str:
-    """Address and port behind a transport, "" for none and for a Unix domain socket's."""
+    """Return address and port of a transport's peer; "" for no transport and for a Unix domain socket."""
     peer = transport.get_extra_info("peername") if transport is not None else None
     return address_text(peer)
 
 
 def address_text(peer: Any) -> str:
-    """`127.0.0.1:50000`, `[::1]:50000`; "" for what is no address."""
+    """Return `127.0.0.1:50000` or `[::1]:50000`; "" if `peer` is not an address."""
     if not isinstance(peer, tuple | list) or len(peer) < 2:
         return ""
     host, port = peer[:2]
@@ -103,7 +103,7 @@ def address_text(peer: Any) -> str:
 
 
 def plain_path(target: str) -> str:
-    """The target of a request line without its query, which may hold a secret."""
+    """Return the target of a request line without its query, which may hold a secret."""
     return target.partition("?")[0].partition("#")[0]
 
 
@@ -121,7 +121,7 @@ def named_id(body: Buffer) -> str:
             value, rest = _value(rest[1:])
             if key == "id":
                 return value if isinstance(value, str) else ""
-    except (ValueError, RecursionError):  # no JSON, cut off, or nested deeply
+    except (ValueError, RecursionError):  # not JSON, cut off, or nested deeply
         pass
     return ""
 
@@ -134,7 +134,7 @@ def _value(text: str) -> tuple[Any, str]:
 
 
 def size_of(response: web.StreamResponse) -> int:
-    """Bytes of the body; of one that was sent in pieces, what was sent."""
+    """Return the bytes of the body; of a body sent in pieces, the bytes sent."""
     if isinstance(response, web.Response):
         body = response.body
         return len(body) if isinstance(body, bytes | bytearray) else 0

@@ -1,9 +1,9 @@
-"""aiohttp's server, without the time and memory that its client takes: import `web` from here.
+"""aiohttp's server without the import time and memory of its client: import `web` from here.
 
-`import aiohttp` imports the client too, with its tables, and makes the client's TLS contexts, which
-read all certificates of the system. A server that never asks anybody needs none of it. So the package
-is there at once, and what its `__init__` does happens when somebody asks for one of its names: a model
-that uses the client finds everything as it should be.
+`import aiohttp` also imports the client with its tables. The client makes TLS contexts, which read all
+certificates of the system. A server that sends no requests needs none of it. So this module makes the
+package importable at once, and runs its `__init__` when one of its names is first used. A model that uses
+the client finds the complete package.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _turn = threading.RLock()
 
 
 class _Package(ModuleType):
-    """The package aiohttp before its `__init__` has run. Any thread."""
+    """The package aiohttp before its `__init__` has run. Thread-safe."""
 
-    _running = False  # its __init__, on the thread that has the turn
+    _running = False  # its __init__ runs, on the thread that holds the lock
 
     def __getattr__(self, name: str) -> Any:
-        """A submodule, imported without the rest, or a name that `__init__` brings."""
+        """Return a submodule, imported without the rest, or a name that `__init__` defines."""
         if not name.startswith("__") and importlib.util.find_spec(f"{_NAME}.{name}") is not None:
             return importlib.import_module(f"{_NAME}.{name}")
         with _turn:  # others wait until the names are there
@@ -46,19 +46,19 @@ class _Package(ModuleType):
         self._running = True
         try:
             self.__spec__.loader.exec_module(self)
-            self.__class__ = ModuleType  # type: ignore[assignment]  # it is a package like any other from here on
+            self.__class__ = ModuleType  # from here on it is an ordinary package
         finally:
-            del self._running  # one whose __init__ failed is asked again
+            del self._running  # if __init__ failed, the next use runs it again
 
 
 def _put_package() -> None:
-    """Make aiohttp importable without its `__init__`, unless somebody has imported it before."""
+    """Make aiohttp importable without its `__init__`, unless it is already imported."""
     spec = importlib.util.find_spec(_NAME)
     if _NAME in sys.modules or spec is None:
         return
     package = importlib.util.module_from_spec(spec)
     package.__class__ = _Package
-    vars(package)["__version__"] = metadata.version(_NAME)  # submodules ask for it
+    vars(package)["__version__"] = metadata.version(_NAME)  # submodules read it
     sys.modules[_NAME] = package
 
 

@@ -1,7 +1,7 @@
-"""Work that takes more than a few milliseconds, done beside the event loop.
+"""Work that takes more than a few milliseconds, done outside the event loop.
 
-What is done here lets go of the GIL in compiled code, or is short between two bytecodes: a thread that holds
-the GIL keeps the event loop waiting just as well.
+Work started here releases the GIL in compiled code, or holds it only briefly at a time. A thread that holds
+the GIL blocks the event loop just as well.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 
 LARGE_BYTES = (
     256 * 1024
-)  # of JSON, or of a tensor: from here on reading and writing take milliseconds
+)  # of JSON, or of a tensor: above this, reading and writing take milliseconds
 
-# Bodies that are unpacked and read at a time: each of them may take a multiple of what was sent for it.
+# Bodies unpacked and read at a time: each may take a multiple of the bytes sent for it.
 MOST_READ = max(2, min(8, (os.cpu_count() or 2) // 2))
 
 P = ParamSpec("P")
@@ -28,17 +28,20 @@ _turns: WeakKeyDictionary[Any, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 class TakesLong(Exception):
-    """Something takes more than a few milliseconds: it is for another thread."""
+    """Signals that an operation takes more than a few milliseconds and must run on another thread."""
 
 
 def begin(work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[Result]:
-    """work(*args, **kwargs) on another thread; cancelling the future does not end it. Event loop thread."""
+    """Run work(*args, **kwargs) on another thread and return its future.
+
+    Cancelling the future does not end the work. Not thread-safe: call from the event loop only.
+    """
     loop = asyncio.get_running_loop()
     return loop.run_in_executor(_threads, lambda: work(*args, **kwargs))
 
 
 def turn() -> asyncio.Semaphore:
-    """What to enter for as long as a large body is unpacked and read; first come, first served."""
+    """Return the semaphore to hold while a large body is unpacked and read; first come, first served."""
     loop = asyncio.get_running_loop()
     if (found := _turns.get(loop)) is None:
         found = _turns[loop] = asyncio.Semaphore(MOST_READ)

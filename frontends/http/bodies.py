@@ -1,4 +1,4 @@
-"""Bodies of requests as aiohttp receives them: how large they may be, and what is counted for them."""
+"""Bodies of requests as aiohttp receives them: their limits, and the memory counted for them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ async def read_body(
     refuse: Callable[[int, int], CoreError],
     share: RequestShare,
 ) -> Buffer:
-    """The whole body as it came, still compressed; copied once if it came in several pieces.
+    """Return the whole body as received, still compressed; copied once if it came in several pieces.
 
-    most     bytes that it may have; a larger one is refused before it is read, or as it grows
-    refuse   makes the error for one with so many bytes, of so many
+    most     limit in bytes; a larger body is refused before it is read, or as it grows
+    refuse   makes the error from the size in bytes and the limit
     share    counts the body as it grows
-    Raises CoreError(INVALID) for that, and for more than MOST_CHUNKS chunks, and MemoryExhausted.
+    Raises CoreError(INVALID) for a body that is too large or has more than MOST_CHUNKS chunks, and
+    MemoryExhausted.
     """
     length = request.content_length
     if length is not None and length > most:
@@ -43,7 +44,7 @@ async def _continue(request: web.BaseRequest) -> None:
         return
     if request.version >= HttpVersion11 and not request.content.is_eof():
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0  # the answer itself has not begun
+        request.writer.output_size = 0  # the response itself has not begun
 
 
 async def _read_known(request: web.BaseRequest, length: int, share: RequestShare) -> Buffer:
@@ -51,7 +52,7 @@ async def _read_known(request: web.BaseRequest, length: int, share: RequestShare
     piece = await content.readany()
     if len(piece) == length <= UNCOUNTED:
         return piece
-    # Grows with what has come: a length that is only claimed takes no memory.
+    # Grows with the bytes received: a length that is only claimed takes no memory.
     body = bytearray()
     while piece:
         _add(body, piece, length, share)
@@ -60,7 +61,7 @@ async def _read_known(request: web.BaseRequest, length: int, share: RequestShare
 
 
 def _add(body: bytearray, piece: bytes, most: int, share: RequestShare) -> None:
-    """Append a piece to a body of at most so many bytes. Raises MemoryExhausted."""
+    """Append a piece to a body of at most `most` bytes. Raises MemoryExhausted."""
     if share.held:
         share.take(len(piece), _BODY)
     else:

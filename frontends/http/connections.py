@@ -1,11 +1,11 @@
-"""The listening engine: aiohttp's low-level server, without its applications and routes.
+"""Connections: the server of one HTTP port, on aiohttp's low-level server without applications and routes.
 
-With a fast path each connection is a FastConnection (native/fast_connection.pyx), which leaves other requests
-to aiohttp. Without one aiohttp has the connection for itself.
+With a fast path each connection is a FastConnection (native/fast_connection.pyx), which passes other
+requests to aiohttp. Without one, aiohttp handles the whole connection.
 
-The port of metrics listens with it too, without a connection: it has the same bounds.
+The metrics port uses it too, without a fast path, and so has the same limits.
 
-Here and in endpoint.py are the only imports of aiohttp.
+Only this file, listener.py and their helpers in this package import aiohttp.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from frontends.shared.shutdown import GOODBYE_S, not_done
 
 logger = logging.getLogger("core")
 
-# Longer than proxies in front of a server keep theirs, so that it is they who close a connection.
+# Longer than the keep-alive of proxies in front of a server, so that the proxy closes the connection first.
 KEEP_ALIVE_S = 3630.0
 _NEVER_S = 1e9
 
@@ -54,13 +54,13 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Connections(web.Server):
-    """Every connection of one port. A handler is cancelled when its client has gone.
+    """All connections of one port. Cancels a handler when its client has disconnected.
 
-    server      whose options bound connections
+    server      whose options set the limits of connections
     has_fast_path    whether connections have a fast path for requests to it
-    interceptors  asked by the fast path before it takes a request; None where it may take any
-    patience    ends those whose request does not come
-    access_log  for what is no HTTP; None for none
+    interceptors  the fast path asks them before it takes a request; None where it may take any
+    patience    closes connections whose request does not arrive in time
+    access_log  for malformed HTTP; None for none
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Connections(web.Server):
             handler_cancellation=True,
             access_log=None,
             auto_decompress=False,
-            # A connection sees both engines' requests, so it alone knows when a connection is idle.
+            # A connection sees the requests of both engines, so it alone knows when it is idle.
             keepalive_timeout=_NEVER_S if has_fast_path else KEEP_ALIVE_S,
         )
         self._handler = handler
@@ -89,7 +89,7 @@ class Connections(web.Server):
         self._conversations: set[WebSocketSession] = set()
         self._most = most_connections(options.http_max_connections)
         self.finishing = False
-        self._refusing = False  # since when there are too many, which the log says once
+        self._refusing = False  # whether there are too many connections: the log reports it once
         self.access_log = access_log
         self.patience = RequestTimeouts(
             self._open,
@@ -138,7 +138,7 @@ class Connections(web.Server):
     def _opened(
         self, connection: _Connection | FastConnection, transport: asyncio.Transport
     ) -> None:
-        # So that the system notices a client that vanished without a word.
+        # The system then notices a client that vanished without closing its connection.
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if len(self._open) >= self._most:
             self._refuse(transport)
@@ -178,7 +178,7 @@ class Connections(web.Server):
     async def converse(
         self, conversation: WebSocketSession, call: Callable[[bytes], HttpRequest]
     ) -> web.StreamResponse:
-        """Run a conversation, to its end or to that of the server."""
+        """Run a conversation until it ends or the server stops."""
         self._conversations.add(conversation)
         try:
             return await conversation.run(call)
@@ -186,12 +186,12 @@ class Connections(web.Server):
             self._conversations.discard(conversation)
 
     async def shutdown(self, timeout: float | None = None) -> None:
-        """For who ends it without `drain`."""
+        """Stop without `drain`, for aiohttp's own callers."""
         self.patience.end()
         await super().shutdown(timeout)
 
     async def drain(self, timeout_s: float) -> None:
-        """Close idle connections at once, the others after their answer, or when the time is over."""
+        """Close idle connections at once, the others after their response or after `timeout_s`."""
         self.finishing = True
         self.pre_shutdown()
         self.patience.end()
@@ -210,7 +210,7 @@ class Connections(web.Server):
             connection.cut()
 
     async def _end_streams(self, error: CoreError) -> None:
-        """Let streams of answers end with an error, as far as their clients read."""
+        """End streams of responses with an error, as far as their clients read."""
         replies = [
             call.reply
             for connection in self.connections
@@ -227,16 +227,16 @@ class Connections(web.Server):
 
 
 class _Connection(web.RequestHandler):
-    """One connection. What is no HTTP is refused in the form of the protocol's errors.
+    """One connection. Malformed HTTP is refused in the form of the protocol's errors.
 
-    busy   it has a request without an answer
-    used   time.monotonic() when its last request was over; 0.0 before
+    busy   whether it has a request without a response
+    used   time.monotonic() when its last request ended; 0.0 before
     call   the request that is being answered; None for none
     active  call that is being answered; None for none, and without an access policy
-    came   bytes that have come
-    heard  of these, those that had come when its last request was over
-    share  of the memory that all connections may hold
-    drops_followers  whether it had a request behind whose body the engine drops what follows
+    came   bytes received
+    heard  of these, the bytes received when its last request ended
+    share  its part of the memory that all connections may hold
+    drops_followers  whether it had a request with a body after which the engine drops all further data
     """
 
     __slots__ = (
@@ -258,8 +258,8 @@ class _Connection(web.RequestHandler):
         self.share = share
         self.is_fallback = is_fallback
         self.drops_followers = False
-        self._framing = Framing()  # its fast path does the same for a fallback
-        self._unread = 0  # bytes that are counted for what the transport keeps
+        self._framing = Framing()  # the fast path does the same for a fallback connection
+        self._unread = 0  # bytes counted for the write buffer of the transport
         self.busy = False
         self.used = 0.0
         self.call: HttpRequest | None = None
@@ -279,7 +279,7 @@ class _Connection(web.RequestHandler):
             at = end
 
     def _feed(self, data: bytes) -> None:
-        """Give the engine a part; who reads a body in which there is an error is request_head."""
+        """Pass a part to the engine. If it is malformed, the reader of an open body gets the error too."""
         before = len(self._messages)
         super().data_received(data)
         messages: Any = self._messages
@@ -292,19 +292,19 @@ class _Connection(web.RequestHandler):
 
     @property
     def finishing(self) -> bool:
-        """Whether the server ends: the next answer is the last."""
+        """Return whether the server is stopping, so that the next response is the last."""
         manager = self._manager
         return isinstance(manager, Connections) and manager.finishing
 
     def pause_writing(self) -> None:
         super().pause_writing()
         if self.is_fallback or self.transport is None:
-            return  # its fast path counts
+            return  # the fast path counts these bytes
         size = self.transport.get_write_buffer_size()
         if self.share.try_take(size):
             self._unread = size
         else:
-            self._loop.call_soon(self.abort)  # not within what the transport does now
+            self._loop.call_soon(self.abort)  # not within the transport's own call
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -319,12 +319,12 @@ class _Connection(web.RequestHandler):
         self._unread = 0
 
     def abort(self) -> None:
-        """Close now, and drop what the client has not read."""
+        """Close now, and drop data that the client has not read."""
         if self.transport is not None:
             self.transport.abort()
 
     def unfinished(self) -> UnfinishedRequest | None:
-        """The request of which a part is missing, for which nothing but the client is to blame."""
+        """Return the request of which a part is missing through the client's fault alone; None for none."""
         request = self._current_request
         if request is not None and not request.content.is_eof() and not self._reading_paused:
             return UnfinishedRequest(True, self.used, self.came - self.heard)
@@ -333,7 +333,7 @@ class _Connection(web.RequestHandler):
         return None
 
     def give_up(self) -> None:
-        """Close; with an answer if no request has begun."""
+        """Close; send a response first if no request has begun."""
         if self.transport is not None:
             if not self.busy:
                 self.transport.write(TOO_SLOW)
@@ -341,18 +341,18 @@ class _Connection(web.RequestHandler):
 
     @property
     def idle(self) -> bool:
-        """Whether it has answered every request whose head it has seen and waits for the next."""
+        """Return whether it has answered every request whose head it has seen, and waits for the next."""
         waiter = self._waiter
         return waiter is not None and not waiter.done() and not self._messages
 
     def finish(self) -> None:
-        """Close if there is no request; pre_shutdown has told it to close after its answer."""
-        # What is written already still leaves.
+        """Close if there is no request. If there is one, pre_shutdown makes it close after the response."""
+        # Bytes already written are still sent.
         if not self.busy and self.transport is not None:
             self.transport.close()
 
     def cut(self) -> None:
-        """Close now, answered or not."""
+        """Close now, with or without a response."""
         self.force_close()
 
     def handle_error(
@@ -363,7 +363,7 @@ class _Connection(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         if isinstance(exc, ConnectionError):
-            raise exc  # the client has gone: nobody reads an answer
+            raise exc  # the client has disconnected: a response would not be read
         if request.writer.output_size > 0:
             if exc is not None:
                 logger.error("HTTP: an answer is cut", exc_info=exc)
@@ -371,7 +371,7 @@ class _Connection(web.RequestHandler):
         if status >= 500:
             logger.error("HTTP: a request failed", exc_info=exc)
         text = (message or "Bad Request").strip().splitlines()[0].rstrip(":")
-        # The engine takes what it could not read for HTTP/1.0.
+        # The engine treats a request that it could not read as HTTP/1.0.
         request._version = HttpVersion11
         response = response_of(refusal(status, text), request)
         response.force_close()
@@ -382,7 +382,7 @@ class _Connection(web.RequestHandler):
 
 
 def connection_of(request: web.BaseRequest) -> _Connection:
-    """The one that a request came on."""
+    """Return the connection of a request."""
     connection = request.protocol
     assert isinstance(connection, _Connection)
     return connection

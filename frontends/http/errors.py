@@ -1,4 +1,4 @@
-"""Errors as answers: which status each kind of error has, and the body `{"error": text}`."""
+"""Errors as responses: the status of each kind of error, and the body `{"error": text}`."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ LONGEST_TEXT = 64 * 1024  # characters
 
 
 def status_of(error: CoreError) -> int:
-    """The status of an answer that is this error."""
+    """Return the status of a response with this error."""
     if isinstance(error, MemoryExhausted):
         return 503
     return STATUS[error.kind]
 
 
 def error_answer(error: CoreError) -> HttpResponse:
-    """The answer for an error of a service."""
+    """Return the response for an error of a service."""
     answer = refusal(status_of(error), error.message)
     if more := refusal_headers(error):
         answer.headers = {**answer.headers, **more}
@@ -47,10 +47,10 @@ def error_answer(error: CoreError) -> HttpResponse:
 
 
 def refusal(status: int, text: str) -> HttpResponse:
-    """The answer with that status and text.
+    """Return the response with that status and text.
 
-    text   may hold anything; lone surrogates, as of a path that is no UTF-8, come back as escapes. One
-           that is very long, as are some names that clients choose, is cut.
+    text   may hold anything; lone surrogates, such as from a path that is not UTF-8, become escapes. A very
+           long text is cut, since clients choose some names.
     """
     if len(text) > LONGEST_TEXT:
         text = f"{text[:LONGEST_TEXT]} [...]"
@@ -62,10 +62,10 @@ def refusal(status: int, text: str) -> HttpResponse:
 
 
 def unexpected(what: str, id: str = "") -> HttpResponse:
-    """The answer for the exception that is being handled and that no room expected; logs it.
+    """Log the exception that is being handled and that no service expected; return its response.
 
-    what   was asked, for the log
-    id     the client's name for it, "" for none
+    what   the request, for the log
+    id     the client's id of the request, "" for none
     """
     logger.exception("[request id: %s] HTTP: %s failed", id or "<id_unknown>", what)
     return refusal(500, "unexpected error in the server; its log has the details")

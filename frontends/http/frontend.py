@@ -11,7 +11,7 @@ from frontends.shared.tls import Certificates, certificates_of_http
 
 
 class HttpFrontend(HttpListener):
-    """The KServe v2 protocol over HTTP/1.1. Loop thread only."""
+    """The KServe v2 protocol over HTTP/1.1. Not thread-safe: call from the event loop only."""
 
     name = "http"
 
@@ -34,7 +34,7 @@ class HttpFrontend(HttpListener):
 
 
 def _has_lane(options: Options) -> bool:
-    """Whether requests may go past aiohttp: not if their headers say more than the fast path reads."""
+    """Return whether requests may bypass aiohttp: not if options need headers beyond the fast path's."""
     return options.http_lane == "auto" and not options.http_header_forward_pattern
 
 

@@ -1,9 +1,9 @@
-"""The interceptors of every frontend (frontends/shared/interceptors.py), for requests of HTTP.
+"""HTTP adapter of the interceptors of every frontend (frontends/shared/interceptors.py).
 
     aiohttp ─► [enter] ─► router          fast path ─► [authorize] ─► parse
 
-The fast path takes no request that is refused here: aiohttp gets it, so every refusal comes from one place.
-The router checks the restrictions of what aiohttp gets.
+The fast path passes a request that is refused here to aiohttp, so every refusal comes from one place.
+The router checks the restrictions of requests on aiohttp.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class HttpCallDescription:
 
 
 class HttpInterceptors(Interceptors):
-    """The interceptors of one listener. Loop thread only.
+    """The interceptors of one HttpListener. Not thread-safe: call from the event loop only.
 
-    router   knows what a request needs, and the restrictions of --http-restricted-api
+    router   knows the requirements of each request, and the restrictions of --http-restricted-api
     """
 
     def __init__(self, context: FrontendContext, router: Router, *, logged: bool = True):
@@ -61,7 +61,7 @@ class HttpInterceptors(Interceptors):
 
     @property
     def concern_inference(self) -> bool:
-        """Whether the fast path has to ask for requests for inference."""
+        """Return whether the fast path must authorize inference requests."""
         return (
             self.policy is not None
             or self.access_log is not None
@@ -71,16 +71,16 @@ class HttpInterceptors(Interceptors):
     def enter_request(
         self, method: str, path: str, headers: MultiMapping[str], transport: BaseTransport | None
     ) -> ActiveCall:
-        """Begin a request, as `enter`; path: without its query."""
+        """Begin a request, like `enter`; `path` excludes the query."""
         wanted = None
         if self.policy is not None:
             wanted = self._router.requirement(method, path, headers)
         return self.enter(HttpCallDescription(headers, transport), wanted)
 
     def authorize_head(self, head: bytes, transport: BaseTransport) -> Authorization | None:
-        """Authorize requests for inference with this head on one connection; None if they are refused.
+        """Authorize inference requests with this head on one connection; None if they are refused.
 
-        head   as native/head.hpp takes it: each field on one line, all of it ASCII
+        head   in the form that native/head.hpp accepts: each field on one line, all of it ASCII
         """
         restricted = self._router.restrictions
         if self.policy is None and _INFERENCE.category not in restricted:
@@ -102,7 +102,7 @@ class HttpInterceptors(Interceptors):
 
 
 class Authorization:
-    """Lets in requests whose head is the same but for the sizes in it, on the same connection."""
+    """Permits requests on the same connection whose head is equal except for the sizes in it."""
 
     __slots__ = ("_caller",)
 
@@ -110,11 +110,11 @@ class Authorization:
         self._caller = caller
 
     def is_valid(self) -> bool:
-        """Return whether it still holds."""
+        """Return whether this authorization is still valid."""
         return self._caller is None or self._caller.is_valid()
 
     def begin_call(self) -> ActiveCall | None:
-        """Begin one request; None if its caller has reached a limit."""
+        """Begin one request; return None if its caller has reached a limit."""
         if self._caller is None:
             return ActiveCall()
         try:

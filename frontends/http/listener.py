@@ -1,8 +1,8 @@
-"""HttpListener: one port of HTTP. It listens, and leads each request through router, service and answer.
+"""HttpListener: one port of HTTP. It listens, and passes each request through router, service and response.
 
-aiohttp ─► [endpoint] ─► router ─► service ─► parse ─► InferenceServer.infer ─► render ─► aiohttp
+aiohttp ─► [listener] ─► router ─► service ─► parse ─► InferenceServer.infer ─► render ─► aiohttp
 
-Common requests for inference do not come here: native/fast_connection.pyx takes them before.
+Common inference requests do not come here: native/fast_connection.pyx takes them before.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ logger = logging.getLogger("core")
 
 
 class HttpListener:
-    """An HTTP/1.1 port. Loop thread only.
+    """An HTTP/1.1 port. Not thread-safe: call from the event loop only.
 
-    router        which service answers what
-    title         what the log calls it
-    reuse_port    whether other processes may listen at the port too
-    lane          whether common requests for inference may go past aiohttp
-    certificates  what a TLS server is made with, None for one without TLS
-    logged        whether requests have lines in the access log
+    router        maps each path to its service
+    title         name in the log
+    reuse_port    whether other processes may listen on the same port
+    lane          whether common inference requests may bypass aiohttp
+    certificates  the TLS certificates, None for a server without TLS
+    logged        whether requests get lines in the access log
     """
 
-    _binary_bound = staticmethod(largest_body)  # of a request for inference
+    _binary_bound = staticmethod(largest_body)  # of an inference request
 
     def __init__(
         self,
@@ -92,15 +92,17 @@ class HttpListener:
 
     @property
     def port(self) -> int:
-        """The port that it listens on, also when the options leave the choice to the system."""
+        """Return the port that it listens on, also when the system chose it."""
         if self._listener is None or self._unix is not None:
             return self._port
         port: int = self._listener.sockets[0].getsockname()[1]
         return port
 
     async def start(self) -> None:
-        """Listen. Raises CoreError(UNAVAILABLE) when it cannot, CoreError(INVALID) for certificates
-        that cannot be used."""
+        """Listen on the port.
+
+        Raises CoreError(UNAVAILABLE) if the port cannot be bound, CoreError(INVALID) for bad certificates.
+        """
         options = self._server.options
         interceptors = self._interceptors
         intercepts = interceptors.policy is not None or interceptors.access_log is not None
@@ -148,7 +150,7 @@ class HttpListener:
         await connections.drain(timeout_s)
 
     async def _handle_intercepted(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Handle a request behind the interceptors: checked first, and logged when it is answered."""
+        """Handle a request with interceptors: check it first, and log it once it is answered."""
         connection = connection_of(request)
         active = connection.active = self._interceptors.enter_request(
             request.method, _path(request.raw_path), request.headers, request.transport
@@ -198,8 +200,10 @@ class HttpListener:
     def _conversation(
         self, request: web.BaseRequest
     ) -> HttpResponse | Awaitable[web.StreamResponse] | None:
-        """The WebSocket that a client asks for, or why it gets none; None where there is none to ask
-        for, and its wish is ignored (RFC 9110, 7.8)."""
+        """Return the WebSocket that a client asks for, or the response that refuses it.
+
+        Return None if the path has no WebSocket: the upgrade is then ignored (RFC 9110, 7.8).
+        """
         path = _path(request.raw_path)
         match = self._router.match("POST", path, request.headers)
         if isinstance(match, HttpResponse):
@@ -218,7 +222,7 @@ class HttpListener:
         try:
             first = call(b"")
             self._server.models.signature(first.model, first.version)
-            _ = first.deadline_ns  # one that is none is refused now
+            _ = first.deadline_ns  # an invalid timeout is refused now
         except CoreError as error:
             return error_answer(error)
         assert self._connections is not None
@@ -229,8 +233,10 @@ class HttpListener:
     def _bound(
         self, route: Route, headers: Mapping[str, str]
     ) -> tuple[int, Callable[[int, int], CoreError]]:
-        """Bytes that a body may have, and the error for more: tensors in binary more than what has to be
-        decoded, and least what only asks or changes something."""
+        """Return the limit of a body in bytes, and the function that makes the error above it.
+
+        Binary tensors have the highest limit, decoded bodies a lower one, control requests the lowest.
+        """
         if route.category != "inference" and not route.brings_files:
             return min(MOST_CONTROL_BYTES, self._most_bytes), control_too_large
         most = self._most_bytes
@@ -241,7 +247,7 @@ class HttpListener:
         return self._most_body, body_too_large
 
     async def _answer(self, request: web.BaseRequest, share: RequestShare) -> HttpResponse:
-        """Never raises, but for a client that has gone."""
+        """Return the response. Raises nothing except when the client has disconnected."""
         call: HttpRequest | None = None
         try:
             path = _path(request.raw_path)
@@ -275,7 +281,7 @@ class HttpListener:
             return error_answer(invalid(f"the body of the request is malformed: {error}"))
         except Exception as error:
             if isinstance(error, ConnectionError) and request.transport is None:
-                raise  # the client has gone: nobody reads an answer
+                raise  # the client has disconnected: a response would not be read
             asked = None if call is None else call.asked
             return unexpected(
                 f"{request.method} {request.raw_path}", "" if asked is None else asked.id
@@ -283,7 +289,7 @@ class HttpListener:
 
 
 def _path(target: str) -> str:
-    """The path of a request line's target, which may be a whole URL; the query is left out."""
+    """Return the path of a request line's target, which may be a whole URL, without its query."""
     if not target.startswith("/"):
         target = urlsplit(target).path
     return target.partition("?")[0].partition("#")[0]

@@ -1,4 +1,4 @@
-"""What goes in and out of a service: a call and its answer, without any engine's types."""
+"""HttpRequest and HttpResponse: the input and output of a service, without types of any engine."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class HttpRequest:
     """One HTTP request, complete.
 
     method      in capitals
-    path        as it came, without the query; nothing is percent-decoded
-    captures    the named parts of the path, by the route's pattern; None for one that is absent
+    path        as received, without the query; not percent-decoded
+    captures    the named parts of the path, by the route's pattern; None for an absent part
     headers     a mapping that ignores the case of its keys; `items()` keeps repeated headers
     body        contiguous bytes, b"" for none; still compressed
     received    time.monotonic_ns() before and after the body was read, for a server that traces
-    came_ns     time.monotonic_ns() when its head was there
-    share       what the request holds of its connection's memory. A service takes what it keeps for the
-                request, beyond the body; all of it is given back when the answer has left
-    asked       the request to a model that a service has read in it; None for none
-    reply       its answers, if they can be ended before the last one (Reply.end); None if not
+    came_ns     time.monotonic_ns() when its head was complete
+    share       the request's part of its connection's memory. A service takes the memory that it keeps for
+                the request, beyond the body; all of it is released when the response has been sent
+    asked       the inference request that a service has read from it; None for none
+    reply       its responses, if they can be ended before the last one (Reply.end); None if not
     """
 
     __slots__ = (
@@ -71,27 +71,27 @@ class HttpRequest:
 
     @property
     def model(self) -> str:
-        """The model's name in the path; the route has one."""
+        """Return the model's name in the path, which the route must capture."""
         name: str = self.captures["model"]
         return name
 
     @property
     def version(self) -> int:
-        """The model's version in the path, -1 for the newest. CoreError(INVALID) if it is none."""
+        """Return the model's version in the path, -1 for the newest. Raises CoreError(INVALID) for others."""
         return parse_version(self.captures["version"] or "")
 
     @property
     def deadline_ns(self) -> int:
-        """time.monotonic_ns() until which the client waits, 0 for ever. CoreError(INVALID) for what is
-        no time."""
+        """Return time.monotonic_ns() at the client's timeout, 0 for no timeout. Raises CoreError(INVALID)
+        if the header is malformed."""
         found = timeout_ns(self.headers)
         return 0 if found is None else self.came_ns + found
 
 
 class Parts(Protocol):
-    """The pieces of a body, as they come to be.
+    """The pieces of a body, as they are produced.
 
-    Who takes them calls `aclose` when nobody wants more: after the last, or when the client has gone.
+    The consumer calls `aclose` when it needs no more: after the last piece, or when the client disconnects.
     """
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
@@ -102,9 +102,9 @@ class Parts(Protocol):
 class HttpResponse:
     """Status, headers and body of an HTTP response.
 
-    body   all of it, or its beginning where more follows
-    more   what follows, each piece sent at once; None for nothing
-    trace  of the request that it answers, held until the answer is sent; None for no trace
+    body   the whole body, or its beginning if `more` follows
+    more   the rest, each piece sent at once; None for none
+    trace  of the request, held until the response is sent; None for no trace
     """
 
     __slots__ = ("body", "headers", "more", "status", "trace")

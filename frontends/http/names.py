@@ -1,7 +1,7 @@
 """Names of models in paths, which clients may percent-encode.
 
-A name that no model has as it stands is decoded, once. So both spellings of a name reach the same model,
-through the same route, with the same restrictions and roles.
+If no model has the name as received, the name is decoded once. So both spellings of a name reach the same
+model, through the same route, with the same restrictions and roles.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def with_model(
 
 
 def as_known(name: str, known: Callable[[str], bool]) -> str:
-    """Return a name as it stands if it is known, else decoded once if that is, else as it stands."""
+    """Return a name unchanged if it is known, else decoded once if that is known, else unchanged."""
     if known(name):
         return name
     try:

@@ -1,6 +1,6 @@
 """The description of the HTTP routes, as OpenAPI 3.1: openapi.json beside this file.
 
-Tests compare it with the router's table. A new route is a row there and an entry in openapi.json.
+Tests compare it with the router's table. A new route needs a row there and an entry in openapi.json.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""RequestShare: what one request holds of the memory that its connection may hold.
+"""RequestShare: one request's part of the memory that its connection may hold.
 
-service ─► [RequestShare] ─► Share ─► MemoryAccount.  Whoever answers the request closes it when the answer
-has left, so that a service need not give anything back.
+service ─► [RequestShare] ─► Share ─► MemoryAccount.  The sender of the response closes it when the response
+has been sent, so that a service need not release anything.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from core.account import UNCOUNTED, MemoryAccount, Share
 
 
 class RequestShare:
-    """What one request holds. Event loop thread only.
+    """The memory that one request holds. Not thread-safe: call from the event loop only.
 
-    held     bytes that it has taken and not given back
-    unpaid   bytes of decompressed data that it has taken beyond what it paid for
+    held     bytes taken and not given back
+    unpaid   bytes of decompressed data taken beyond those that its compressed bytes paid for
     """
 
     __slots__ = ("_share", "held", "unpaid")
@@ -31,7 +31,7 @@ class RequestShare:
         self.held += size
 
     def take_large(self, size: int, what: str) -> None:
-        """`take`, if `size` is more than what is not worth to be counted."""
+        """Take `size` bytes if they are more than the size below which nothing is counted."""
         if size > UNCOUNTED:
             self.take(size, what)
 
@@ -41,8 +41,10 @@ class RequestShare:
         self.held -= size
 
     def take_unpaid(self, size: int, what: str) -> None:
-        """Take `size` bytes of `what` that decompression made and the sender did not pay for. Raises
-        MemoryExhausted."""
+        """Take `size` bytes of decompressed `what` that its compressed bytes did not pay for.
+
+        Raises MemoryExhausted.
+        """
         self._share.take_unpaid(size, what)
         self.unpaid += size
 
@@ -52,7 +54,7 @@ class RequestShare:
         self.unpaid -= size
 
     def close(self) -> None:
-        """Give back everything. What is closed may be closed again."""
+        """Give back everything. Idempotent."""
         if self.held:
             self.give(self.held)
         if self.unpaid:
@@ -60,5 +62,5 @@ class RequestShare:
 
 
 def boundless() -> RequestShare:
-    """Make one of a request that came on no connection: it may hold any number of bytes."""
+    """Return the share of a request without a connection: it may hold any number of bytes."""
     return RequestShare(MemoryAccount(sys.maxsize, sys.maxsize).share())

@@ -1,7 +1,7 @@
 """How long the server waits for the rest of a request that has begun.
 
-A client that sends a byte now and then would hold its connection, and what was received, for ever. So
-all connections are looked at from time to time: nothing is done for a single request.
+Otherwise a client that sends a byte now and then would hold its connection and its memory for ever. All
+connections are checked periodically: a single request costs nothing.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import NamedTuple, Protocol
 from frontends.http.errors import refusal
 
 PROGRESS = 64 * 1024  # bytes of a body that must come within the time
-_LOOKS = 4  # within the shortest time
+_LOOKS = 4  # checks within the shortest time
 
 
 def _cut(status: int, text: str) -> bytes:
-    """An answer to a client that has not sent a request, after which its connection ends."""
+    """Return the response to a client that has not sent its request; its connection then closes."""
     body = refusal(status, text).body
     head = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: application/json\r\n"
@@ -35,8 +35,8 @@ class UnfinishedRequest(NamedTuple):
     """A request of which a part is missing.
 
     in_body    whether its headers are complete
-    after      when the request before it was over, which tells it from others of its connection
-    received   bytes of it, only growing while it is the same request
+    after      when the request before it ended: identifies it on its connection
+    received   bytes of it, which only grow while it is the same request
     """
 
     in_body: bool
@@ -48,20 +48,20 @@ class TimedConnection(Protocol):
     """A connection."""
 
     def unfinished(self) -> UnfinishedRequest | None:
-        """The request that the client has begun, and the server waits for; None for none."""
+        """Return the request that the client has begun and the server waits for; None for none."""
 
     def give_up(self) -> None:
-        """Tell the client that it was too slow, where an answer can be request_head, and close."""
+        """Send an error to the client that was too slow, if it can still be sent, and close."""
 
 
 class RequestTimeouts:
-    """Ends connections whose request does not come. Loop thread only.
+    """Closes connections whose request does not arrive. Not thread-safe: call from the event loop only.
 
-    connections   those of the port, looked at as they are
-    header_s      longest time until the headers are complete, 0 for any
-    body_s        time in which PROGRESS bytes of a body must come, 0 for any
-    body_rate     bytes that come in a second of the rest of the time that a body has, 0 for any number: a
-                  body of n bytes is complete within body_s + n / body_rate
+    connections   all connections of the port, a live view
+    header_s      longest time until the headers are complete, 0 for no limit
+    body_s        time in which PROGRESS bytes of a body must come, 0 for no limit
+    body_rate     bytes per second of the rest of a body, 0 for no limit: a body of n bytes is complete
+                  within body_s + n / body_rate
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class RequestTimeouts:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Look at all connections from now on."""
+        """Check all connections from now on."""
         limits = [limit for limit in self._limits.values() if limit]
         if limits:
             self._plan(loop, min(limits) / _LOOKS)
 
     def end(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -99,7 +99,7 @@ class RequestTimeouts:
         self._timer = loop.call_later(pause_s, due)
 
     def look(self, now_s: float) -> None:
-        """Give up those that have had their time. `now_s` is of any steady clock."""
+        """Give up connections whose time is over. `now_s` is from any monotonic clock."""
         before, self._seen = self._seen, {}
         for connection in tuple(self._connections):
             found = connection.unfinished()
@@ -126,11 +126,11 @@ class RequestTimeouts:
 
 
 class _Progress(NamedTuple):
-    """A request that was unfinished before.
+    """A request that was unfinished at an earlier check.
 
-    found        as it was at `progress_s`
-    progress_s   when PROGRESS more bytes of it had come for the last time
-    begun_s      when it was seen first
+    found        its state at `progress_s`
+    progress_s   last time when PROGRESS more bytes of it had come
+    begun_s      when it was first seen
     """
 
     found: UnfinishedRequest
@@ -139,7 +139,7 @@ class _Progress(NamedTuple):
 
 
 def _is_same(before: UnfinishedRequest, now: UnfinishedRequest) -> bool:
-    """Whether it is the same request."""
+    """Return whether both are the same request."""
     return (
         before.in_body == now.in_body
         and before.after == now.after

@@ -1,8 +1,8 @@
-"""Which service answers a path.
+"""Router: maps a path to a service.
 
-Paths are matched as they came: a percent sign is not decoded. Only the name of a model is, if no model has
-it as it stands (names.py).
-The first row of the table that fits decides, path and method; else the first that fits the path.
+Paths are matched as received: a percent sign is not decoded. Only the name of a model is decoded, if no
+model has the encoded name (names.py).
+The first row of the table that fits path and method decides; else the first that fits the path.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Route(NamedTuple):
     """One row of the table.
 
     category   of --http-restricted-api, and of the roles that callers need
-    looks      whether it changes nothing, with any method; else only GET does so
+    looks      whether it changes nothing, with any method; otherwise only GET changes nothing
     brings_files   whether its body may be as large as one for inference
     """
 
@@ -54,16 +54,16 @@ class Match(NamedTuple):
 
 
 def row(methods: str, path: str, subject: str, service: Service, **more: bool) -> Route:
-    """Return a row of a table.
+    """Return a row of the table.
 
     methods   separated by blanks
     path      pattern of the paths
-    subject   a control operation, which knows its category and whether it changes anything; or a category
+    subject   a control operation, which defines its category and whether it changes anything; or a category
     """
     category = subject
     if (operation := OPERATIONS.get(subject)) is not None:
         category = operation.category
-        # A route with GET changes nothing with GET only, whatever else is tried.
+        # For a route with GET, only GET changes nothing; any other method needs the stricter role.
         more.setdefault("looks", "GET" not in methods and not operation.changes)
     return Route(frozenset(methods.split()), re.compile(path), category, service, **more)
 
@@ -120,9 +120,9 @@ TABLE = (*_ROWS, row("GET", "(?:/v2)?/openapi\\.json", "metadata", openapi))
 
 
 class Router:
-    """A table behind the restrictions of one server.
+    """A table of routes with the restrictions of one server.
 
-    unknown   the status of what no row fits
+    unknown   the status if no row fits
     """
 
     def __init__(self, restrictions: Restrictions, table: Sequence[Route], unknown: int = 404):
@@ -131,7 +131,7 @@ class Router:
         self.unknown = unknown
 
     def match(self, method: str, path: str, headers: Mapping[str, str]) -> Match | HttpResponse:
-        """The service of a path, or the refusal: 404, 403 or 405, in that order.
+        """Return the service of a path, or the refusal: 404, 403 or 405, in that order.
 
         path   without its query
         """
@@ -140,7 +140,7 @@ class Router:
         return self.led(*found, method, headers)
 
     def requirement(self, method: str, path: str, headers: Mapping[str, str]) -> Requirement | None:
-        """Return what a request needs of its caller; None for a path that no route has.
+        """Return the requirements for the caller of a request; None for a path without a route.
 
         path   without its query
         """
@@ -150,7 +150,7 @@ class Router:
         return requirement(route.category, changes=not route.looks and method != "GET")
 
     def captures(self, method: str, path: str) -> Mapping[str, Any]:
-        """Return the named parts of a path, such as `model`; none for a path that no route has.
+        """Return the named parts of a path, such as `model`; none for a path without a route.
 
         path   without its query
         """
@@ -162,7 +162,7 @@ class Router:
         return with_model(server, match.captures, match.route.category)
 
     def _queue(self, method: str, path: str) -> tuple[Route, Mapping[str, Any]] | None:
-        """The first that fits, else the first for the path, with the named parts of that."""
+        """Return the first row that fits, else the first that fits the path, with its named parts."""
         other = None
         for route in self._table:
             if (found := route.path.fullmatch(path)) is not None:
@@ -174,7 +174,7 @@ class Router:
     def led(
         self, route: Route, captures: Mapping[str, Any], method: str, headers: Mapping[str, str]
     ) -> Match | HttpResponse:
-        """To the service of a route, unless it is restricted or has no such method."""
+        """Return the service of a route, or a refusal if it is restricted or has no such method."""
         if (error := self.restrictions.objection(route.category, headers.get)) is not None:
             return error_answer(error)
         if method not in route.methods:

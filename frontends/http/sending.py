@@ -1,6 +1,6 @@
-"""How answers leave through aiohttp.
+"""Sends responses through aiohttp.
 
-HttpResponse ─► [sending] ─► aiohttp.  Small ones leave as aiohttp sends them, large ones in pieces, so that
+HttpResponse ─► [sending] ─► aiohttp.  Small ones are sent whole by aiohttp, large ones in pieces, so that
 the transport holds no second copy of them.
 """
 
@@ -18,16 +18,16 @@ from frontends.http.errors import error_answer
 from frontends.http.message import HttpResponse, Parts
 from frontends.http.request_share import RequestShare
 
-_PIECE = 1024 * 1024  # bytes of a large answer that the transport gets at a time
+_PIECE = 1024 * 1024  # bytes of a large response that the transport gets at a time
 
 
 async def send(
     answer: HttpResponse, request: web.BaseRequest, share: RequestShare
 ) -> web.StreamResponse:
-    """Send an answer; one that is small, and holds nothing, is left to the engine.
+    """Send a response; a small one that holds no resources is left to the engine.
 
-    share   of the request, which counts the answer too until it has left
-    An answer that there is no room for becomes an error with status 503.
+    share   of the request; also counts the response until it has been sent
+    If there is no room for the response, an error with status 503 replaces it.
     """
     if answer.trace is not None:
         return await _send_traced(answer, answer.trace, request, share)
@@ -39,7 +39,7 @@ async def send(
 
 
 def response_of(answer: HttpResponse, request: web.BaseRequest) -> web.Response:
-    """The answer as the engine sends it."""
+    """Return the response as a response of aiohttp."""
     response = web.Response(
         status=answer.status, headers={**answer.headers, "Server": "core"}, body=answer.body
     )
@@ -49,11 +49,11 @@ def response_of(answer: HttpResponse, request: web.BaseRequest) -> web.Response:
 
 
 def _ends(request: web.BaseRequest) -> bool:
-    """Whether the connection ends after the answer.
+    """Return whether the connection closes after the response.
 
-    It does when the body of the request was not read to its end: the client may never send the rest,
-    and what it sends next would be taken for it. It does when the server ends, and after a request to
-    upgrade that has a body, where the engine alone knows its end: it drops what follows that.
+    It does when the body of the request was not read to its end: the client may never send the rest, and
+    its next bytes would be taken for it. It does when the server stops. It does after an upgrade request
+    with a body, where the engine alone knows its end: the engine drops all data after it.
     """
     connection: Any = request.protocol
     if connection.finishing or not request.content.is_eof():
@@ -73,8 +73,8 @@ def _begun(answer: HttpResponse, request: web.BaseRequest) -> web.StreamResponse
 async def _send_traced(
     answer: HttpResponse, trace: Trace, request: web.BaseRequest, share: RequestShare
 ) -> web.StreamResponse:
-    """Send an answer here and not behind the handler, so that the trace learns when: from its first
-    byte to its last."""
+    """Send a response here, not in aiohttp after the handler, so that the trace gets the times of its first
+    and last byte."""
     trace.stamp("HTTP_SEND_START")
     try:
         if answer.more is not None:
@@ -90,7 +90,7 @@ async def _send_traced(
 async def _send_whole(
     answer: HttpResponse, request: web.BaseRequest, share: RequestShare
 ) -> web.StreamResponse:
-    """Send an answer; returns when the client has taken it, but for a piece that is not counted."""
+    """Send a response; return when the client has taken it, except for a piece that is not counted."""
     try:
         share.take_large(len(answer.body), "the answer")
     except MemoryExhausted as error:
@@ -110,9 +110,9 @@ async def _send_whole(
 
 
 async def _write(response: web.StreamResponse, body: bytes, request: web.BaseRequest) -> None:
-    """Write a part of an answer; a large one in pieces, each when the client has taken the one before.
+    """Write a part of a response; a large one in pieces, each when the client has taken the one before.
 
-    The engine copies what it gets, on the event loop.
+    The engine copies its input, on the event loop.
     """
     if len(body) <= UNCOUNTED:
         await response.write(body)
@@ -124,17 +124,17 @@ async def _write(response: web.StreamResponse, body: bytes, request: web.BaseReq
 
 
 async def _taken(request: web.BaseRequest) -> None:
-    """Wait until the client has taken what was written, but for what is not counted."""
-    await asyncio.sleep(0)  # only at the end of its turn does the loop know what the kernel takes
+    """Wait until the client has taken the written bytes, except for those that are not counted."""
+    await asyncio.sleep(0)  # the loop writes to the kernel only at the end of its turn
     await request.writer.drain()
 
 
 async def _send_parts(
     answer: HttpResponse, more: Parts, request: web.BaseRequest, share: RequestShare
 ) -> web.StreamResponse:
-    """Send an answer whose body comes in parts: each when it is there and the client took the last.
+    """Send a response whose body comes in parts: each when it is ready and the client took the last.
 
-    The parts are closed in any end, also when the client goes away.
+    The parts are always closed, also when the client disconnects.
     """
     async with aclosing(more):
         try:
@@ -145,7 +145,7 @@ async def _send_parts(
         await response.prepare(request)
         await _write(response, answer.body, request)
         async for part in more:
-            # The engine itself waits for the client only now and then.
+            # The engine waits for the client only now and then.
             await request.writer.drain()
             held = share.held
             share.take_large(len(part), "a part of the answer")

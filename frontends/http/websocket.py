@@ -2,10 +2,10 @@
 
 aiohttp ─► [WebSocketSession] ─► services.generate ─► Models.infer ─► Reply ─► a message for each answer
 
-A text message of the client is a request as generate takes it; its answers are text messages with what
-the events of generate_stream hold, and `{"final": true}` follows the last of them. Errors are messages
-with `error`. All of them have the `id` of their request, if that has one. Requests of one connection
-run side by side.
+A text message of the client is a request in the form of generate. Its responses are text messages with the
+contents of generate_stream's events, and `{"final": true}` follows the last of them. Errors are messages
+with `error`. All of them have the `id` of their request, if it has one. Requests of one connection run
+concurrently.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from frontends.shared.access import ActiveCall
 
 logger = logging.getLogger("core")
 
-MOST_REQUESTS = 16  # of one connection at a time; another is refused until one is over
-HEARTBEAT_S = 60.0  # a client that is quiet for so long gets a ping; without a pong it is gone
+MOST_REQUESTS = 16  # of one connection at a time; another is refused until one ends
+HEARTBEAT_S = 60.0  # after so long without data a client gets a ping; without a pong it is gone
 
 _TOO_MANY = unavailable(f"{MOST_REQUESTS} requests of this WebSocket have no last answer yet")
 
 
 def asked_for(request: web.BaseRequest) -> bool:
-    """Whether the client wants to change the protocol to WebSocket."""
+    """Return whether the client asks to upgrade to WebSocket."""
     return request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket"
 
 
 def refused(headers: Mapping[str, str]) -> HttpResponse | None:
-    """The answer to a page of another origin; None for pages of this one, and for who is no page.
+    """Return the refusal for a page of another origin; None for the same origin or no Origin header.
 
-    Browsers let any page open a WebSocket to any server and read what it says.
+    Browsers let any page open a WebSocket to any server and read its messages.
     """
     origin = headers.get("Origin")
     if origin is None or urlsplit(origin).netloc.lower() == headers.get("Host", "").lower():
@@ -55,10 +55,10 @@ def refused(headers: Mapping[str, str]) -> HttpResponse | None:
 
 
 class WebSocketSession:
-    """One WebSocket. Loop thread only.
+    """One WebSocket. Not thread-safe: call from the event loop only.
 
-    request   that becomes one
-    active    call within which its messages count; None where nothing is counted
+    request   the upgrade request
+    active    call that its messages are counted for; None if nothing is counted
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class WebSocketSession:
     ):
         self._server = server
         self._request = request
-        # Not compressed: a small message of the client must not become a large one here.
+        # Not compressed: a small message must not become a large one here.
         self._socket = web.WebSocketResponse(
             heartbeat=HEARTBEAT_S, max_msg_size=most_bytes, compress=False
         )
@@ -81,9 +81,9 @@ class WebSocketSession:
         self._finishing: asyncio.Task[None] | None = None
 
     async def run(self, call: Callable[[bytes], HttpRequest]) -> web.StreamResponse:
-        """Answer messages until the client, or `finish`, ends it. HTTPException for a bad handshake.
+        """Answer messages until the client, or `finish`, ends it. Raises HTTPException for a bad handshake.
 
-        Requests without their last answer are cancelled then.
+        Requests without their last response are then cancelled.
         """
         socket = self._socket
         await socket.prepare(self._request)
@@ -102,7 +102,7 @@ class WebSocketSession:
             if message.type is web.WSMsgType.BINARY:
                 await socket.close(code=WSCloseCode.UNSUPPORTED_DATA, message=b"text is expected")
             if self._finishing is not None:
-                await self._finishing  # it is saying goodbye
+                await self._finishing  # the close handshake is under way
         finally:
             for task in self._running:
                 task.cancel()
@@ -111,7 +111,7 @@ class WebSocketSession:
         return socket
 
     def _objection(self) -> CoreError | None:
-        """Why one more request is refused."""
+        """Return the error that refuses one more request, None if it is accepted."""
         if len(self._running) >= MOST_REQUESTS:
             return _TOO_MANY
         try:
@@ -123,11 +123,11 @@ class WebSocketSession:
         return None
 
     def replies(self) -> list[Reply]:
-        """Return the answers of the running requests."""
+        """Return the replies of the running requests."""
         return [call.reply for call in self._running.values() if call.reply is not None]
 
     def finish(self) -> None:
-        """The server ends: take no more requests, and close when the running ones are over."""
+        """Take no more requests, and close when the running ones end. For a server that stops."""
         if self._finishing is None:
             self._finishing = asyncio.ensure_future(self._finish())
 
@@ -139,7 +139,7 @@ class WebSocketSession:
     def _over(self, task: asyncio.Task[None]) -> None:
         del self._running[task]
         if not task.cancelled() and (error := task.exception()) is not None:
-            if not isinstance(error, ConnectionError):  # else the client has gone
+            if not isinstance(error, ConnectionError):  # else the client has disconnected
                 logger.error("HTTP: a WebSocket is cut", exc_info=error)
             self._request.protocol.force_close()
 

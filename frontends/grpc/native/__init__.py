@@ -1,1 +1,1 @@
-"""Compiled rooms of the gRPC frontend: what every request walks through."""
+"""Compiled modules of the gRPC frontend: the path of every request."""

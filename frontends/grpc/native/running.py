@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 async def run_unary(
     method: UnaryMethod, request: bytes, compressed: bool, call: GrpcCall, handle: Handle
 ) -> None:
-    """UnaryResponse `handle` with what the method makes of `request`."""
+    """Answer `handle` with the response that the method makes of `request`."""
     try:
         if compressed:
             request = await unpack(
@@ -44,7 +44,7 @@ async def run_unary(
 
 
 async def pack_answer(handle: Handle, message: Message) -> None:
-    """UnaryResponse `handle` with a compressed message."""
+    """Answer `handle` with a compressed message."""
     handle.answer(*await pack(message, handle.response_encoding, handle.port.compression_level))
 
 

@@ -24,7 +24,7 @@ _INFER_RESPONSE = bytes([2 * 8 + 2])  # the same of field 2 in ModelStreamInferR
 
 
 def response(answer: InferenceResponse, request: InferenceRequest) -> bytes | list[Buffer]:
-    """The answer to a unary call; large tensors are parts of their own and are not copied.
+    """Return the response to a unary call; large tensors are parts of their own and are not copied.
 
     Raises CoreError(INTERNAL) for a parameter that has no form.
     """
@@ -33,7 +33,7 @@ def response(answer: InferenceResponse, request: InferenceRequest) -> bytes | li
 
 
 def response_by_protobuf(answer: InferenceResponse, request: InferenceRequest) -> bytes:
-    """The same the long way, whole."""
+    """Return the response to a unary call whole, encoded by protobuf."""
     return b"".join(_parts(answer, request, answer.parameters))
 
 
@@ -49,14 +49,14 @@ def stream_response(answer: InferenceResponse, request: InferenceRequest, final:
 def stream_response_by_protobuf(
     answer: InferenceResponse, request: InferenceRequest, final: bool
 ) -> bytes:
-    """The same the long way."""
+    """Return one response on a stream, encoded by protobuf."""
     parts = _parts(answer, request, {**answer.parameters, FINAL: final})
     size = sum(memoryview(part).nbytes for part in parts)
     return b"".join((_INFER_RESPONSE, _varint(size), *parts))
 
 
 def stream_refusal(error: CoreError, id: str) -> bytes:
-    """The answer on a stream to a request that never got to its model."""
+    """Return the response on a stream to a request that was refused before it reached its model."""
     return ModelStreamInferResponse(
         error_message=utf8(error.message), infer_response=ModelInferResponse(id=id)
     ).SerializeToString()

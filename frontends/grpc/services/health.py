@@ -35,7 +35,7 @@ class HealthService:
         ).SerializeToString()
 
     async def model_ready(self, data: bytes, call: GrpcCall) -> bytes:
-        """Whether a version can serve; not ready, and no error, for one that is unknown."""
+        """Return whether a version can serve; an unknown one is not ready, without an error."""
         request = decode(ModelReadyRequest, data)
         version = parse_version(request.version)
         try:
@@ -46,7 +46,7 @@ class HealthService:
         return ModelReadyResponse(ready=ready).SerializeToString()
 
     async def check(self, data: bytes, call: GrpcCall) -> bytes:
-        """Readiness of the server, whatever service the request names."""
+        """Return readiness of the server, for any service that the request names."""
         decode(HealthCheckRequest, data)
         try:
             ready = await self._server.control.health.ready()

@@ -24,7 +24,7 @@ PATH = "/inference.GRPCInferenceService/ModelInfer"
 
 
 class InferService:
-    """One request, one response. Loop thread only."""
+    """The method ModelInfer: one request, one response. Not thread-safe: use on the event loop."""
 
     def __init__(self, server: InferenceServer, inbound: Inbound, intake: RequestsInFlight):
         self._models = server.models
@@ -33,7 +33,7 @@ class InferService:
         self._intake = intake
 
     async def model_infer(self, data: bytes, call: GrpcCall) -> bytes:
-        """For an engine that runs methods as tasks."""
+        """Return the response, for an engine that runs methods as tasks."""
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self.begin(data, call, FutureSetter(future))
         try:
@@ -44,7 +44,7 @@ class InferService:
         return message if isinstance(message, bytes) else b"".join(message)
 
     def begin(self, data: bytes, call: GrpcCall, done: Done) -> None:
-        """The same without a task; see UnaryMethod.begin."""
+        """Call `done` with the response, without a task; see UnaryMethod.begin."""
         try:
             self._intake.enter()
         except CoreError as error:
@@ -67,7 +67,7 @@ class InferService:
             call.on_cancel(answer.cancel)
 
     def _ask(self, data: bytes, call: GrpcCall, done: Done) -> UnaryResponse:
-        """Hand the request to its model; who waits for the answer. Raises CoreError for refusals."""
+        """Pass the request to its model; return the listener of its response. Raises CoreError if refused."""
         start_ns = time.monotonic_ns() if self._tracing.on else 0
         asked = self._inbound.read(data, call)
         endpoint = self._inbound.endpoint(asked)
@@ -93,9 +93,9 @@ class InferService:
 
 
 class UnaryResponse(ReplyListener):
-    """Waits for the one answer to a request and passes it on once. Loop thread only.
+    """Waits for the one response to a request and passes it on once. Not thread-safe: use on the event loop.
 
-    reply   the answer comes from there; gone when it was passed on, as is all that holds memory
+    reply   source of the response; released with all memory it holds once the response is passed on
     """
 
     def __init__(self, reply: Reply, intake: RequestsInFlight, done: Done):
@@ -105,11 +105,11 @@ class UnaryResponse(ReplyListener):
         self._earlier: list[InferenceResponse] | None = None  # those that came before the end
 
     def waits(self) -> bool:
-        """Whether the answer has not been passed on."""
+        """Return whether the response has not been passed on."""
         return self._done is not None
 
     def receive(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
-        """One item of the reply."""
+        """Receive one item of the reply."""
         if self._done is None:
             return
         if final and self._earlier is None and isinstance(item, InferenceResponse):
@@ -126,7 +126,7 @@ class UnaryResponse(ReplyListener):
                 self._pass(self._only())
 
     def cancel(self) -> None:
-        """Nobody waits any more."""
+        """Cancel the request: its client has disconnected."""
         if self._done is not None:
             self.reply.cancel()
             self._pass(cancelled())
@@ -147,7 +147,7 @@ class UnaryResponse(ReplyListener):
             return _told(error, self.reply.request.id)
 
     def _pass(self, outcome: Message | CoreError) -> None:
-        # The reply of a cancelled request may have told its end already.
+        # The reply of a cancelled request may have ended already.
         if (done := self._done) is None:
             return
         self._done = None
@@ -158,7 +158,7 @@ class UnaryResponse(ReplyListener):
 
 
 def new_response(reply: Reply, intake: RequestsInFlight, done: Done) -> UnaryResponse:
-    """UnaryResponse(…) for who makes one for every request."""
+    """Return UnaryResponse(…), for callers that make one for every request."""
     answer: UnaryResponse = UnaryResponse.__new__(UnaryResponse)
     answer.reply = reply
     answer._intake = intake
@@ -168,7 +168,7 @@ def new_response(reply: Reply, intake: RequestsInFlight, done: Done) -> UnaryRes
 
 
 class TracedUnaryResponse(UnaryResponse):
-    """The same; the trace learns when the response was made for sending. The engine sends it."""
+    """UnaryResponse of a traced request; the trace records when it is ready. The engine sends it."""
 
     def __init__(self, reply: Reply, intake: RequestsInFlight, done: Done, trace: Trace):
         super().__init__(reply, intake, done)

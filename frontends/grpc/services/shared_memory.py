@@ -49,7 +49,7 @@ class SystemMemoryService:
 
 
 class CudaMemoryService:
-    """The same for memory of GPUs. Loop thread only."""
+    """Regions of GPU memory. Not thread-safe: call from the event loop only."""
 
     def __init__(self, server: InferenceServer):
         self._server = server

@@ -1,1 +1,1 @@
-"""HTTP bodies ↔ the nouns of core. Knows no engine: a compiled lane shares these rooms."""
+"""HTTP bodies ↔ core requests, responses and tensors. Imports no engine: the fast path uses it too."""

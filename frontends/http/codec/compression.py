@@ -14,12 +14,12 @@ DEFLATE = "deflate"
 IDENTITY = "identity"
 OFFERED = "gzip, deflate"
 
-# Up to this many bytes are packed and unpacked at once. More takes milliseconds, and is for another thread:
-# zlib lets go of the GIL.
+# Up to this many bytes are packed and unpacked on the event loop. More takes milliseconds and runs on
+# another thread: zlib releases the GIL.
 AT_ONCE_BYTES = 64 * 1024
 
-# What a body pays for with its size: tensors and JSON shrink to a tenth or so of their size. What it unpacks
-# to beyond that is borrowed from the account of the server.
+# The size of a body pays for its unpacked bytes: tensors and JSON shrink to a tenth or so of their size.
+# Bytes beyond that are borrowed from the server's account.
 FREE_RATIO = 16
 FREE_BYTES = 1024 * 1024
 
@@ -29,22 +29,22 @@ _PIECE = 256 * 1024
 
 
 def known(encoding: str | None) -> bool:
-    """Whether a request may have that Content-Encoding."""
+    """Return whether a request may have that Content-Encoding."""
     return encoding is None or encoding == IDENTITY or encoding in _WINDOW
 
 
 class Unpacking:
-    """A compressed body on its way to a plain one.
+    """A compressed body while it is unpacked.
 
     encoding   the header Content-Encoding, for errors; the data itself says whether it is gzip or deflate
-    most       bytes of the result; no more is ever made
-    size       bytes that have been unpacked
-    plain      these, once that is all
-    What follows the end of the packed data is ignored, as Triton does.
+    most       limit of the result in bytes; no more is ever made
+    size       bytes unpacked so far
+    plain      the unpacked body, once complete
+    Data after the end of the packed data is ignored, as in Triton.
     """
 
     def __init__(self, data: Buffer, encoding: str, most: int):
-        """Raises CoreError(INVALID) if there is nothing to unpack."""
+        """Raise CoreError(INVALID) if there is nothing to unpack."""
         self._packed = memoryview(data)
         if not self._packed.nbytes:
             raise invalid("nothing to be decompressed")
@@ -53,7 +53,7 @@ class Unpacking:
         self._unpack = zlib.decompressobj(_EITHER)
         self._at = 0
         self._rest: Buffer = b""
-        self._piece: bytes = b""  # unpacked, but more than was allowed
+        self._piece: bytes = b""  # unpacked, but above the bound
         self._pieces: list[
             bytes
         ] = []  # one that grows would be copied, and leave holes in the heap
@@ -61,14 +61,15 @@ class Unpacking:
         self.plain = b""
 
     def at_once(self) -> bool:
-        """Unpack what is small; whether that is all. Raises what `go_on` raises."""
+        """Unpack a small body; return whether it is complete. Raises what `go_on` raises."""
         return self.go_on(min(AT_ONCE_BYTES, self._most))
 
     async def rest(self, borrow: Callable[[int], None]) -> Buffer:
-        """Unpack all of it on another thread. Event loop thread.
+        """Unpack all of it on another thread. Not thread-safe: call from the event loop only.
 
-        borrow   called before so many more bytes are made for which the packed ones do not pay: FREE_RATIO
-                 times their number and FREE_BYTES are free. Raises MemoryExhausted where there is no room.
+        borrow   called with a number of bytes before they are made, if the packed bytes do not pay for them:
+                 FREE_RATIO times the packed size and FREE_BYTES are free. Raises MemoryExhausted if there is
+                 no room.
         Raises what `go_on` raises.
         """
         most = self._most
@@ -80,14 +81,14 @@ class Unpacking:
         return self.plain
 
     def go_on(self, allowed: int) -> bool:
-        """Unpack until there are `allowed` bytes; whether that is all. Any thread, one at a time.
+        """Unpack until there are `allowed` bytes; return whether that is all. Any thread, one at a time.
 
-        Raises CoreError(INVALID) for data that is damaged, or too large.
+        Raises CoreError(INVALID) for data that is damaged or too large.
         """
         try:
             return self._go_on(allowed)
         except BaseException:
-            self._pieces.clear()  # the exception holds this frame, and may itself be held for a while
+            self._pieces.clear()  # the exception holds this frame, and may itself live on
             raise
 
     def _go_on(self, allowed: int) -> bool:
@@ -97,7 +98,7 @@ class Unpacking:
         try:
             while not unpack.eof:
                 if not self._rest:
-                    # In pieces: zlib copies what it leaves over each time.
+                    # In pieces: zlib copies its unconsumed input each time.
                     self._rest = packed[self._at : self._at + _PIECE]
                     self._at += len(self._rest)
                 # One byte more than allowed shows that there is more.
@@ -133,9 +134,9 @@ class Unpacking:
 
 
 def accepted(header: str | None) -> str:
-    """The encoding of a response: of gzip, deflate and identity the one with the highest weight.
+    """Return the encoding of a response: of gzip, deflate and identity, the one with the highest weight.
 
-    header   Accept-Encoding, None if there is none; the first of equal weights wins
+    header   Accept-Encoding, None if absent; the first of equal weights wins
     """
     best, best_weight = IDENTITY, 0.0
     for part in (header or "").split(","):
@@ -148,7 +149,7 @@ def accepted(header: str | None) -> str:
 
 
 def _weight(parameter: str) -> float:
-    """`q=0.5`; 1 without a parameter, 0 for one that is no weight."""
+    """Return the weight of `q=0.5`; 1 without a parameter, 0 for an invalid weight."""
     key, _, value = parameter.partition("=")
     if not key.strip():
         return 1.0
@@ -159,6 +160,6 @@ def _weight(parameter: str) -> float:
 
 
 def compress(data: bytes, encoding: str) -> bytes:
-    """`data`, packed. Any thread."""
+    """Return `data` compressed. Thread-safe."""
     pack = zlib.compressobj(wbits=_WINDOW[encoding])
     return pack.compress(data) + pack.flush()

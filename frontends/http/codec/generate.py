@@ -1,7 +1,7 @@
 """The plain JSON of generate: members ↔ tensors and parameters.
 
-A member that is called like an input of the model is that input, every other is a parameter of the
-request; an answer has a member for each output. Shapes are not request_head: they follow from the model.
+A member named like an input of the model is that input; any other member is a parameter of the request.
+A response has a member for each output. Shapes are not sent: they follow from the model.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from frontends.http.codec.json_text import MEMBERS, MOST_TEXT_BYTES, Elements, r
 from frontends.http.codec.parameters import custom, typed
 from frontends.http.native.infer_response import write_data
 
-_NESTED = "parameters"  # its members count like those beside it
+_NESTED = "parameters"  # its members are treated like those beside it
 
 
 def read(
     model: str, version: int, signature: Signature, body: Buffer, most_bytes: int
 ) -> InferenceRequest:
-    """The request that a JSON object describes.
+    """Return the request that a JSON object describes.
 
-    version      as the path has it, -1 for the newest
-    most_bytes   --http-max-input-size: of all inputs together
-    Raises CoreError(INVALID) for what is no such object, and for what does not fit an input.
+    version      from the path, -1 for the newest
+    most_bytes   --http-max-input-size: limit for all inputs together
+    Raises CoreError(INVALID) if the body is not such an object, or a value does not fit its input.
     """
     if _NESTED in signature.inputs:
         raise invalid(f"Keyword '{_NESTED}' for nested schema also given as input tensor name")
@@ -58,7 +58,7 @@ def read(
 
 
 def _id(document: dict[str, Any], signature: Signature) -> str:
-    """The request's id. A model may have an input of that name; then it need not be text."""
+    """Return the id of the request. If the model has an input of that name, it need not be text."""
     found = text_of("id", document.get("id", ""))
     if type(found) is str:
         return found
@@ -85,7 +85,7 @@ def _read_members(
 
 
 def text_of(name: str, value: Any) -> Any:
-    """Return a long string as str, other values as they are. Raises CoreError(INVALID) for a too long one."""
+    """Return a long string as str, other values unchanged. Raises CoreError(INVALID) if it is too long."""
     if type(value) is not Elements or value.is_array:
         return value
     if value.text_bytes > MOST_TEXT_BYTES:
@@ -96,7 +96,7 @@ def text_of(name: str, value: Any) -> Any:
 
 
 def _read_input(spec: InputSpec, batched: bool, value: Any, most_bytes: int) -> Tensor:
-    """The tensor of a single value or a list of values."""
+    """Return the tensor of a single value or a list of values."""
     data = value if type(value) in (list, Elements) else [value]
     dims = (-1, *spec.dims) if batched else spec.dims
     shape = filled(dims, len(data))
@@ -109,9 +109,9 @@ def _read_input(spec: InputSpec, batched: bool, value: Any, most_bytes: int) -> 
 
 
 def filled(dims: tuple[int, ...], count: int) -> tuple[int, ...] | None:
-    """The shape with `count` elements that fits `dims`, None if there is none.
+    """Return the shape with `count` elements that fits `dims`, None if there is none.
 
-    Of several variable dimensions (-1) the last takes what there is, the others are 1.
+    Of several variable dimensions (-1) the last takes the remaining elements, the others are 1.
     """
     fixed = math.prod(dim for dim in dims if dim != -1)
     if fixed == 0 or count % fixed:
@@ -138,7 +138,7 @@ def _check_size(request: InferenceRequest, most_bytes: int) -> None:
 
 
 def write(response: InferenceResponse, before: bytes = b"", behind: bytes = b"") -> bytes:
-    """A JSON object of the answer: id, model, parameters and outputs side by side, by name. Any thread.
+    """Return the response as a JSON object: id, model, parameters and outputs side by side. Thread-safe.
 
     An output is a list in row-major order, or its one element. `before` and `behind` frame the object, so
     that a large one is copied once. Raises CoreError(INVALID) for FP16 and BF16.
@@ -160,7 +160,7 @@ def write(response: InferenceResponse, before: bytes = b"", behind: bytes = b"")
 
 
 def takes_long(response: InferenceResponse) -> bool:
-    """Whether `write` takes more than a few milliseconds."""
+    """Return whether `write` takes more than a few milliseconds."""
     elements = sum(tensor.count for tensor in response.outputs)
     return elements > LARGE_BYTES // 16 or any(
         tensor.has_raw and tensor.byte_size > LARGE_BYTES for tensor in response.outputs

@@ -22,7 +22,7 @@ from frontends.http.codec.json_text import TOO_DEEP, Elements
 LARGEST = 2**63 - 1  # of an element count or byte size, as in Triton
 _MOST_DEPTH = 100
 
-# array.array and not numpy: it refuses what does not fit, numpy's older versions let it wrap.
+# array.array and not numpy: it rejects values out of range; older versions of numpy let them wrap.
 _CODES = {
     dtypes.BOOL: "B",
     dtypes.UINT8: "B",
@@ -43,12 +43,12 @@ _HALVES = (dtypes.FP16, dtypes.BF16)
 def read_tensor(
     name: str, dtype: DataType, shape: tuple[int, ...], data: Any, most_bytes: int
 ) -> Tensor:
-    """The tensor of a JSON input.
+    """Return the tensor of a JSON input.
 
-    data         flat or nested list in row-major order, or Elements; how it is nested need not be the shape
+    data         flat or nested list in row-major order, or Elements; its nesting need not match the shape
     most_bytes   limit of the tensor's size
-    Raises CoreError(INVALID) for what the datatype or the shape does not allow. Nothing is allocated
-    for a shape that claims more than `data` holds.
+    Raises CoreError(INVALID) if the datatype or the shape does not allow the data. Nothing is allocated
+    for a shape that claims more elements than `data` holds.
     """
     if dtype in _HALVES:
         raise invalid(
@@ -83,7 +83,7 @@ def _packed(
     count: int,
     most_bytes: int,
 ) -> bytes:
-    """The wire form of elements that are text."""
+    """Return the wire form of text elements."""
     if data.is_too_deep:
         raise invalid(TOO_DEEP)
     _check_count(name, shape, data.count, count)
@@ -108,7 +108,7 @@ def _check_count(name: str, shape: tuple[int, ...], found: int, count: int) -> N
 
 
 def element_count(name: str, shape: tuple[int, ...]) -> int:
-    """The number of elements of a shape. Raises CoreError(INVALID) if it has more than 63 bits."""
+    """Return the number of elements of a shape. Raises CoreError(INVALID) above 63 bits."""
     if 0 in shape:
         return 0
     count = 1
@@ -131,7 +131,7 @@ def _check_size(name: str, size: int, most: int) -> None:
 
 
 def _flatten(data: list[Any]) -> tuple[list[Any], set[type]]:
-    """The elements in row-major order, and the types that they have."""
+    """Return the elements in row-major order, and the set of their types."""
     for _ in range(_MOST_DEPTH):
         types = set(map(type, data))
         if list not in types:
@@ -178,7 +178,7 @@ def _pack_numbers(name: str, dtype: DataType, flat: list[Any]) -> Buffer:
 
 
 def _check_overflow(name: str, packed: array[Any], flat: list[Any]) -> None:
-    """Only what came as an infinity may be one in FP32."""
+    """Raise CoreError(INVALID) if a finite number overflowed to an infinity in FP32."""
     singles = np.frombuffer(packed, np.float32)
     if not np.isinf(singles).any():
         return

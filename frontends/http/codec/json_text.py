@@ -1,6 +1,6 @@
 """JSON text → Python values, as strict as JSON and as lenient as Triton.
 
-Triton takes a byte order mark, and NaN, Inf, Infinity, -NaN as numbers. What is wrong is told in RapidJSON's
+Triton accepts a byte order mark, and NaN, Inf, Infinity, -NaN as numbers. Error messages use RapidJSON's
 words, which are Triton's, with the position in bytes.
 """
 
@@ -22,8 +22,8 @@ _MOST_CONTROL_VALUES = 10_000
 
 
 def read_control(data: Buffer) -> Any:
-    """The value of a document that is not for inference; raises what `read_json` raises.
+    """Return the value of a control document. Raises what `read_json` raises.
 
-    Such documents are small, so that they have a small bound: of 10,000 values and keys.
+    Control documents are small, so their bound is small: 10,000 values and keys.
     """
     return read_json(data, most_values=_MOST_CONTROL_VALUES)

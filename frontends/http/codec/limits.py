@@ -1,7 +1,7 @@
-"""How large a body and its parts may be.
+"""Limits on the size of a body and its parts.
 
---http-max-input-size bounds what has to be decoded: JSON, a raw input, what comes out of a compressed
-body. Tensors in binary are views, so only the body's own bound is theirs.
+--http-max-input-size bounds everything that is decoded: JSON, a raw input, a decompressed body. Binary
+tensors are views, so only the limit of the whole body applies to them.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from core.errors import CoreError, invalid
 from frontends.http.native.infer_request import natural_number
 
 JSON_SIZE = "Inference-Header-Content-Length"
-MOST_CHUNKS = 65536  # with something in them, of one body
-MOST_CONTROL_BYTES = 1024 * 1024  # of a body that is not for inference and brings no files
+MOST_CHUNKS = 65536  # nonempty chunks of one body
+MOST_CONTROL_BYTES = 1024 * 1024  # of a body that is not for inference and carries no files
 _LARGEST_INT32 = 2**31 - 1
 
 
 def largest_body(headers: Mapping[str, str], most_bytes: int, most_body: int) -> int:
-    """Bytes that a body with these headers may have as it comes.
+    """Return the limit in bytes of a body with these headers, before it is decompressed.
 
     most_bytes   --http-max-input-size
     most_body    --http-max-body-size
     """
     if headers.get("Content-Encoding", "identity") != "identity":
-        # zlib adds a few bytes per block to what it cannot make smaller.
+        # zlib adds a few bytes per block to data that it cannot shrink.
         return most_bytes + most_bytes // 256 + 1024
     if headers.get(JSON_SIZE, "0") == "0":
         return most_bytes
@@ -33,20 +33,20 @@ def largest_body(headers: Mapping[str, str], most_bytes: int, most_body: int) ->
 
 
 def body_too_large(size: int, most: int) -> CoreError:
-    """The refusal of a whole body that may hold binary tensors."""
+    """Return the error for a whole body that may hold binary tensors."""
     advice = "" if most >= _LARGEST_INT32 else "; --http-max-body-size has set it"
     return invalid(f"request body of {size} bytes exceeds the maximum of {most} bytes{advice}")
 
 
 def control_too_large(size: int, most: int) -> CoreError:
-    """The refusal of a body that is not for inference and has no large parts."""
+    """Return the error for a body that is not for inference and has no large parts."""
     return invalid(
         f"request body of {size} bytes exceeds the maximum of {most} bytes of such a request"
     )
 
 
 def too_large(size: int, most: int) -> CoreError:
-    """The refusal of JSON, or of a body that is nothing else."""
+    """Return the error for JSON, or for a body without other parts."""
     return invalid(
         f"request JSON size of {size} bytes exceeds the maximum allowed input size of {most} bytes. "
         "Use --http-max-input-size to increase the limit."
@@ -54,7 +54,7 @@ def too_large(size: int, most: int) -> CoreError:
 
 
 def too_many_chunks() -> CoreError:
-    """The refusal of a body in more than MOST_CHUNKS pieces."""
+    """Return the error for a body in more than MOST_CHUNKS pieces."""
     return invalid(
         f"Chunked request body exceeds maximum of {MOST_CHUNKS} non-empty chunks. "
         "Send fewer or larger HTTP chunks."
@@ -62,17 +62,17 @@ def too_many_chunks() -> CoreError:
 
 
 def json_size(headers: Mapping[str, str], body_size: int) -> int:
-    """Bytes of JSON at the start of the body: all of it unless a header says otherwise.
+    """Return the bytes of JSON at the start of the body: all of it unless a header gives a size.
 
-    0 is for a request without JSON, whose body is the one input. Raises CoreError(INVALID).
+    0 is a request without JSON, whose body is its only input. Raises CoreError(INVALID).
     """
     if (text := headers.get(JSON_SIZE)) is None:
         return body_size
     if 0 <= (size := natural_number(text)) <= body_size:
-        return size  # as every client writes it
+        return size  # the form that every client writes
     if re.fullmatch(r"[+-]?[0-9]+", text) is None:
         raise invalid(f"Unable to parse {JSON_SIZE}, got: {text}")
-    # A text of more digits is not converted: it may be very long.
+    # A longer text of digits is not converted: it may be very long.
     size = int(text) if len(text) < 20 else _LARGEST_INT32 + 1
     if not -_LARGEST_INT32 - 1 <= size <= _LARGEST_INT32:
         raise invalid(

@@ -1,4 +1,4 @@
-"""`parameters` of an inference request: those that the protocol knows, and the client's own."""
+"""`parameters` of an inference request: those of the protocol, and custom ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIGNED = range(-(2**63), 2**63)
 
 
 def read_parameters(parameters: Any, request: InferenceRequest) -> bool:
-    """Write the parameters into the request; whether outputs are binary unless they say otherwise.
+    """Write the parameters into the request; return whether outputs are binary by default.
 
     Raises CoreError(INVALID) for a value of the wrong type.
     """
@@ -41,9 +41,9 @@ def read_parameters(parameters: Any, request: InferenceRequest) -> bool:
 
 
 def custom(key: str, value: Any) -> Parameter:
-    """The value of a parameter of the client's own. Raises CoreError(INVALID) for other types."""
+    """Return the value of a custom parameter. Raises CoreError(INVALID) for other types."""
     if type(value) is int and value not in _SIGNED:
-        return float(value)  # as Triton does: no integer type holds it
+        return float(value)  # as in Triton: no integer type holds it
     if type(value) in (str, int, bool, float):
         found: Parameter = value
         return found
@@ -61,21 +61,21 @@ def _sequence_id(key: str, value: Any) -> int | str:
 
 
 def truth(key: str, value: Any, where: str = "") -> bool:
-    """`value` if it is a boolean. Raises CoreError(INVALID)."""
+    """Return `value` if it is a boolean. Raises CoreError(INVALID) otherwise."""
     if type(value) is not bool:
         raise typed(key, "boolean", where)
     return value
 
 
 def natural(key: str, value: Any, where: str = "") -> int:
-    """`value` if it is an integer from 0 to 2^64 - 1. Raises CoreError(INVALID)."""
+    """Return `value` if it is an integer from 0 to 2^64 - 1. Raises CoreError(INVALID) otherwise."""
     if type(value) is not int or not 0 <= value <= LARGEST_UNSIGNED:
         raise typed(key, "unsigned-integer", where)
     return value
 
 
 def typed(key: str, kind: str, where: str = "") -> CoreError:
-    """The refusal of a member that is not of the kind that it must be."""
+    """Return the error for a member of the wrong type."""
     return invalid(f"Unable to parse '{key}': attempt to access JSON non-{kind} as {kind}{where}")
 
 

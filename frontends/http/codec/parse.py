@@ -1,7 +1,7 @@
 """Bytes and headers → InferenceRequest.
 
-[parse] ─► admit.  The compiled reader takes what is right; what it leaves is read here, which knows the
-text of every refusal. Whether inputs and outputs are those of the model is not asked here: admit does.
+[parse] ─► admit.  The compiled reader reads valid requests. The rest are read here, with the text of
+every error. This module does not compare inputs and outputs with the model: admit does.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def parse(
     most_bytes: int,
     regions: SharedMemoryRegions,
 ) -> tuple[InferenceRequest, OutputForm]:
-    """The request to a model and the form in which its answer is wanted.
+    """Return the request to a model and the requested form of its response.
 
-    model        as the path has it
-    version      as the path has it, -1 for the newest
-    signature    of the model; only a request without JSON needs it
+    model        from the path
+    version      from the path, -1 for the newest
+    signature    of the model; only used for a request without JSON
     headers      ignore the case of their keys
     body         not compressed; large binary tensors view it and keep it alive
-    most_bytes   --http-max-input-size: of the JSON, of each tensor in JSON, of a raw input
+    most_bytes   --http-max-input-size: limit of the JSON, of each tensor in JSON, and of a raw input
     regions      shared memory that inputs and outputs may be in
     Raises CoreError(INVALID) for a malformed request, CoreError(NOT_FOUND) for a shared memory region.
     """
@@ -72,9 +72,9 @@ def parse_document(
     most_bytes: int,
     regions: SharedMemoryRegions,
 ) -> tuple[InferenceRequest, OutputForm]:
-    """`parse` of a body that begins with `size` bytes of JSON, in plain Python.
+    """Parse a body that begins with `size` bytes of JSON, in plain Python.
 
-    The reference for the compiled reader; raises what `parse` raises.
+    Reference for the compiled reader. Raises what `parse` raises.
     """
     view = memoryview(body).toreadonly()
     document = read_json(view[:size], INFERENCE)
@@ -152,7 +152,7 @@ def _read_inputs(
 
 
 def _source(entry: dict[str, Any], options: dict[str, Any]) -> str:
-    """Which of the three ways the elements come."""
+    """Return which of the three sources holds the elements."""
     found = [key for key in _SOURCES if key in (entry if key == "data" else options)]
     if len(found) != 1:
         was = "set " + " ".join(f"'{key}'" for key in found) if found else "no field is set"
@@ -164,7 +164,7 @@ def _source(entry: dict[str, Any], options: dict[str, Any]) -> str:
 
 
 def _describe(entry: dict[str, Any]) -> tuple[str, dtypes.DataType, tuple[int, ...]]:
-    """Name, datatype and shape of an input."""
+    """Return name, datatype and shape of an input."""
     name = _text(entry, "name")
     where = f" in input '{name}'"
     datatype = _text(entry, "datatype", where)
@@ -193,7 +193,7 @@ def _text(entry: dict[str, Any], member: str, where: str = "") -> str:
 
 
 def _place(options: dict[str, Any], where: str) -> tuple[str, int, int]:
-    """Region, offset and size in bytes that the parameters of an input or output name."""
+    """Return region, offset and size in bytes from the parameters of an input or output."""
     region = options["shared_memory_region"]
     if type(region) is not str:
         raise typed("shared_memory_region", "string", where)
@@ -210,7 +210,7 @@ def _place(options: dict[str, Any], where: str) -> tuple[str, int, int]:
 def _read_outputs(
     entries: Any, regions: SharedMemoryRegions
 ) -> tuple[tuple[RequestedOutput, ...], dict[str, bool], set[str]]:
-    """The wanted outputs, each once, also if it is named again; which are binary, which are placed."""
+    """Read the requested outputs, each once even if repeated; record which are binary or placed."""
     if type(entries) is not list:
         raise typed("outputs", "array")
     check_entries("outputs", entries)

@@ -16,10 +16,10 @@ from core.tensor import Buffer, Tensor
 def parse(
     model: str, version: int, signature: Signature, body: memoryview, most_bytes: int
 ) -> InferenceRequest:
-    """The request whose one input has the name and datatype of the model's configuration.
+    """Return a request whose only input has the name and datatype of the model's configuration.
 
-    Its batch size is 1; one variable dimension takes what the body's length gives. Raises
-    CoreError(INVALID) where the shape cannot be told; whole elements are admit's matter.
+    Its batch size is 1; one variable dimension follows from the length of the body. Raises
+    CoreError(INVALID) if the shape is ambiguous. admit checks that the elements are whole.
     """
     if len(body) > most_bytes:
         raise invalid(
@@ -48,7 +48,7 @@ def parse(
 
 
 def _deduced(spec: InputSpec, size: int) -> tuple[int, ...]:
-    """The dimensions, with the variable one as large as `size` bytes allow."""
+    """Return the dimensions, with the variable one as large as `size` bytes allow."""
     variable = spec.dims.count(-1)
     if variable > 1:
         raise _refused(
@@ -63,5 +63,5 @@ def _deduced(spec: InputSpec, size: int) -> tuple[int, ...]:
 
 
 def _refused(text: str) -> CoreError:
-    """A raw request has no id."""
+    """Return the error for a raw request, which has no id."""
     return invalid(f"[request id: <id_unknown>] {text}")

@@ -16,19 +16,19 @@ from frontends.http.native.infer_request import OutputForm
 from frontends.http.native.infer_response import write as write
 from frontends.http.native.infer_response import write_at_once
 
-MOST_JOINED = 2 * 1024 * 1024  # bytes of an answer in parts that are put together on the event loop
+MOST_JOINED = 2 * 1024 * 1024  # bytes of a response in parts that are joined on the event loop
 
 
 def render(response: InferenceResponse, form: OutputForm) -> HttpResponse:
-    """Make the answer 200 with the outputs, each in the form that the request wants.
+    """Return a response with status 200 and the outputs, each in the form that the request asks for.
 
-    Any thread. Raises what `write` raises.
+    Thread-safe. Raises what `write` raises.
     """
     return _answer(*write(response, form))
 
 
 def render_at_once(response: InferenceResponse, form: OutputForm) -> HttpResponse | None:
-    """The same, or None if that takes more than a few milliseconds."""
+    """Return the response of `render`, or None if that takes more than a few milliseconds."""
     try:
         json_size, parts = write_at_once(response, form)
     except TakesLong:

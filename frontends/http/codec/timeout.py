@@ -1,7 +1,7 @@
-"""The header in which a client says how long it waits.
+"""The header with the timeout of the client.
 
-It is gRPC's own, with gRPC's values: gateways between JSON and gRPC take it over HTTP/1.1 as well, and it
-is the only one of its kind whose units are specified and that no proxy adds by itself.
+It is gRPC's own, with gRPC's values: gateways between JSON and gRPC accept it over HTTP/1.1 as well. No
+other timeout header has specified units and is never added by proxies themselves.
 Source of the form: "Timeout" in the protocol of gRPC over HTTP/2.
 """
 
@@ -19,7 +19,7 @@ _NS = {"H": 3600 * 10**9, "M": 60 * 10**9, "S": 10**9, "m": 10**6, "u": 1000, "n
 
 
 def timeout_ns(headers: Mapping[str, str]) -> int | None:
-    """How long the client waits; None if it does not say. Raises CoreError(INVALID) for another value."""
+    """Return the client's timeout in ns; None if absent. Raises CoreError(INVALID) for an invalid value."""
     text = headers.get(TIMEOUT)
     if text is None:
         return None

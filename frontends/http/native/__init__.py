@@ -1,1 +1,1 @@
-"""Compiled rooms of the HTTP frontend: what every request walks through."""
+"""Compiled modules of the HTTP frontend: the fast path of every request."""

@@ -1,8 +1,8 @@
-"""Binary tensors where a platform passes on no header but the type of the body.
+"""Binary tensors on platforms that forward no request header except the type of the body.
 
     Content-Type: application/vnd.….binary+json;json-header-size=N
 
-N is what Inference-Header-Content-Length says elsewhere, which is not looked at here.
+N replaces Inference-Header-Content-Length, which is ignored here.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from frontends.http.router import Service
 
 _SIZE = re.compile(r"\s*([+-]?[0-9]+)")
 _MOST = 2**31 - 1
-# How a body is packed no platform says.
+# No platform forwards the encoding of a body.
 _NOT_PASSED_ON = (JSON_SIZE, "Content-Encoding", "Accept-Encoding")
 
 
 class BinaryForm:
-    """How one platform says it.
+    """The content type of binary tensors on one platform.
 
     mime      the type, without its parameter
-    answers   whether answers say it so too
+    answers   whether responses use this content type too
     """
 
     def __init__(self, mime: str, *, answers: bool):
@@ -36,7 +36,7 @@ class BinaryForm:
         self._answers = answers
 
     def service(self, infer: Service) -> Service:
-        """A service of the v2 protocol that takes and gives tensors in this form."""
+        """Return a service of the v2 protocol that reads and writes tensors in this form."""
 
         async def adapted(server: InferenceServer, call: HttpRequest) -> HttpResponse:
             call.headers = self._headers(call)
@@ -45,12 +45,12 @@ class BinaryForm:
         return adapted
 
     def largest(self, headers: Mapping[str, str], most_bytes: int, most_body: int) -> int:
-        """Bytes that the body of a request for inference may have; the arguments are largest_body's."""
+        """Return the limit in bytes of an inference request's body; arguments as in largest_body."""
         _, start, size = headers.get("Content-Type", "").partition(self._start)
         return most_body if start and size.strip() != "0" else most_bytes
 
     def _headers(self, call: HttpRequest) -> Mapping[str, str]:
-        """Those of a request, as the service looks for them. Raises CoreError(INVALID)."""
+        """Return the headers of a request in the form of the service. Raises CoreError(INVALID)."""
         found: CIMultiDict[str] = CIMultiDict(call.headers.items())
         for name in _NOT_PASSED_ON:
             found.popall(name, None)
@@ -67,7 +67,7 @@ class BinaryForm:
         number = _SIZE.match(text)
         if number is None:
             raise _wrong("Unable to parse inference header size", text)
-        size = int(number[1][:12])  # more digits are no better
+        size = int(number[1][:12])  # more digits exceed every limit
         if abs(size) > _MOST:
             raise _wrong("Unable to parse inference header size, value is out of range", text)
         if not 0 <= size <= most:

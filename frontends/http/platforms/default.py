@@ -1,4 +1,4 @@
-"""The model of a request that names none."""
+"""The default model, for a request that names none."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from core.server import InferenceServer
 
 
 def default_model(server: InferenceServer, named: str, flag: str) -> str:
-    """The model that was named, or the only one that serves. Raises CoreError(INVALID) where several do.
+    """Return the named model, or the only one that serves. Raises CoreError(INVALID) if several do.
 
-    flag   where it is named, for the error
+    flag   the option that names it, for the error
     """
     if named:
         return named

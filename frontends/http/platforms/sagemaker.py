@@ -1,6 +1,6 @@
-"""SageMakerFrontend: what Amazon SageMaker asks a container, on --sagemaker-port.
+"""SageMakerFrontend: the container contract of Amazon SageMaker, on --sagemaker-port.
 
-aiohttp ─► endpoint ─► [table] ─► services of the v2 protocol
+aiohttp ─► listener ─► [table] ─► services of the v2 protocol
 """
 
 from __future__ import annotations
@@ -40,15 +40,18 @@ _PINGS: dict[str, Service] = {"ready": health.ready, "live": health.live}
 
 
 class SageMakerFrontend(HttpListener):
-    """The contract of SageMaker's containers: /ping, /invocations and /models. Loop thread only."""
+    """The contract of SageMaker's containers: /ping, /invocations and /models.
+
+    Not thread-safe: call from the event loop only.
+    """
 
     name = "sagemaker"
     _binary_bound = staticmethod(BINARY.largest)
 
     def __init__(self, server: InferenceServer, root: str = ROOT):
-        """root: where SageMaker puts what it has unpacked for a multi-model endpoint
+        """Read the environment. Raises CoreError(INVALID) for unknown values of its variables.
 
-        Raises CoreError(INVALID) for variables of the environment that say what is not known.
+        root   where SageMaker puts the folders that it has unpacked for a multi-model endpoint
         """
         options = server.options
         super().__init__(
@@ -66,13 +69,13 @@ class SageMakerFrontend(HttpListener):
 
 
 class SageMakerRouter(Router):
-    """What SageMaker does not know is 400 and not 405 below /models, as is an unknown path."""
+    """Router of SageMaker's table. Below /models, unknown methods and paths are 400 and not 405."""
 
     def __init__(self, restrictions: Restrictions, rows: Sequence[Route]):
         super().__init__(restrictions, rows, unknown=400)
 
     def named(self, server: InferenceServer, match: Match) -> Mapping[str, Any]:
-        """The names in paths are SageMaker's own."""
+        """Return the captures unchanged: the names in paths are SageMaker's own."""
         return match.captures
 
     def led(
@@ -84,10 +87,10 @@ class SageMakerRouter(Router):
 
 
 def table(root: str) -> tuple[Route, ...]:
-    """What SageMaker may ask, and what the environment makes of it.
+    """Return the routes of SageMaker, as the environment sets them.
 
-    root   where SageMaker puts what it has unpacked
-    Raises CoreError(INVALID) for a variable that says what is not known.
+    root   where SageMaker puts the folders that it has unpacked
+    Raises CoreError(INVALID) for an unknown value of a variable.
     """
     models = SageMakerModels(_TYPES["infer"], root)
     one = "/models/(?P<model>[^/]+)"
@@ -103,7 +106,7 @@ def table(root: str) -> tuple[Route, ...]:
 
 
 def _invocations(service: Service) -> Service:
-    """The service for the model of requests that name none."""
+    """Return the service that uses the default model for requests that name none."""
     named = os.environ.get(DEFAULT, "")
 
     async def ask_default(server: InferenceServer, call: HttpRequest) -> HttpResponse:
@@ -115,7 +118,7 @@ def _invocations(service: Service) -> Service:
 
 
 def _chosen(variable: str, known: dict[str, Service]) -> Service:
-    """What a variable of the environment asks for, else the first."""
+    """Return the service that a variable of the environment names, else the first."""
     value = os.environ.get(variable) or next(iter(known))
     if value not in known:
         raise invalid(f"{variable} is '{value}', expected one of {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""Where in a folder that SageMaker has unpacked the model lies."""
+"""Find the model in a folder that SageMaker has unpacked."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from core.errors import CoreError, invalid
 CONFIG = "config.pbtxt"
 ROOT = "/opt/ml/models"
 
-_SHOWN = 200  # characters of a url that is refused
+_SHOWN = 200  # characters of a refused url that the error shows
 _BELOW = re.compile(r"/[\w.-]+/model(?:/[\w.-]+)?", re.ASCII)
 
 
 def checked(url: str, root: str = ROOT) -> Path:
-    """The folder that a platform's url names. Raises CoreError(INVALID) for one that is none of its own.
+    """Return the folder that a platform's url names. Raises CoreError(INVALID) if it is outside `root`.
 
-    root   where the platform puts what it brings
+    root   where the platform puts its folders
     """
     path = _normal(url)
     if not path.startswith(root) or _BELOW.fullmatch(path[len(root) :]) is None:
@@ -30,7 +30,7 @@ def checked(url: str, root: str = ROOT) -> Path:
 
 
 def _normal(url: str) -> str:
-    """Without dots and doubled slashes; by the text alone, so that no link is followed here."""
+    """Return the path without dots and doubled slashes, from its text alone: this follows no link."""
     parts: list[str] = []
     for part in url.split("/"):
         if part == "..":
@@ -41,9 +41,9 @@ def _normal(url: str) -> str:
 
 
 def model_in(path: Path) -> Path:
-    """The folder of the model that is to be served: this one, the only one in it, or its ensemble.
+    """Return the folder of the model to serve: this one, the only one in it, or its ensemble.
 
-    Blocks. Raises CoreError(INVALID) where that cannot be request_head.
+    Blocks. Raises CoreError(INVALID) if the model is ambiguous or missing.
     """
     try:
         folders = sorted(each.name for each in path.iterdir() if each.is_dir())
@@ -59,7 +59,7 @@ def model_in(path: Path) -> Path:
 
 
 def _ensemble_of(path: Path, folders: list[str]) -> str:
-    """The one among several models that is composed of others, and no part of one itself."""
+    """Return the only ensemble among several models that is not a step of another ensemble."""
     steps = {name: _steps(path / name / CONFIG) for name in folders}
     parts = {step for each in steps.values() for step in each or ()}
     found = [name for name, each in steps.items() if each is not None and name not in parts]
@@ -72,10 +72,10 @@ def _ensemble_of(path: Path, folders: list[str]) -> str:
 
 
 def _steps(file: Path) -> list[str] | None:
-    """The models that a configuration is composed of; None if it is no ensemble's."""
+    """Return the models that a configuration is composed of; None if it is not an ensemble."""
     try:
         config: ModelConfig = configuration.parse_text(file.read_text("utf-8"), str(file))
-    except (OSError, ValueError, CoreError):  # what is wrong with it its load tells
+    except (OSError, ValueError, CoreError):  # loading the model reports what is wrong with it
         return None
     kinds = (config.platform, config.backend)
     if "ensemble" not in kinds and not config.HasField("ensemble_scheduling"):

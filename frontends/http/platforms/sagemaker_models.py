@@ -1,4 +1,4 @@
-"""Multi-model endpoints of SageMaker: it unpacks models, and says which to load, to ask and to unload.
+"""Multi-model endpoints of SageMaker: it unpacks models, and requests to load, invoke and unload them.
 
 POST /models ─► folder ─► Management.join          POST /models/<hash>/invoke ─► infer
 """
@@ -25,22 +25,22 @@ logger = logging.getLogger("core")
 
 TARGET = "X-Amzn-SageMaker-Target-Model"
 
-# What errors of frameworks say when memory is short: SageMaker then unloads another model, and asks again.
+# Phrases in frameworks' out-of-memory errors: SageMaker then unloads another model and retries.
 _NO_MEMORY = re.compile(
     r"out[ _]?of[ _]?memory|memoryerror|bad_alloc|\bOOM\b|failed to allocate memory|_ALLOC_FAILED"
     r"|CU(?:DNN|BLAS)_STATUS_NOT_INITIALIZED|(?:Dst|Src) tensor is not initialized"
     r"|no space left on device",
     re.IGNORECASE,
 )
-_LABEL = re.compile(r"[!-.0-~]{1,255}")  # what a path may have between two slashes
+_LABEL = re.compile(r"[!-.0-~]{1,255}")  # the characters of one path segment
 _BLAMES_THE_CLIENT = (Kind.INVALID, Kind.NOT_FOUND, Kind.UNSUPPORTED)
 
 
 class SageMakerModels:
-    """What is below /models. Loop thread only.
+    """The services below /models. Not thread-safe: call from the event loop only.
 
-    infer   the service that answers for a model
-    root    where SageMaker puts what it has unpacked
+    infer   the inference service
+    root    where SageMaker puts the folders that it has unpacked
     """
 
     def __init__(self, infer: Service, root: str = ROOT):
@@ -48,20 +48,20 @@ class SageMakerModels:
         self._root = root
 
     async def index(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
-        """Those that serve, each with its hash and its place."""
+        """Return the models that serve, each with its hash and its location."""
         found = [
             place for place in server.control.repository.joined() if _serves(server, place.name)
         ]
         return json_answer({"models": [_told_of(place) for place in found]})
 
     async def one(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
-        """The place of a model; 404 for one that has not been loaded."""
+        """Return the location of a model; 404 if it has not been loaded."""
         if (place := _place(server, call.model)) is None:
             return _unknown(call.model)
         return json_answer(_told_of(place))
 
     async def load(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
-        """Load a model that SageMaker has unpacked: 409 if it is there, 507 if memory is short."""
+        """Load a model that SageMaker has unpacked: 409 if it is already loaded, 507 if memory is short."""
         try:
             label, url = _asked(call)
             name = _name(call, label)
@@ -78,7 +78,7 @@ class SageMakerModels:
         return HttpResponse()
 
     async def unload(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
-        """Unload a model and what it is composed of; answers when no request is left."""
+        """Unload a model and its composing models; return when no request is left."""
         if (place := _place(server, call.model)) is None:
             return _unknown(call.model)
         logger.info("SageMaker: unloading '%s'", place.name)
@@ -89,7 +89,7 @@ class SageMakerModels:
         return HttpResponse()
 
     async def invoke(self, server: InferenceServer, call: HttpRequest) -> HttpResponse:
-        """Ask a model that has been loaded. Any error is 400, or 507 if memory is short."""
+        """Run a loaded model. Any error is 400, or 507 if memory is short."""
         if (place := _place(server, call.model)) is None:
             return _unknown(call.model)
         call.captures = {"model": place.name, "version": None}
@@ -103,7 +103,7 @@ class SageMakerModels:
 
 
 def _place(server: InferenceServer, label: str) -> ModelLocation | None:
-    """Where the model lies that SageMaker calls so, whether or not `label` is percent-encoded."""
+    """Return the location of the model with this SageMaker hash, percent-encoded or not; None if unknown."""
     places = {place.label: place for place in server.control.repository.joined()}
     return places.get(as_known(label, places.__contains__))
 
@@ -113,7 +113,7 @@ def _told_of(place: ModelLocation) -> dict[str, str]:
 
 
 def _asked(call: HttpRequest) -> tuple[str, str]:
-    """Hash and url of a model that is to be loaded. Raises CoreError(INVALID)."""
+    """Return hash and url of a model to load. Raises CoreError(INVALID)."""
     document = read_control(call.body)
     found = document if type(document) is dict else {}
     label, url = found.get("model_name"), found.get("url")
@@ -127,7 +127,7 @@ def _asked(call: HttpRequest) -> tuple[str, str]:
 
 
 def _name(call: HttpRequest, label: str) -> str:
-    """What the model is served as: as clients call it, in a form that is a name of a model."""
+    """Return the name to serve a model under: the name clients use, as a valid model name."""
     target = call.headers.get(TARGET) or label
     return target.replace("%", "%25").replace("/", "%2F")
 
@@ -144,7 +144,10 @@ def _unknown(label: str) -> HttpResponse:
 
 
 def _refused(error: CoreError, *, tried: bool) -> HttpResponse:
-    """tried: whether something was done that takes memory; other errors may hold any words of a client"""
+    """Return the response for an error.
+
+    tried   whether memory was allocated; the text of any other error may hold words of a client
+    """
     if error.kind is Kind.ALREADY_EXISTS:
         return refusal(409, error.message)
     return refusal(507 if tried and _NO_MEMORY.search(error.message) else 400, error.message)

@@ -1,7 +1,7 @@
-"""VertexAIFrontend: what Google's Vertex AI asks a container, on --vertex-ai-port.
+"""VertexAIFrontend: the container contract of Google's Vertex AI, on --vertex-ai-port.
 
-Vertex AI knows two paths, and says in the environment which they are. A header of a client leads a request
-from there to paths of the v2 protocol.
+Vertex AI uses two paths, which the environment names. A header of the client redirects a request from
+there to paths of the v2 protocol.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ BINARY = BinaryForm("application/vnd.vertex-ai-triton.binary+json", answers=Fals
 REDIRECT = "X-Vertex-Ai-Triton-Redirect"
 
 _infer = BINARY.service(infer)
-_NO_PLACE = ("logging", "trace")  # settings are none of a platform's clients'
+_NO_PLACE = ("logging", "trace")  # a platform's clients may not use settings
 
 
 class VertexAIFrontend(HttpListener):
-    """The contract of Vertex AI's containers. Loop thread only."""
+    """The contract of Vertex AI's containers. Not thread-safe: call from the event loop only."""
 
     name = "vertex_ai"
     _binary_bound = staticmethod(BINARY.largest)
@@ -64,7 +64,7 @@ class VertexAIFrontend(HttpListener):
         return self._server.options.allow_vertex_ai
 
     async def start(self) -> None:
-        """Listen. Raises as HttpListener.start, and CoreError(INVALID) without paths in the environment."""
+        """Listen. Raises what HttpListener.start raises, and CoreError(INVALID) without the two paths."""
         for variable, path in ((PREDICT_ROUTE, predict_route()), (HEALTH_ROUTE, health_route())):
             if not path:
                 raise invalid(f"{variable} is not defined for Vertex AI endpoint")
@@ -72,9 +72,9 @@ class VertexAIFrontend(HttpListener):
 
 
 class VertexAIRouter(Router):
-    """Two paths, and those of the v2 protocol that a request is led to.
+    """Router of two paths, and of the v2 paths that a request is redirected to.
 
-    Led are requests for inference, and those that only look: with POST, whatever the method is there.
+    It redirects inference requests and read-only requests: with POST, whatever their method in v2.
     """
 
     def __init__(self, restrictions: Restrictions):
@@ -103,7 +103,7 @@ class VertexAIRouter(Router):
         return _V2.requirement("GET", target, headers)
 
     def _target(self, path: str, headers: Mapping[str, str]) -> str | None:
-        """The path that a request is led to, None for one that stays."""
+        """Return the path that a request is redirected to, None without a redirect."""
         target = headers.get(REDIRECT) if path == self._predict else None
         return None if target is None else f"/{target}"
 
@@ -113,12 +113,12 @@ def _may_be_led(route: Route) -> bool:
 
 
 async def _healthy(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """200 when the server is ready, and so is the model that answers requests which name none."""
+    """Return 200 if the server is ready, and the default model too."""
     if (answer := await health.ready(server, call)).status != 200:
         return answer
     try:
         asked = _to_default(server, call)
-    except CoreError as error:  # who asks for health need not know the models
+    except CoreError as error:  # a health check may not require access to the models
         logger.warning("Vertex AI: not healthy: %s", error.message)
         return HttpResponse(400)
     return await health.model_ready(server, asked)

@@ -1,4 +1,4 @@
-"""What each path does, by area: `async (InferenceServer, HttpRequest) -> HttpResponse`. Knows no engine.
+"""The service of each path, by area: `async (InferenceServer, HttpRequest) -> HttpResponse`. Engine-free.
 
-A CoreError that a service raises becomes the answer of its kind (frontends.http.errors).
+A CoreError that a service raises becomes a response with its status (frontends.http.errors).
 """

@@ -1,4 +1,4 @@
-"""generate and generate_stream: inference in plain JSON, with one answer or with an event for each.
+"""generate and generate_stream: inference in plain JSON, with one response or an event for each response.
 
 call ─► codec.generate.read ─► InferenceServer.infer ─► Reply ─► codec.generate.write ─► events
 """
@@ -35,10 +35,10 @@ Item = InferenceResponse | CoreError
 
 
 async def generate(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """The one answer of the model. None, or a second one, is an error with status 200, as in Triton.
+    """Return the one response of the model. None, or a second one, is an error with status 200, as in Triton.
 
-    When the waiting is cancelled, because the client has gone, the request is cancelled too; so it is
-    after an error, or a second answer, since nobody waits for more.
+    Cancels the request if this coroutine is cancelled, because the client has disconnected. Also cancels it
+    after an error or a second response, which end the HTTP response.
     """
     reply = await _asked(server, call)
     return await _traced(reply, _only_answer(reply))
@@ -55,9 +55,9 @@ async def _only_answer(reply: Reply) -> HttpResponse:
 
 
 async def generate_stream(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """An event for each answer, begun when the first is there: it decides the status.
+    """Return an event for each response, begun when the first is ready: it decides the status.
 
-    Once the client has gone the request is cancelled.
+    The request is cancelled when the client disconnects.
     """
     reply = await _asked(server, call)
     return await _traced(reply, _event_stream(reply))
@@ -73,7 +73,7 @@ async def _event_stream(reply: Reply) -> HttpResponse:
 
 
 async def _traced(reply: Reply, answering: Awaitable[HttpResponse]) -> HttpResponse:
-    """The answer, with the trace of its request if that has one."""
+    """Return the response, with the trace of its request if there is one."""
     trace = reply.request.trace
     if trace is None:
         return await answering
@@ -92,11 +92,11 @@ async def _traced(reply: Reply, answering: Awaitable[HttpResponse]) -> HttpRespo
 async def messages(
     server: InferenceServer, call: HttpRequest, id: str | None
 ) -> AsyncGenerator[bytes, None]:
-    """What the events of generate_stream hold, for a connection that has several requests.
+    """Generate the contents of generate_stream's events, for a connection with several requests.
 
-    id   what `asked_id` says of the request
-    Refusals are messages too. Every error has the id of its request, if that has one. Who closes it
-    before the end cancels the request.
+    id   result of `asked_id` for the request
+    Refusals are messages too. Every error has the id of its request, if there is one. Closing the generator
+    before its end cancels the request.
     """
     try:
         answers = aiter(await _asked(server, call))
@@ -113,7 +113,7 @@ async def messages(
 
 
 async def asked_id(asked: Buffer) -> str | None:
-    """The id of a request for generate, if it is one and has one."""
+    """Return the id of a generate request, None if it is malformed or has none."""
 
     def read() -> str | None:
         try:
@@ -128,17 +128,17 @@ async def asked_id(asked: Buffer) -> str | None:
 
 
 def error_message(error: CoreError, id: str | None) -> bytes:
-    """The refusal of a request."""
+    """Return the message that refuses a request."""
     return _with_id(_refused(error)[1], id)
 
 
 def final_message(id: str | None) -> bytes:
-    """What follows the last message for a request."""
+    """Return the message that follows the last message for a request."""
     return _with_id(b'{"final":true}', id)
 
 
 def _with_id(text: bytes, id: str | None) -> bytes:
-    """A JSON object with the id of a request."""
+    """Return a JSON object with the id of a request added."""
     return text if id is None else b'%b,"id":%b}' % (text[:-1], orjson.dumps(id))
 
 
@@ -164,9 +164,9 @@ async def _asked(server: InferenceServer, call: HttpRequest) -> Reply:
 
 
 class _Events:
-    """The answers after the first as events.
+    """The responses after the first, as events.
 
-    A class and not a generator: a generator that never began would not pass `aclose` on.
+    A class and not a generator: a generator that never started would not pass on `aclose`.
     """
 
     def __init__(self, answers: AsyncGenerator[Item, None]):
@@ -179,24 +179,24 @@ class _Events:
         return (await _event(await anext(self._answers)))[1]
 
     async def aclose(self) -> None:
-        """Nobody waits any more: a request without its last answer is cancelled."""
+        """Cancel the request unless its last response has come."""
         await self._answers.aclose()
 
 
 async def _event(item: Item) -> tuple[int, bytes]:
-    """Status and text of an event."""
+    """Return status and text of an event."""
     return await _written(item, b"data: ", b"\n\n")
 
 
 async def _text(response: InferenceResponse, before: bytes, behind: bytes) -> bytes:
-    """codec.write, on another thread where that takes long."""
+    """Return the text of `codec.write`, from another thread if that takes long."""
     if codec.takes_long(response):
         return await begin(codec.write, response, before, behind)
     return codec.write(response, before, behind)
 
 
 async def _written(item: Item, before: bytes = b"", behind: bytes = b"") -> tuple[int, bytes]:
-    """Status and text of an answer or an error, with what frames the text."""
+    """Return status and text of a response or an error, with `before` and `behind` around the text."""
     if isinstance(item, InferenceResponse):
         try:
             return 200, await _text(item, before, behind)

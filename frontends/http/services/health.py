@@ -1,4 +1,4 @@
-"""Health of the server and readiness of a model: the status tells, the body is empty."""
+"""Health of the server and readiness of a model: the status is the result, the body is empty."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from frontends.http.message import HttpRequest, HttpResponse
 
 
 async def live(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """200 while the server can answer."""
+    """Return 200 while the server can answer."""
     return _as_status(server.control.health.live())
 
 
 async def ready(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """200 when it can serve, 400 before."""
+    """Return 200 when the server can serve, 400 before."""
     return _as_status(await server.control.health.ready())
 
 
 async def model_ready(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """200 when that version, or the newest, can serve; 503 while it is being loaded; 400 for what cannot
-    serve and for what is unknown."""
+    """Return 200 if that version, or the newest, can serve; 503 while it loads; 400 if it cannot serve or is
+    unknown."""
     try:
         serves = await server.control.health.model_ready(call.model, call.version)
     except CoreError as error:

@@ -31,9 +31,9 @@ _UNPACKED = "the unpacked body of a request"
 
 
 async def infer(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Hand the request to its model and wait for the answer.
+    """Pass the request to its model and return the response.
 
-    When the waiting is cancelled, because the client has gone, the request is cancelled too.
+    Cancels the request if this coroutine is cancelled, because the client has disconnected.
     """
     model, version = call.model, call.version
     signature = server.models.signature(model, version)
@@ -70,7 +70,7 @@ async def infer(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 async def _read(
     server: InferenceServer, call: HttpRequest, signature: Signature, encoding: str | None
 ) -> tuple[InferenceRequest, OutputForm]:
-    """The request in a body. What takes long is done on another thread, for a few requests at a time."""
+    """Return the request in a body. Long reads run on another thread, for a few requests at a time."""
     body, most_bytes = call.body, server.options.http_max_input_size
 
     def read() -> tuple[InferenceRequest, OutputForm]:
@@ -101,7 +101,7 @@ async def _read(
 
 
 def _takes_long(headers: Mapping[str, str], body: Buffer) -> bool:
-    """Whether the JSON in a plain body takes more than a few milliseconds to read."""
+    """Return whether the JSON in a plain body takes more than a few milliseconds to read."""
     if len(body) < LARGE_BYTES:
         return False
     size = headers.get(JSON_SIZE)
@@ -109,7 +109,7 @@ def _takes_long(headers: Mapping[str, str], body: Buffer) -> bool:
 
 
 def refuse_decoupled() -> NoReturn:
-    """Raises CoreError(UNSUPPORTED): one request has one answer here."""
+    """Raise CoreError(UNSUPPORTED): one request has one response here."""
     raise unsupported("HTTP end point doesn't support models with decoupled transaction policy")
 
 
@@ -146,5 +146,5 @@ async def _compressed(data: bytes, encoding: str) -> bytes:
 
 @lru_cache
 def _compiled(pattern: str) -> Callable[[str], Any]:
-    """Whether a header's name has a match of the pattern in it, in any case."""
+    """Return a function that returns whether a header's name contains a match, ignoring case."""
     return re.compile(pattern, re.IGNORECASE).search

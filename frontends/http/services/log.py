@@ -1,4 +1,4 @@
-"""The logging extension: what is logged and how, read and changed while the server runs."""
+"""The logging extension: log settings, read and changed at run time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from frontends.http.services.metadata import json_answer
 
 
 async def log_settings(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """GET: all settings. POST: the same after the changes in the body; null changes nothing."""
+    """GET: return all settings. POST: apply the body, then return all settings; null changes nothing."""
     if call.method == "GET":
         return json_answer(server.control.settings.log_settings())
     changes = read_control(call.body)

@@ -1,4 +1,4 @@
-"""What the server and its models say about themselves, and statistics of the models."""
+"""Metadata of the server and its models, and statistics of the models."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from frontends.http.message import JSON_HEADERS, HttpRequest, HttpResponse
 
 
 def json_answer(value: Any) -> HttpResponse:
-    """The answer 200 with that value."""
+    """Return a response with status 200 and that value."""
     return HttpResponse(200, JSON_HEADERS, orjson.dumps(value))
 
 
 async def server_metadata(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Name, version and extensions."""
+    """Return name, version and extensions of the server."""
     return json_answer(server.metadata())
 
 
 async def model_metadata(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Inputs, outputs and versions."""
+    """Return inputs, outputs and versions of a model."""
     return json_answer(server.models.metadata(call.model, call.version))
 
 
 async def model_config(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """The completed configuration."""
+    """Return the completed configuration of a model."""
     return json_answer(server.models.config_json(call.model, call.version))
 
 
 async def all_statistics(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Statistics of every ready version of every model."""
+    """Return the statistics of every ready version of every model."""
     return json_answer({"model_stats": await server.control.health.statistics()})
 
 
 async def model_statistics(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Statistics of one model, or of one version."""
+    """Return the statistics of one model, or of one version."""
     entries = await server.control.health.statistics(call.model, call.version)
     return json_answer({"model_stats": entries})

@@ -26,7 +26,7 @@ _PIECE = 256 * 1024  # characters of base64, whole groups of four
 
 
 async def index(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Every model with its versions; with `ready` in the body only those that serve."""
+    """Return every model with its versions; with `ready` in the body only those that serve."""
     document = _object(read_control(call.body) if len(call.body) else {})
     ready = document.get("ready", False)
     if type(ready) is not bool:
@@ -35,7 +35,7 @@ async def index(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 
 async def load(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Load or reload; answers when the model is ready."""
+    """Load or reload a model; return when it is ready."""
     _refuse_repository(call)
     parameters = await begin(_load_parameters, call.body) if len(call.body) else {}
     await server.control.repository.load(call.model, parameters)
@@ -43,7 +43,7 @@ async def load(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 
 async def unload(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Unload; answers when no version is ready any more."""
+    """Unload a model; return when no version is ready any more."""
     _refuse_repository(call)
     document = read_control(call.body) if len(call.body) else {}
     dependents = _parameters(document).get("unload_dependents", False)
@@ -59,7 +59,7 @@ def _refuse_repository(call: HttpRequest) -> None:
 
 
 def _object(document: Any) -> dict[str, Any]:
-    """A JSON object; other JSON says nothing, as in Triton."""
+    """Return a JSON object; other JSON counts as an empty object, as in Triton."""
     return document if type(document) is dict else {}
 
 
@@ -71,7 +71,7 @@ def _parameters(document: Any) -> dict[str, Any]:
 
 
 def _load_parameters(body: Buffer) -> dict[str, Any]:
-    """`config` as text and `file:…` as bytes. Any thread: files may be large."""
+    """Return `config` as text and `file:…` as bytes. Thread-safe; runs on another thread for large files."""
     parameters = _parameters(read_json(body, MEMBERS))
     check_entries("parameters", parameters)
     return {key: _load_parameter(key, value) for key, value in parameters.items()}
@@ -100,7 +100,7 @@ def _config(value: str | Elements) -> str:
 
 
 def _decoded(text: bytes) -> bytes:
-    """base64 in pieces: other threads have their turn between two of them. ValueError, binascii.Error."""
+    """Return decoded base64, in pieces so that other threads can run. Raises ValueError, binascii.Error."""
     if text.find(b"=") < len(text) - 2 and b"=" in text:
         raise ValueError("something follows the end")
     pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))

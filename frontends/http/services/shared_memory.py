@@ -1,4 +1,4 @@
-"""The shared memory extensions: regions of system memory, and of GPUs' memory."""
+"""The shared memory extensions: regions of system memory, and of GPU memory."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _HANDLE_BYTES = 64  # of a cudaIpcMemHandle_t
 
 
 async def status(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """The regions, or the one that the path names."""
+    """Return all regions, or the one that the path names."""
     memory = server.control.memory
     look = memory.status if call.captures["kind"] == "system" else memory.cuda_status
     return json_answer([region._asdict() for region in look(_name(call))])
 
 
 async def register(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Make a region of what the body describes."""
+    """Register the region that the body describes."""
     server.control.memory.check_allowed()
     name = _name(call)
     if not name:
@@ -42,7 +42,7 @@ async def register(server: InferenceServer, call: HttpRequest) -> HttpResponse:
 
 
 async def unregister(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """Forget the regions, or the one that the path names."""
+    """Unregister all regions, or the one that the path names."""
     if call.captures["kind"] == "system":
         await server.control.memory.unregister(_name(call))
     else:
@@ -51,12 +51,12 @@ async def unregister(server: InferenceServer, call: HttpRequest) -> HttpResponse
 
 
 def _name(call: HttpRequest) -> str:
-    """The region in the path, "" for none."""
+    """Return the name of the region in the path, "" for none."""
     return call.captures["region"] or ""
 
 
 def _read_system(document: dict[str, Any]) -> tuple[str, int, int]:
-    """Key, offset and size of a region."""
+    """Return key, offset and size of a region."""
     key = _member(document, "key")
     if type(key) is not str:
         raise typed("key", "string")
@@ -65,7 +65,7 @@ def _read_system(document: dict[str, Any]) -> tuple[str, int, int]:
 
 
 def _read_cuda(document: dict[str, Any]) -> tuple[bytes, int, int]:
-    """Handle, device and size of memory of a GPU; the device is 0 where none is named."""
+    """Return handle, device and size of GPU memory; the device is 0 if the document names none."""
     handle = _member(document, "raw_handle")
     text = handle.get("b64") if type(handle) is dict else None
     if type(text) is not str:

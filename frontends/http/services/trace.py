@@ -1,4 +1,4 @@
-"""The trace extension: what is traced and how, read and changed while the server runs."""
+"""The trace extension: trace settings, read and changed at run time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from frontends.http.services.metadata import json_answer
 
 
 async def trace_settings(server: InferenceServer, call: HttpRequest) -> HttpResponse:
-    """GET: all settings, of the server or of the model in the path. POST: the same after the changes
-    in the body; null clears one."""
+    """GET: return all settings, of the server or of the model in the path. POST: apply the body first; null
+    clears a setting."""
     model = call.captures["model"] or ""
     if call.method == "GET":
         return json_answer(server.control.settings.trace_settings(model))

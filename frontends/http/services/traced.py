@@ -1,4 +1,4 @@
-"""What services do for requests that are traced: the context of the client in, the times of HTTP."""
+"""Helpers of services for traced requests: they read the client's context and record HTTP times."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from frontends.http.message import HttpRequest
 
 
 def bring_context(server: InferenceServer, call: HttpRequest, request: InferenceRequest) -> None:
-    """Let the request tell the server the context in its headers, if that makes it traced."""
+    """Give the request the trace context from its headers, if that makes it traced."""
     tracing = server.tracing
     if tracing.on and tracing.takes_context:
         headers = call.headers
@@ -18,12 +18,12 @@ def bring_context(server: InferenceServer, call: HttpRequest, request: Inference
 
 
 def received(request: InferenceRequest, call: HttpRequest) -> Trace | None:
-    """The trace of a request that the server has got, with the times of receiving it; None for none.
+    """Return the trace of a request after submission, with the times of receiving it; None for none.
 
-    In the turn of the loop in which the server got it.
+    Call it in the same turn of the loop as the submission.
     """
     trace = request.trace
-    if not isinstance(trace, Trace):  # a context stays where the request was refused before
+    if not isinstance(trace, Trace):  # a context remains if the request was refused before
         return None
     if call.received is not None:
         trace.span("HTTP_RECV", *call.received)
