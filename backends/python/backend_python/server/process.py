@@ -308,7 +308,7 @@ def too_late(name: str, settings: Settings) -> CoreError:
 
 
 def _signal(number: int, why: str) -> str:
-    """Return the description of a signal that ended a process. `why` is the server's reason, if it sent it."""
+    """Return the description of a signal that ended a process. `why` is the reason if the server sent it."""
     try:
         name = signal.Signals(number).name
     except ValueError:  # one of those without a name
