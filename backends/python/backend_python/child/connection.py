@@ -84,7 +84,7 @@ class Connection(Outgoing):
         self._held.close()
 
     def next_work(self) -> Frame:
-        """Wait for the next frame for the main thread and return it. Raise Closed if the channel is closed."""
+        """Wait for the main thread's next frame and return it. Raise Closed if the channel is closed."""
         with self._lock:
             while self._reading and not self._work:
                 self._wait()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 _TOGETHER_NS = 200_000  # answers that come within it are sent together
-_PERIOD_S = 0.002  # an answer is held for at most two periods, however long the next execution takes
+_PERIOD_S = 0.002  # an answer is held for at most two periods, even if the next execution is long
 _QUIET = 50  # after this many periods without a held answer, the watching thread sleeps
 
 
