@@ -93,7 +93,7 @@ def begin(
 class _Bound:
     """A link between the reply of a call and the calling model. It ends the call with that model's requests.
 
-    Invariant: `reply` gets one final item: the called model's, or an error if all outer requests are cancelled.
+    Invariant: `reply` gets one final item: the called model's, or an error when all outer requests end.
     """
 
     def __init__(self, inner: Reply, outer: list[InferenceRequest]):
