@@ -127,7 +127,7 @@ class PythonModel(core.Model):
 
     def load(self) -> None:
         """Raises CoreError(INVALID) for a missing file, an unknown EXECUTION_MODE, or an environment that
-        models cannot run in. Takes minutes if that has to be unpacked or installed."""
+        models cannot run in. This takes minutes if the environment must be unpacked or installed."""
         check_file(self.python_file, self.backend)
         mode = self.parameter("EXECUTION_MODE", "process").lower()
         if mode not in MODES:
