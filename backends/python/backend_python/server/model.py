@@ -126,7 +126,9 @@ class PythonModel(core.Model):
         return switch(text, f"model '{self.name}': parameter {CHECK_OUTPUTS} is '{text}'")
 
     def load(self) -> None:
-        """Raises CoreError(INVALID) for a missing file, an unknown EXECUTION_MODE, or an environment that
+        """Check the model and open its environment.
+
+        Raise CoreError(INVALID) for a missing file, an unknown EXECUTION_MODE, or an environment that
         models cannot run in. This takes minutes if the environment must be unpacked or installed."""
         check_file(self.python_file, self.backend)
         mode = self.parameter("EXECUTION_MODE", "process").lower()

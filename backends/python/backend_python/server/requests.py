@@ -27,7 +27,7 @@ COPIED_ON_THE_LOOP = 1 << 20  # bytes; more are copied on a thread
 
 
 class Parts(NamedTuple):
-    """One EXECUTE or INFERRED."""
+    """The parts of one EXECUTE or INFERRED."""
 
     tensors: list[Buffer]  # what the region holds, each at the next multiple of ALIGNMENT
     size: int  # of the region
@@ -97,7 +97,7 @@ class Encoder:
         return Parts(lends.parts, lends.size, joined(items), fields)
 
     def answer_there(self, item: InferenceResponse, takes: frozenset[bytes]) -> Parts:
-        """The message of one answer of a called model with tensors on GPUs, for who takes those on these.
+        """Return the message of an answer with tensors on GPUs. `takes` has the caller's GPUs.
         Any thread, as `batch_there`."""
         assert self._lending is not None
         lends = self._lending.lends(takes, ALIGNMENT)
