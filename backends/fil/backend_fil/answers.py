@@ -36,7 +36,7 @@ class Answers:
 
 
 def classifies(settings: Settings, description: Description) -> bool:
-    """Whether classes are told apart: parameter is_classifier, or what the file was trained for."""
+    """Return whether classes are told apart: parameter is_classifier, or what the file was trained for."""
     said = settings.is_classifier
     return description.classifies if said is None else said
 

@@ -54,7 +54,7 @@ class OnnxBackend(Backend):
 
     @property
     def global_threads(self) -> bool:
-        """Whether the sessions of all models share the threads of the process."""
+        """True if the sessions of all models share the threads of the process."""
         return OnnxBackend._has_global_threads or shares_threads(self.config)
 
     def _threads(self, key: str) -> int:

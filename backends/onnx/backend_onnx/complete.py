@@ -81,7 +81,7 @@ def _fixed(graph: Graph) -> str:
 
 
 def _described_without_batch(config: ModelConfig, graph: Graph) -> bool:
-    """Whether an entry of the configuration has as many dims as the file: no batch dimension."""
+    """Return whether an entry of the configuration has as many dims as the file: no batch dimension."""
     known = {**graph.inputs, **graph.outputs}
     tensors: list[Any] = [*config.input, *config.output]
     return any(

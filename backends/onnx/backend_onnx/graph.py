@@ -46,7 +46,7 @@ class TensorInfo:
 
     @property
     def batches(self) -> bool:
-        """Whether the first dimension may hold the rows of a batch."""
+        """True if the first dimension may hold the rows of a batch."""
         return bool(self.dims) and self.dims[0] == -1
 
 
@@ -63,7 +63,7 @@ class Graph:
 
     @property
     def batches(self) -> bool:
-        """Whether every input and output has a first dimension of any size."""
+        """True if every input and output has a first dimension of any size."""
         return all(info.batches for info in (*self.inputs.values(), *self.outputs.values()))
 
 

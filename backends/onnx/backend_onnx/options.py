@@ -118,7 +118,7 @@ def threads_of(text: str) -> int | None:
 
 
 def shares_threads(settings: Mapping[str, str]) -> bool:
-    """Whether --backend-config wants one pool of threads for all sessions of the process.
+    """Return whether --backend-config wants one pool of threads for all sessions of the process.
 
     Raises CoreError(INVALID) for a value that is no boolean.
     """
@@ -191,7 +191,7 @@ def run_options(config: ModelConfig) -> Any:
 
 
 def shares_session(config: ModelConfig) -> bool:
-    """Whether the instances of one device use one session, and so one copy of the weights."""
+    """Return whether the instances of one device use one session, and so one copy of the weights."""
     return Parameters(config).boolean(SHARE_SESSION, True)
 
 

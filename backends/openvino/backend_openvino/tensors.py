@@ -90,7 +90,7 @@ def _port(output: Any, index: int) -> Port:
 
 
 def is_static(model: Any) -> bool:
-    """Whether every tensor of an openvino.Model, also within it, has one shape for all runs."""
+    """Return whether every tensor of an openvino.Model, also within it, has one shape for all runs."""
     return not any(
         output.get_partial_shape().is_dynamic
         for node in model.get_ordered_ops()

@@ -27,7 +27,7 @@ class Adapter(Protocol):
         """
 
     def serves(self, file: str) -> bool:
-        """Whether `model_of_file` reads a file of this name."""
+        """Return whether `model_of_file` reads a file of this name."""
 
     def describes_more(self, file: str) -> bool:
         """Whether the model may complete a configuration that has inputs and outputs. In the server."""

@@ -118,7 +118,7 @@ def _extent(found: list[Place]) -> int:
 
 
 def lends(items: Sequence[Sequence[Place]]) -> bool:
-    """Whether any tensor is lent."""
+    """Return whether any tensor is lent."""
     return any(place.lent for item in items for place in item)
 
 

@@ -56,5 +56,5 @@ def _other(requests: list[InferenceRequest], returned: Any, decoupled: bool) -> 
 
 
 def _answered_elsewhere(requests: list[InferenceRequest]) -> bool:
-    """Whether response senders answer a batch, now or later."""
+    """Return whether response senders answer a batch, now or later."""
     return any(request._sender is not None for request in requests)

@@ -112,7 +112,7 @@ class ModelRunner:
 
     @property
     def tells_readiness(self) -> bool:
-        """Whether the model has an `is_ready`."""
+        """True if the model has an `is_ready`."""
         return hasattr(self._model, "is_ready")
 
     def is_ready(self) -> bool:
@@ -200,7 +200,7 @@ def checked_readiness(returned: Any) -> bool:
 
 
 def is_coroutine(returned: Any) -> bool:
-    """Whether execute was an `async def`."""
+    """Return whether execute was an `async def`."""
     return isinstance(returned, CoroutineType)
 
 

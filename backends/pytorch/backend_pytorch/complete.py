@@ -114,7 +114,7 @@ def _complete_batching(config: ModelConfig, program: Program, backend: Backend) 
 
 
 def _described_without_batch(config: ModelConfig, ports: Sequence[Port]) -> bool:
-    """Whether an entry of the configuration has as many dims as the file: no batch dimension."""
+    """Return whether an entry of the configuration has as many dims as the file: no batch dimension."""
     known = {name: port for port in ports for name in (port.name, *port.aliases)}
     tensors: list[Any] = [*config.input, *config.output]
     return any(

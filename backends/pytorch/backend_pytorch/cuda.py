@@ -72,7 +72,7 @@ class Lane:
         self._copies: dict[int, Any] = {}  # of another GPU when a tensor first comes from there
 
     def takes(self, device: tuple[int, int] | None) -> bool:
-        """Whether what is there, as DLPack has it, comes here without the host."""
+        """Return whether what is there, as DLPack has it, comes here without the host."""
         return self.place is not None and device is not None and device[0] == self._kind
 
     @contextmanager
@@ -124,7 +124,7 @@ class Lane:
             return torch.from_dlpack(array)
 
     def is_here(self, tensor: Any) -> bool:
-        """Whether a tensor is on the device of the instance."""
+        """Return whether a tensor is on the device of the instance."""
         return bool(tensor.device == self.device)
 
     def across(self, tensor: Any) -> Any:
@@ -148,7 +148,7 @@ class Lane:
                 results.wait_stream(self._compute[number])
 
     def on_host(self, tensor: Any) -> bool:
-        """Whether the host reads it as its own memory: a model may place itself there."""
+        """Return whether the host reads it as its own memory: a model may place itself there."""
         return bool(tensor.device.type == "cpu")
 
     def to_host(self, tensor: Any) -> Any:

@@ -99,7 +99,7 @@ class DeviceResults:
         return found
 
     def _wanted(self, name: str, batch: Batch) -> tuple[bool, bool]:
-        """Whether some request of the batch wants it on the host, and on the device."""
+        """Return whether some request of the batch wants it on the host, and on the device."""
         if self._scatters:
             return True, False
         ways = {_way(request, name) for request in batch.requests}

@@ -69,7 +69,7 @@ class DeviceRuns:
 
     @property
     def takes_device(self) -> bool:
-        """Whether inputs may be on a GPU."""
+        """True if inputs may be on a GPU."""
         return self._lane.place is not None
 
     def begin(self, batch: Batch, done: Done) -> None:

@@ -125,6 +125,6 @@ class _Walk:
 
 
 def _writes(kind: str) -> bool:
-    """Whether an operation changes its first argument: torch ends its name with one underscore."""
+    """Return whether an operation changes its first argument: torch ends its name with one underscore."""
     operation = kind.partition("::")[2]
     return (operation.endswith("_") and not operation.endswith("__")) or operation == "_set_item"

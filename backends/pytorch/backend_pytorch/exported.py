@@ -88,7 +88,7 @@ def _moved(program: Any, device: Any) -> Any:
 
 
 def _in_order(spec: Any) -> bool:
-    """Whether arguments are tensors in order, which need not be put together."""
+    """Return whether arguments are tensors in order, which need not be put together."""
     args, kwargs = children(spec)
     return not kwargs.num_leaves and all(each.is_leaf() for each in children(args))
 

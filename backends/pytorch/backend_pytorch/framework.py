@@ -59,7 +59,7 @@ def loading_alone() -> Iterator[None]:
 
 
 def has_gpus() -> bool:
-    """Whether there is a torch that can use a GPU. Any thread; may import torch."""
+    """Return whether there is a torch that can use a GPU. Any thread; may import torch."""
     try:
         return bool(import_torch().cuda.is_available())
     except CoreError:

@@ -52,7 +52,7 @@ class PlainRun:
 
     @staticmethod
     def can(*datatypes: DataType) -> bool:
-        """Whether numpy and torch have all of them alike."""
+        """Return whether numpy and torch have all of them alike."""
         return not any(each in _CONVERTED for each in datatypes)
 
     def __call__(self, batch: Batch) -> list[Any] | dict[str, Any]:

@@ -36,7 +36,7 @@ class Bounds:
     most: tuple[int, ...]
 
     def hold(self, found: tuple[int, ...]) -> bool:
-        """Whether dims (or values) are within."""
+        """Return whether dims (or values) are within."""
         return len(found) == len(self.least) and all(
             low <= each <= high
             for low, each, high in zip(self.least, found, self.most, strict=True)
@@ -99,7 +99,7 @@ class Facts:
 
     @property
     def batches(self) -> bool:
-        """Whether every tensor's first dimension may be the batch: open in all that are no shape tensors."""
+        """True if every tensor's first dimension may be the batch: open in all that are no shape tensors."""
         tensors = [port for port in self.ports if not port.on_host]
         return (
             any(port.is_input for port in tensors)

@@ -53,7 +53,7 @@ class Input:
 
     @property
     def on_host(self) -> bool:
-        """Whether all of it comes from host memory."""
+        """True if all of it comes from host memory."""
         return all(not part.address for part in self.parts)
 
     @property

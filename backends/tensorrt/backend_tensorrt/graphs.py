@@ -43,7 +43,7 @@ class GraphSpec:
         return sum(math.prod(shape) for _, shape in self.most)
 
     def runs(self, shapes: Mapping[str, Shape]) -> bool:
-        """Whether a batch of these shapes is within."""
+        """Return whether a batch of these shapes is within."""
         return all(
             len(shapes[name]) == len(most)
             and all(a <= b <= c for a, b, c in zip(low, shapes[name], most, strict=True))

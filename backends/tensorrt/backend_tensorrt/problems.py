@@ -175,6 +175,6 @@ def failed(model: str, instance: str, device: object, report: str) -> CoreError:
 
 
 def is_sticky(report: str) -> bool:
-    """Whether a report is of an error that no later call of this process survives."""
+    """Return whether a report is of an error that no later call of this process survives."""
     lower = report.lower()
     return any(each.lower() in lower for each in _STICKY)

@@ -23,7 +23,7 @@ class Profile:
     values: Mapping[str, Bounds]
 
     def holds(self, shapes: Mapping[str, Shape], values: Mapping[str, Shape]) -> bool:
-        """Whether a batch is within."""
+        """Return whether a batch is within."""
         return self.refused(shapes, values) is None
 
     def refused(self, shapes: Mapping[str, Shape], values: Mapping[str, Shape]) -> str | None:

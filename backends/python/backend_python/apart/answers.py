@@ -1,4 +1,4 @@
-"""Answers: what a backend gives for a batch, as the responses of a Python model."""
+"""Answers: convert a backend's answers to a batch into the responses of a Python model."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Answers:
         self._signature = signature
 
     def take(self, outputs: Mapping[str, Any] | None) -> None:
-        """What execute returned: outputs with the rows of all requests, or None."""
+        """Take the return value of execute: outputs with the rows of all requests, or None."""
         if outputs is None:
             return
         tensors = [self._tensor(name, array) for name, array in outputs.items()]
@@ -103,7 +103,7 @@ class Answers:
             self.found[i] = response
 
     def fail_rest(self, error: CoreError) -> None:
-        """Execute has raised: who has no answer yet gets the error."""
+        """Fail every request without an answer, because execute has raised."""
         for i, found in enumerate(self.found):
             if found is None and not self._over[i]:
                 self.fail(i, error, True, True)

@@ -1,4 +1,4 @@
-"""A model of another backend, kept apart from the server: what its native code breaks is this process alone.
+"""A model of another backend in a process of its own: a crash of its native code ends only this process.
 
 server ─► requests ─► [TritonPythonModel] ─► the backend's execute ─► responses ─► server.
 """
@@ -17,7 +17,7 @@ from backend_python.apart import running
 class TritonPythonModel:
     @staticmethod
     def auto_complete_config(config: Any) -> Any:
-        """Let the backend write what the model's files know."""
+        """Let the backend complete the configuration from the model's files."""
         completed = running.completed(config.as_dict(), pb_utils.get_model_dir())
         return pb_utils.ModelConfig(json.dumps(completed))
 

@@ -1,4 +1,4 @@
-"""Running: a model of any backend behind the interface of a Python model. Needs core."""
+"""Running: a model of any backend, with the interface of a Python model. Requires core."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from core.request import InferenceRequest as CoreRequest
 from core.request import RequestedOutput
 from core.tensor import Tensor, array_tensor
 
-# Exit status of a process whose instance cannot serve any more: EX_SOFTWARE of sysexits.h.
+# Exit status of a process whose instance is out of service: EX_SOFTWARE of sysexits.h.
 BROKEN = 70
 _MODE = "EXECUTION_MODE"
 _ORIGIN = "the configuration that the server has sent"
 
 
 def completed(config: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """The configuration with what the backend knows of the files in the version's directory."""
+    """Return the configuration, completed by the backend from the files in the version's directory."""
     message = _configuration(json.dumps(config))
     complete_alone(message, Path(path), _settings())
     return configuration.to_json(message)
 
 
 class Running:
-    """One instance. One thread.
+    """One instance of a model. Not thread-safe: use it from one thread only.
 
-    arguments   as `initialize` of a Python model gets them
+    arguments   those that `initialize` of a Python model receives
     path        of the version's directory
     """
 
@@ -65,9 +65,9 @@ class Running:
         self.instance = self._alone.instance
 
     def execute(self, requests: Sequence[InferenceRequest]) -> list[Any]:
-        """A response for each request, None for those that are answered by their senders.
+        """Return a response for each request, None for requests that are answered by their senders.
 
-        An error that takes the instance out of service ends the process: the server starts another.
+        Exit the process on an error that takes the instance out of service. The server then starts another.
         """
         asked = [self._request(each) for each in requests]
         answers = Answers(requests, asked, self._signature)
@@ -77,7 +77,7 @@ class Running:
             print(f"'{self.instance.name}' leaves service: {error.message}", file=sys.stderr)
             sys.stderr.flush()
             os._exit(BROKEN)
-        except CoreError as error:  # of the batch, with its kind, as in the server
+        except CoreError as error:  # an error of the batch; it keeps its kind
             answers.fail_rest(error)
         return answers.found
 
@@ -114,7 +114,10 @@ class Running:
         return made
 
     def _rows(self, inputs: Mapping[str, Tensor]) -> int:
-        """The first dimension, which the server has found to be the same for all but shape tensors."""
+        """Return the number of rows of a request, 1 if it has no tensor with dimensions.
+
+        This is the first dimension of any input but shape tensors: the server has checked that they agree.
+        """
         for name, tensor in inputs.items():
             spec = self._signature.inputs.get(name)
             if (spec is None or not spec.shape_tensor) and tensor.shape:
@@ -122,7 +125,7 @@ class Running:
         return 1
 
     def close(self) -> None:
-        """The way back."""
+        """Close the instance, then its event loop."""
         try:
             self._alone.close()
         finally:
@@ -130,14 +133,14 @@ class Running:
 
 
 def _configuration(text: str) -> ModelConfig:
-    """As the backend is to see it: that it is kept apart is none of its business."""
+    """Return the parsed configuration without EXECUTION_MODE, which the backend must not see."""
     message = configuration.parse_json(text, _ORIGIN)
     message.parameters.pop(_MODE, None)
     return message
 
 
 def _settings() -> dict[str, str]:
-    """What --backend-config says for the backend; the server has sent it with the model."""
+    """Return the backend's settings from --backend-config, which the server sent with the model."""
     host = current()
     assert isinstance(host, ChildHost), "it runs in a process of its own only"
     return dict(host.backend_settings)
@@ -149,7 +152,7 @@ def _tensor(tensor: Any) -> Tensor:
 
 
 async def _begun(instance: ModelInstance, batch: Batch) -> None:
-    """From `begin` to its `done`."""
+    """Begin a batch and wait until the instance calls `done`. Raise the error of `done`, if any."""
     ended = asyncio.get_running_loop().create_future()
 
     def done(error: BaseException | None) -> None:

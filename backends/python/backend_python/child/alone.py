@@ -1,7 +1,7 @@
 """The template of children in an environment of its own: `PYTHON .../child/alone.py CONTROL`.
 
-Started by file, and not by name, with an interpreter that knows nothing of the server's packages. It
-gets from them this package and the names of _OURS, and nothing else: numpy and all that a
+The server starts it by file, not by name, with an interpreter that does not see the server's packages. Of
+those it gets this package and the names in _OURS only: numpy and everything that a
 model imports are the environment's. `PYTHON .../child/alone.py check` only tells, as the last line of
 what it prints, whether a child could run here: JSON with `python` (version), `executable`, `base` (the
 prefix that an environment is made from), and `numpy` (version) or `error`.
@@ -21,9 +21,9 @@ _OURS = ("backend_python", "triton_python_backend_utils", "c_python_backend_util
 
 
 class Finder:
-    """Finds our modules where the server has them, and nothing else that lies there.
+    """Finder of our modules in the server's packages; it finds no other modules there.
 
-    Their Python only: what is compiled beside it is for the server's interpreter and its numpy.
+    It finds Python files only: the compiled modules are for the server's interpreter and its numpy.
     """
 
     @staticmethod
@@ -35,7 +35,7 @@ class Finder:
 
 
 def check() -> Any:
-    """What `check` prints, as a dict."""
+    """Return the dict that `check` prints."""
     found = {
         "python": list(sys.version_info[:3]),
         "executable": sys.executable,
@@ -58,7 +58,7 @@ def check() -> Any:
 
 
 def _template() -> Any:
-    """The template, which finds plain.py where it looks for what is compiled."""
+    """Import and return the template, with plain.py in place of the compiled modules."""
     import numpy  # noqa: F401  with its bytecode; but what the server has installed stays as it is
 
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True

@@ -1,10 +1,10 @@
 """The child's end of the channel.
 
-Any thread may send. One thread at a time reads: the main thread while it waits for work, or a thread
-that waits for a reply, or that asks whether its request was cancelled. Who reads hands every frame to
-where it belongs, so nothing depends on which thread it was, and there is no thread just for reading:
-a batch wakes the main thread and no other. Only coroutines that await a called model need one, since
-their thread must go on; it sleeps when they have none to await.
+Any thread may send. One thread at a time reads: the main thread while it waits for work, a thread that
+waits for a reply, or a thread that asks whether its request was cancelled. The reading thread passes every
+frame to its receiver, so any thread may read and no dedicated reader is needed: a batch wakes only the main
+thread. Coroutines that await a called model do need a reader thread, since their own thread must continue.
+That thread sleeps while no coroutine awaits a call.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from backend_python.protocol import Frame
 if TYPE_CHECKING:
     from backend_python.child.lent import Lending
 
-_MOST_CANCELLED = 4096  # notices that are kept; the oldest go first
-_FAREWELL_S = 5.0  # what finalize gets when the server has vanished
-_RELEASES = 64  # regions that the server's arena may be short of before it is told on its own
+_MOST_CANCELLED = 4096  # notices that are kept; the oldest are dropped first
+_FAREWELL_S = 5.0  # time limit of finalize when the server has vanished
+_RELEASES = 64  # freed regions that may wait for the next message before a message is sent for them
 
 
 class Mailbox:
-    """What has come for one call, and not been taken: content and region of each frame.
+    """The frames that have arrived for one call and were not taken yet: content and region of each.
 
-    arrived   wakes the coroutine that awaits the next; None if nobody does
+    arrived   wakes the coroutine that awaits the next frame; None if no coroutine does
     """
 
     __slots__ = ("arrived", "frames", "number")
@@ -47,7 +47,10 @@ class Mailbox:
 
 
 class Connection(Outgoing):
-    """Invariant: `_reading` is set by the thread that reads, and only it receives and dispatches."""
+    """The child's end of the channel: sending, receiving, and calls.
+
+    Invariant: the thread that reads sets `_reading`, and only this thread receives and dispatches.
+    """
 
     def __init__(self, sock: socket.socket, inputs: arena.Receiver, outputs: arena.Sender):
         super().__init__(sock, inputs, outputs)
@@ -71,15 +74,17 @@ class Connection(Outgoing):
         threading.Thread(target=self._watch, name="watch", daemon=True).start()
 
     def close(self) -> None:
-        """Nothing is sent or received any more, and the threads of this class end. The socket is to
-        stay open as long as somebody may still have it from here."""
+        """Stop sending and receiving, and end the threads of this class.
+
+        The socket stays open, since other threads may still use it.
+        """
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self._close()
         self._held.close()
 
     def next_work(self) -> Frame:
-        """The next frame for the main thread; waits. Closed when the channel is."""
+        """Wait for the main thread's next frame and return it. Raise Closed if the channel is closed."""
         with self._lock:
             while self._reading and not self._work:
                 self._wait()
@@ -96,23 +101,26 @@ class Connection(Outgoing):
         return self._work.popleft()
 
     def may_hold(self, now_ns: int) -> bool:
-        """Whether an answer may wait for the next, so that one message wakes the server for both: if
-        the next batch is here already, and no other answer has waited for long. Main thread."""
+        """Return whether an answer may wait for the next one, so that one message wakes the server for both.
+
+        It may if the next batch is here already and no held answer has waited for long. Not thread-safe:
+        call from the main thread only.
+        """
         return bool(self._work) and self._held.may_wait(now_ns)
 
     def call(self, content: bytes) -> Mailbox:
-        """Send a CALL; what comes for it goes to the mailbox. Any thread."""
+        """Send a CALL and return the mailbox that receives its frames. Thread-safe."""
         return self._with_box(lambda number: self.send(protocol.CALL, number, content))
 
     def infer(self, parts: Parts, fields: bytes) -> Mailbox:
-        """Send an INFER; what comes for it goes to the mailbox. Any thread."""
+        """Send an INFER and return the mailbox that receives its frames. Thread-safe."""
         length = protocol.LENGTH.pack(len(parts.layout))
         return self._with_box(
             lambda number: self.send_tensors(protocol.INFER, number, length, parts, fields)
         )
 
     def ask(self, key: tuple[int, int]) -> Mailbox:
-        """The mailbox for the GO to a RESPOND with ASKS, which is to be sent next. Any thread."""
+        """Return the mailbox for the GO to a RESPOND with ASKS. Send that RESPOND next. Thread-safe."""
         with self._lock:
             box = self._asked[key] = Mailbox(0)
         return box
@@ -129,13 +137,16 @@ class Connection(Outgoing):
         return box
 
     def stop(self, box: Mailbox) -> None:
-        """Ask the server to cancel a call; what it still answers comes."""
+        """Ask the server to cancel a call. Answers that it still sends are delivered."""
         if box.number in self._boxes:
             self.send(protocol.STOP, box.number, protocol.INDEX.pack(0))
 
     def drop(self, box: Mailbox) -> None:
-        """Nobody wants the rest of a call: cancel it. For destructors too, so it waits for no lock:
-        while another message is being sent, the STOP goes with that or right behind it."""
+        """Cancel a call and discard its remaining frames.
+
+        Destructors may call this, so it waits for no lock. While another message is being sent, the STOP is
+        sent with that message or directly after it.
+        """
         self._dropped.append(box.number)
         self._tell_dropped()
 
@@ -143,7 +154,10 @@ class Connection(Outgoing):
         return self._boxes.pop(number, None) is not None
 
     def wait(self, box: Mailbox) -> tuple[bytes, Any]:
-        """The next content and region of a mailbox; waits. Any thread, one for each mailbox."""
+        """Wait for the next frame of a mailbox and return its content and region.
+
+        Raise Closed if the channel is closed. Any thread may call this, but one thread for each mailbox.
+        """
         while True:
             with self._lock:
                 while self._reading and not box.frames and not self._closed:
@@ -160,7 +174,7 @@ class Connection(Outgoing):
                 self._stop_reading()
 
     async def arrival(self, box: Mailbox) -> tuple[bytes, Any]:
-        """The same, to be awaited."""
+        """Await the next frame of a mailbox and return its content and region."""
         import asyncio  # not at the top: it takes longer to import than all the rest of a child
 
         loop = asyncio.get_running_loop()
@@ -205,7 +219,7 @@ class Connection(Outgoing):
                 self._stop_reading()
 
     def is_cancelled(self, key: tuple[int, int]) -> bool:
-        """Whether the notice for that request has come; looks at the channel if nobody does."""
+        """Return whether a request was cancelled. If no thread reads, receive what the channel has first."""
         if key in self._cancelled:
             return True
         with self._lock:
@@ -216,7 +230,7 @@ class Connection(Outgoing):
             while select.select([self._sock], [], [], 0)[0]:
                 self._receive()
         except Closed:
-            pass  # who waits for work or a reply finds out too
+            pass  # threads that wait for work or a reply get Closed too
         finally:
             self._stop_reading()
         return key in self._cancelled
@@ -238,7 +252,7 @@ class Connection(Outgoing):
             self._notify()
 
     def _receive(self) -> None:
-        """Receive once and hand out what came. Only while this thread reads."""
+        """Receive once and dispatch the frames. Call only while this thread reads."""
         try:
             alive = not self._closed and self._reader.receive()
         except OSError:
@@ -256,7 +270,7 @@ class Connection(Outgoing):
             self.send(protocol.RELEASED)
 
     def _close(self) -> None:
-        """The channel is closed: whoever awaits something is told."""
+        """Mark the channel as closed and wake every waiter."""
         with self._lock:
             self._closed = True
             for box in list(self._awaited):
@@ -291,7 +305,7 @@ class Connection(Outgoing):
                 self._notify()
 
     def _deliver(self, frame: Frame, region: Any, final: bool) -> None:
-        """Put what came into its mailbox; without one nobody wants it, and the region is released."""
+        """Put a frame into its mailbox. Without a mailbox the frame is dropped and its region released."""
         with self._lock:
             box = self._boxes.pop(frame.number, None) if final else self._boxes.get(frame.number)
             if box is not None:

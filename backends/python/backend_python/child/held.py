@@ -1,4 +1,4 @@
-"""Answers that wait for the next, so that the server wakes once for all of them."""
+"""Answers that are held back until the next one, so that the server wakes once for all of them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 _TOGETHER_NS = 200_000  # answers that come within it are sent together
-_PERIOD_S = 0.002  # at most two of these is an answer held, however long the next execution takes
-_QUIET = 50  # periods without a held answer, and the thread that looks after them sleeps
+_PERIOD_S = 0.002  # an answer is held for at most two periods, even if the next execution is long
+_QUIET = 50  # after this many periods without a held answer, the watching thread sleeps
 
 
 class Held:
-    """Guarded by the lock of who sends, but for what says otherwise.
+    """The messages that are held back. The sender's lock guards it, unless stated otherwise.
 
-    messages   that are held
+    messages   the held messages
     flush      sends them; called on a thread of this class while an execution takes longer than
-               others did
+               earlier ones did
     """
 
     def __init__(self, sending: Any, flush: Callable[[], None]):
@@ -31,7 +31,7 @@ class Held:
         self._wake: threading.Semaphore | None = None  # None before the thread has been started
 
     def may_wait(self, now_ns: int) -> bool:
-        """Whether one more may be held. Main thread."""
+        """Return whether one more message may be held. Not thread-safe: call from the main thread only."""
         if not self.messages:
             self._since_ns = now_ns
         return now_ns - self._since_ns < _TOGETHER_NS
@@ -47,20 +47,20 @@ class Held:
             self._wake.release()
 
     def take(self) -> bytes:
-        """All of them, to be sent now."""
+        """Remove and return all held messages, to be sent now."""
         messages = b"".join(self.messages)
         self.messages.clear()
         return messages
 
     def close(self) -> None:
-        """Nothing will be held any more."""
+        """Stop holding messages, drop those that are held, and end the thread."""
         self._closed = True
-        self._flush = self.messages.clear  # no circle with who has made this is left
+        self._flush = self.messages.clear  # breaks the reference cycle with the owner
         if self._wake is not None:
             self._wake.release()
 
     def _watch(self) -> None:
-        """Look from time to time, without a lock: what changes meanwhile is seen the next time."""
+        """Flush messages that are held too long. It takes no lock: a missed change is seen next period."""
         assert self._wake is not None
         while self._wake.acquire() and not self._closed:
             quiet = 0

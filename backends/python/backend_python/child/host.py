@@ -1,4 +1,4 @@
-"""What the calls of a model become in a child: messages to the server."""
+"""Translate a model's calls of triton_python_backend_utils into messages to the server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EACH_BYTES = 4 * 2**20
 
 
 class ChildHost:
-    """The one Host of a child. Any thread."""
+    """The only Host of a child. Thread-safe."""
 
     def __init__(self, connection: Connection):
         self.model_directory = ""
@@ -46,7 +46,7 @@ class ChildHost:
         self._connection.send(protocol.LOG, 0, content)
 
     def log_failure(self, file: str, line: int, text: str, traceback: str) -> None:
-        """An exception of execute, for the server's log."""
+        """Send an exception of execute to the server's log."""
         content = protocol.to_json([LogLevel.ERROR, file, line, text, traceback])
         self._connection.send(protocol.LOG, 0, content)
 
@@ -106,8 +106,10 @@ class ChildHost:
     def _infer_there(
         self, lending: Lending, request: InferenceRequest, decoupled: bool
     ) -> ChildAnswers:
-        """The same where there are GPUs: what can stay there does, if the called model takes it there, and
-        for its outputs if the caller says so."""
+        """GPU variant of `infer`.
+
+        Inputs stay on a GPU if the called model takes them there. Outputs stay if the caller prefers that.
+        """
         takes = any(map(messages.is_there, request._inputs)) and self._takes_gpu(request)
         lends = lending.lends() if takes else None
         preferred = request.preferred_memory
@@ -124,10 +126,10 @@ class ChildHost:
             raise
 
     def _outer(self) -> int | None:
-        """The batch that a call belongs to which says nothing of it; None if that is not clear.
+        """Return the batch of a call that does not name one; None if it is unknown.
 
-        A thread that is not execute's own belongs to the batch that is executed, unless the model has
-        response senders: then it may as well answer another.
+        A call on another thread than execute's belongs to the batch that is executed. If the model has
+        response senders, such a thread may answer an earlier batch, so the batch is unknown.
         """
         outer = running_outer.get(None)
         if outer is not None:
@@ -139,7 +141,7 @@ class ChildHost:
         return connection.executing
 
     def _takes_gpu(self, request: InferenceRequest) -> bool:
-        """Whether a model takes inputs on a GPU; False for one that is not there, as the call will tell."""
+        """Return whether a model takes inputs on a GPU. False for an unknown model: its call will fail."""
         asked = {"name": request.model_name, "version": request.model_version}
         try:
             return bool(self.call("takes_gpu", asked))
@@ -151,7 +153,10 @@ class ChildHost:
 
 
 class ChildPace:
-    """Lets a response sender give answers as fast as the client takes them. One thread at a time."""
+    """The pace of a response sender: it sends answers no faster than the client takes them.
+
+    Not thread-safe: use it from one thread at a time.
+    """
 
     __slots__ = ("_answers", "_box", "_bytes", "_connection", "_key")
 
@@ -163,9 +168,9 @@ class ChildPace:
         self._box: Mailbox | None = None  # where the answer to the last question comes
 
     def next(self, size: int) -> int:
-        """The flags for an answer of `size` bytes; waits until there is room for it.
+        """Wait until there is room for an answer of `size` bytes, and return the flags to send with it.
 
-        On a thread that runs an event loop it neither asks nor waits.
+        On a thread that runs an event loop, neither ask the server nor wait.
         """
         self._answers += 1
         self._bytes += size
@@ -182,7 +187,7 @@ class ChildPace:
 
 
 class ChildAnswers:
-    """The responses to one INFER. One thread at a time."""
+    """The responses to one INFER. Not thread-safe: use it from one thread at a time."""
 
     def __init__(self, connection: Connection, box: Mailbox):
         self._connection = connection

@@ -1,6 +1,6 @@
-"""Tensors on GPUs that a child gets from the server, and gives it, without their coming to the host.
+"""Exchange tensors on GPUs between a child and the server, without copies to the host.
 
-Only in children to whom the server has said that it has GPUs; others do not import this.
+A child imports this module only if the server has GPUs.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from backend_python.arena import Receiver, Sender
 from backend_python.loans import LOAN, Borrower, Lender, Place, lendable
 from backend_python.protocol import ANSWER
 
-Entry = tuple[Any, ...]  # name, number of the datatype, shape, bytes; LENT or LENT_AND_COPIED
+Entry = tuple[Any, ...]  # name, datatype number, shape, size in bytes; LENT or LENT_AND_COPIED
 
 
 class Lending:
-    """What one model and the server lend each other. Any thread.
+    """The loans of tensors between one model and the server. Thread-safe.
 
-    staying   requests some of whose outputs may stay on a GPU: name → LENT, or LENT_AND_COPIED for one that
-              is wanted in host memory, too. Until their last answer
+    staying   requests with outputs that may stay on a GPU: name → LENT, or LENT_AND_COPIED if the output is
+              also needed in host memory. A request is removed with its last answer
     """
 
     def __init__(
@@ -48,13 +48,13 @@ class Lending:
 
     @staticmethod
     def gpus() -> list[str]:
-        """UUIDs of the GPUs that this process sees, as JSON has them."""
+        """Return the UUIDs of the GPUs that this process sees, in hexadecimal."""
         return [uuid.hex() for uuid in cuda.devices()]
 
     # from the server -------------------------------------------------------------
 
     def tensors(self, items: list[list[layout.Place]], region: Any) -> list[list[Tensor]]:
-        """The tensors of each item. All that is lent is taken before anything can fail."""
+        """Return the tensors of each item. Take all loans before any step that can fail."""
         loans = {
             place.start: self.borrower.take(bytes(region[place.start : place.start + LOAN.size]))
             for item in items
@@ -72,7 +72,7 @@ class Lending:
         ]
 
     def answered(self, content: bytes, region: Any) -> list[Tensor]:
-        """The tensors of an INFERRED; taken when it comes, since perhaps nobody wants it any more."""
+        """Return the tensors of an INFERRED. Call this on its arrival: its caller may be gone already."""
         _, size, _, _ = ANSWER.unpack_from(content)
         (answer,) = layout.answers(json.loads(content[ANSWER.size :]), size)
         places = answer.places if isinstance(answer, layout.Answer) else []
@@ -81,18 +81,18 @@ class Lending:
     # to the server ---------------------------------------------------------------
 
     def lends(self, staying: dict[str, int] | None = None) -> Lends:
-        """For one message; `staying` as Lends has it."""
+        """Return the loans of one message. For `staying` see Lends."""
         return Lends(self, staying)
 
     def forget(self, batch: int) -> None:
-        """All requests of a batch have had their last answers."""
+        """Forget the requests of a batch, which have all had their last answers."""
         for key in [key for key in self.staying if key[0] == batch]:
             self.staying.pop(key, None)
 
     def lend(self, tensor: GpuTensor, how: int) -> tuple[int, Any] | None:
-        """Number of the loan of a tensor, and what the region has of it; None if it goes by way of the host.
+        """Lend a tensor: return the loan's number and the data for the region; None if it must be copied.
 
-        TritonModelException if the model's work on it has failed.
+        Raise TritonModelException if the model's work on the tensor has failed.
         """
         found = self._place(tensor) if tensor._size else None
         if found is None:
@@ -110,7 +110,10 @@ class Lending:
         return number, both
 
     def _place(self, tensor: GpuTensor) -> tuple[Place, Any] | None:
-        """Where a tensor is, what keeps it there; the model's work on it is done."""
+        """Return where a tensor is and the object that keeps its memory alive; None if it cannot be lent.
+
+        Wait until the model's work on the tensor is complete.
+        """
         memory = tensor._lender
         if isinstance(memory, LentMemory):  # handed on as it came
             return (memory.loan.place, tensor) if memory.loan.place.device in self._gpus else None
@@ -124,16 +127,16 @@ class Lending:
         return lendable(memory.address, tensor._size, number, tensor, self._say)
 
     def _say(self, text: str) -> None:
-        """Once in the server's log."""
+        """Write a warning to the server's log, once for each text."""
         if text not in self._said:
             self._said.add(text)
             self._host.log(LogLevel.WARNING, __file__, 0, text)
 
 
 class Lends:
-    """What one message lends: all of it, or nothing if it cannot be told.
+    """The loans of one message. If the message is not sent, `undo` takes all of them back.
 
-    staying   outputs that may stay on a GPU: name → how; None for all
+    staying   outputs that may stay on a GPU: name → LENT or LENT_AND_COPIED; None for all outputs
     """
 
     def __init__(self, lending: Lending, staying: dict[str, int] | None = None):
@@ -142,7 +145,7 @@ class Lends:
         self._numbers: list[int] = []
 
     def __call__(self, tensor: Any) -> tuple[Entry, Any] | None:
-        """How a tensor on a GPU stands in a layout, and what its region has; None if it is to be copied."""
+        """Lend a tensor on a GPU: return its layout entry and region data; None if it must be copied."""
         staying = self.staying
         how = layout.LENT if staying is None else staying.get(tensor._name, 0)
         found = self.lending.lend(tensor, how) if how else None
@@ -153,7 +156,7 @@ class Lends:
         return (tensor._name, tensor._number, tensor._shape, len(data), how), data
 
     def undo(self) -> None:
-        """Nobody will be told."""
+        """Take the loans back, because the message will not be sent."""
         for number in self._numbers:
             self.lending.lender.returned(number)
         self._numbers.clear()

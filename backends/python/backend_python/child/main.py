@@ -1,8 +1,8 @@
 """Main loop of a child, in a fork of the template.
 
-Imports numpy, what compiled.py has and the standard library only, and as little of that as possible: it
-is memory of every server that has a Python model. Everything that a child imports runs on Python 3.9 and
-later, whatever the server runs on.
+It imports only numpy, the contents of compiled.py, and as little as possible of the standard library: every
+import costs memory on each server with a Python model. All modules that a child imports run on Python 3.9
+and later, whatever version the server runs on.
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ _OOM_SCORE = 100  # a tenth of the machine's memory
 
 
 class Child:
-    """The model and its channel. One thread, but for what says otherwise: the main one, or in a worker
-    one for each.
+    """The model and its channel.
 
-    printed   file descriptors of what the model prints
+    Not thread-safe, unless stated otherwise: use it from the main thread only, or in a worker from its own
+    thread only.
+
+    printed   file descriptors that the model prints to
     """
 
     def __init__(
@@ -110,7 +112,7 @@ class Child:
         return answer
 
     def _lending(self, gpus: list[str]) -> Lending:
-        """Of tensors on the GPUs that the server has."""
+        """Create the lending of tensors on the GPUs of the server."""
         from backend_python.child.lent import Lending  # ctypes: only where there are GPUs
 
         connection = self._connection
@@ -177,7 +179,7 @@ class Child:
         self._connection.send_tensors(protocol.EXECUTED, frame.number, times, parts, hold=hold)
 
     def _coroutine(self, batch: int, requests: list[InferenceRequest], coroutine: Any) -> Any:
-        """Run an async execute: to its end, or of a decoupled model beside the batches to come."""
+        """Run an async execute to its end. For a decoupled model, start it beside the next batches."""
         assert self._runner is not None
         if not self._decoupled:
             return self._runner.run(coroutine)
@@ -193,7 +195,7 @@ class Child:
         return None
 
     def _failed(self, batch: int, start: int, error: BaseException) -> None:
-        """The batch's open requests fail. Any thread."""
+        """Fail the open requests of a batch and log the error. Thread-safe."""
         if self._host.encoder.lending is not None:
             self._host.encoder.lending.forget(batch)
         self._host.log_failure(*runner.failure(error, self._name))
@@ -203,9 +205,9 @@ class Child:
 
 
 def main(channel: int, inputs: int, outputs: int) -> None:
-    """Serve one instance over these file descriptors until the server says, or has gone.
+    """Serve one instance over these file descriptors until the server ends it or is gone.
 
-    Does not return: it ends the process.
+    This function does not return: it ends the process.
     """
     begin(channel, inputs, outputs)
     child = Child(socket.socket(fileno=channel), inputs, outputs)
@@ -217,11 +219,11 @@ def main(channel: int, inputs: int, outputs: int) -> None:
 
 
 def begin(*fds: int) -> None:
-    """What a process of models does before all else.
+    """Set up a process that runs models. Call this first.
 
-    fds   for this process only, and not for what its models start
+    fds   file descriptors that processes started by the models must not inherit
     """
-    # What a model's folder holds stays as it is, and what is imported from it is what it holds now.
+    # Write no bytecode into a model's folder, and import no stale bytecode from it.
     sys.dont_write_bytecode = True
     _leave_ending_to_the_server()
     _go_before_the_server()
@@ -234,7 +236,7 @@ def begin(*fds: int) -> None:
 
 
 def end() -> None:
-    """The last thing that it does. Does not return."""
+    """Run the exit functions, flush the output and end the process. This function does not return."""
     # Not sys.exit: threads that a model left running would be waited for.
     atexit._run_exitfuncs()
     sys.stdout.flush()
@@ -243,7 +245,7 @@ def end() -> None:
 
 
 def print_to_nobody(*fds: int) -> None:
-    """The server has gone, and with it the reader of what the model prints: it is no error to print."""
+    """Redirect file descriptors to /dev/null, so that printing is no error after the server is gone."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for fd in fds:
         os.dup2(nowhere, fd)
@@ -251,19 +253,19 @@ def print_to_nobody(*fds: int) -> None:
 
 
 def draw_own_numbers() -> None:
-    """numpy 1 imports its random numbers with the rest, and children would all draw the same ones.
+    """Seed numpy's random numbers again, so that forked children do not all draw the same ones.
 
-    The standard library's modules see to it themselves.
+    Only numpy 1 imports numpy.random in the template. The standard library reseeds itself after a fork.
     """
     if (numbers := sys.modules.get("numpy.random")) is not None:
         numbers.seed()
 
 
 def _leave_ending_to_the_server() -> None:
-    """Ctrl-C and a service manager's SIGTERM reach the whole process group; the server drains first.
+    """Ignore SIGINT and SIGTERM: they reach the whole process group, and the server must drain first.
 
-    A handler that does nothing, and not SIG_IGN, which programs that the model starts would inherit;
-    processes that it forks get the defaults back.
+    The handler does nothing. SIG_IGN would be inherited by programs that the model starts. Processes that
+    the model forks get the default handlers back.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
@@ -271,7 +273,7 @@ def _leave_ending_to_the_server() -> None:
 
 
 def _go_before_the_server() -> None:
-    """When memory runs out, the system is to end a model rather than the server, which can start it again."""
+    """Raise the OOM score: the system then kills a model rather than the server, which can restart it."""
     with contextlib.suppress(OSError, ValueError), open("/proc/self/oom_score_adj", "r+") as file:
         score = min(1000, int(file.read()) + _OOM_SCORE)
         file.seek(0)

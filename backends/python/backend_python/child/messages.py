@@ -1,4 +1,7 @@
-"""Requests out of a region, answers into one; for calls of other models the other way round."""
+"""Decode requests from a shared-memory region and encode answers into one.
+
+For calls of other models: encode requests and decode answers.
+"""
 
 from __future__ import annotations
 
@@ -30,21 +33,21 @@ _LAST = ALIGNMENT - 1
 
 
 class Parts(NamedTuple):
-    """What a message has besides its fixed part."""
+    """The variable parts of a message: its layout and its tensors."""
 
     layout: bytes
-    # What the region holds, arrays or bytes, each at the next multiple of ALIGNMENT.
+    # Contents of the region, arrays or bytes, each at the next multiple of ALIGNMENT.
     tensors: list[Any]
     size: int  # of the region
 
 
-Entry = tuple[Any, ...]  # name, number of the datatype, shape, bytes; of one that is lent also how
+Entry = tuple[Any, ...]  # name, datatype number, shape, size in bytes; if lent, also its handle
 
 
 class Items:
-    """The JSON of items of layouts, remembered by the entries in them. Any thread.
+    """A cache of layout items as JSON, keyed by their entries. Thread-safe.
 
-    get   the JSON of entries that are known, else None
+    get   returns the JSON of entries that are cached, else None
     """
 
     def __init__(self, item: Callable[[tuple[Entry, ...]], Any]):
@@ -53,16 +56,18 @@ class Items:
         self.get = self._known.get
 
     def add(self, entries: tuple[Entry, ...]) -> bytes:
-        """The JSON of `entries`, remembered if it is short."""
+        """Return the JSON of `entries`; cache it if it is short."""
         told = protocol.to_json(self._item(entries))
         self._known.add(entries, len(told), told)
         return told
 
 
 class RequestDecoder:
-    """EXECUTE → the model's InferenceRequests. The thread that executes.
+    """Decoder of EXECUTE messages: EXECUTE → the model's InferenceRequests.
 
-    lending   of tensors on GPUs; None where there are none
+    Not thread-safe: call from the thread that executes only.
+
+    lending   lends tensors on GPUs; None if there are no GPUs
     """
 
     def __init__(
@@ -97,14 +102,14 @@ class RequestDecoder:
         )
         if stop != end:
             for request, fields in zip(requests, protocol.from_json(content[end:stop])):
-                if type(fields) is str:  # no more than an id, as with most that have any
+                if type(fields) is str:  # only an id, the most common case
                     request._request_id = fields
                 elif fields is not None:
                     self._tell(request, fields)
         return requests
 
     def _tell(self, request: InferenceRequest, fields: list[Any]) -> None:
-        """What a request has besides tensors."""
+        """Set the fields of a request other than its tensors."""
         request._request_id, request._correlation_id, request._flags, request._timeout = fields[:4]
         request._parameters, wanted, request._trace = fields[4:7]
         if wanted is not None:
@@ -114,11 +119,11 @@ class RequestDecoder:
 
 
 class AnswerEncoder:
-    """InferenceResponses → a layout and the tensors of its region. Any thread.
+    """Encoder of answers: InferenceResponses → a layout and the tensors of its region. Thread-safe.
 
-    lending    of tensors on GPUs; None where there are none
-    declared   names of the model's outputs and states, where the server checks outputs: others are sent, so
-               that it refuses them. None: others are dropped
+    lending    lends tensors on GPUs; None if there are no GPUs
+    declared   names of the model's outputs and states, if the server checks outputs. Undeclared outputs are
+               then sent, so that the server refuses them. None: undeclared outputs are dropped
     """
 
     def __init__(self) -> None:
@@ -129,7 +134,7 @@ class AnswerEncoder:
     def batch(
         self, requests: list[InferenceRequest], responses: list[InferenceResponse | None]
     ) -> Parts:
-        """What EXECUTED tells."""
+        """Return the layout and tensors of EXECUTED."""
         if self.lending is not None and self.lending.staying:
             return self._batch_there(self.lending, requests, responses)
         return self._batch(requests, responses, None)
@@ -161,7 +166,10 @@ class AnswerEncoder:
         requests: list[InferenceRequest],
         responses: list[InferenceResponse | None],
     ) -> Parts:
-        """The same where outputs may stay on a GPU. It is nobody's loan that nobody is told of."""
+        """GPU variant of `_batch`: outputs may stay on a GPU.
+
+        If encoding fails, take back the tensors that were already lent.
+        """
         lends = lending.lends({})
         try:
             parts = self._batch(requests, responses, lends)
@@ -169,7 +177,7 @@ class AnswerEncoder:
             lends.undo()
             raise
         for request in requests:
-            if request._sender is None:  # it has had its answer, or gets none
+            if request._sender is None:  # it was answered, or will get no answer
                 lending.staying.pop(request._key, None)
         return parts
 
@@ -180,9 +188,10 @@ class AnswerEncoder:
         key: Key | None = None,
         final: bool = False,
     ) -> Parts:
-        """The same for one answer of a stream: what RESPOND tells.
+        """Return the layout and tensors of RESPOND: one answer of a stream.
 
-        key   of the request, whose last answer it is if `final`
+        key     of the request
+        final   True if this is the last answer of the request
         """
         lends = None
         if self.lending is not None and self.lending.staying and key is not None:
@@ -208,7 +217,10 @@ class AnswerEncoder:
         end: int,
         lends: Lends | None,
     ) -> tuple[bytes, int]:
-        """One answer as it stands in a layout; its tensors go to `tensors`, whose size is `end`."""
+        """Return the layout item of one answer, and the new size of the region.
+
+        Append its tensors to `tensors`, whose size in the region so far is `end`.
+        """
         error = response._error
         if error is not None:
             told = (int(error._code), speakable(error._message))
@@ -229,12 +241,13 @@ def call(
     lends: Lends | None = None,
     gpus: list[str] | None = None,
 ) -> tuple[Parts, bytes]:
-    """A call of another model: what INFER tells, and its fields.
+    """Encode a call of another model: return the layout and tensors of INFER, and its fields.
 
-    batch   that it belongs to, if its trace names no request; None for none
-    lends   where its inputs on GPUs go to; None if they are copied
-    gpus    UUIDs of those on which its outputs may stay, if any
-    TypeError or ValueError for a field that is not what InferenceRequest says.
+    Raise TypeError or ValueError if a field does not have the type that InferenceRequest declares.
+
+    batch   the batch that the call belongs to, if its trace names no request; None if there is none
+    lends   lends its inputs on GPUs; None if they are copied
+    gpus    UUIDs of the GPUs on which its outputs may stay, if any
     """
     tensors: list[Any] = []
     entries, end = _entries(request._inputs, tensors, 0, lends)
@@ -258,9 +271,12 @@ def call(
 
 
 def response(content: bytes, region: Any) -> tuple[InferenceResponse | None, bool]:
-    """The response of an INFERRED, None if it only tells the end, and whether it is the last.
+    """Return the response of an INFERRED message, and whether it is the last one.
 
-    content   without the tensors, which are in `region`, or made already if some of them are lent
+    The response is None if the message only marks the end.
+
+    content   the message without its tensors
+    region    the memory of the tensors, or a list of ready tensors if some of them are lent
     """
     _, size, _, flags = protocol.ANSWER.unpack_from(content)
     (answer,) = layout.answers(json.loads(content[protocol.ANSWER.size :]), size)
@@ -280,16 +296,18 @@ def response(content: bytes, region: Any) -> tuple[InferenceResponse | None, boo
 
 
 def write(memory: memoryview, offset: int, tensors: list[Any]) -> None:
-    """Copy tensors into their region, large ones without the GIL."""
+    """Copy tensors into their region. Large tensors are copied without the GIL."""
     gather(tensors, memory, offset, ALIGNMENT)
 
 
 def _entries(
     tensors: Sequence[Tensor], found: list[Any], end: int, lends: Lends | None
 ) -> tuple[tuple[Entry, ...], int]:
-    """Tensors as they stand in a layout; what they hold goes to `found`, whose size so far is `end`.
+    """Return the layout entries of tensors, and the new size of the region.
 
-    lends   lends those on a GPU that may stay there
+    Append their contents to `found`, whose size in the region so far is `end`.
+
+    lends   lends the tensors on a GPU that may stay there
     """
     entries: list[Entry] = []
     for tensor in tensors:
@@ -312,7 +330,7 @@ def _entries(
 
 
 def is_there(tensor: Tensor) -> bool:
-    """Whether a tensor is on a GPU."""
+    """Return whether a tensor is on a GPU."""
     return tensor._array is None and tensor._buffer is None
 
 

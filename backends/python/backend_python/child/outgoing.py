@@ -1,8 +1,10 @@
 """The half of a child's end of the channel that sends.
 
-main, host, messages ─► [Outgoing] ─► the socket.  Any thread may send. What goes along with the next message
-(regions that are released, calls that nobody wants any more) may come from destructors, in the middle of
-another send: it waits for no lock, and whoever sends looks for it once more behind the message.
+main, host, messages ─► [Outgoing] ─► the socket.
+
+Any thread may send. Some notices travel with the next message: released regions and dropped calls. They may
+come from destructors in the middle of another send, so they wait for no lock. The sending thread checks for
+them once more after its message.
 """
 
 from __future__ import annotations
@@ -24,12 +26,14 @@ class Closed(Exception):
 
 
 class Outgoing:
-    """Invariant: `_sending` guards the socket's writing side and `_out`, the arena that answers are written
-    to: a region is allocated, filled and announced in one go.
+    """The sending half of the channel.
 
-    answering   EXECUTED is the next message, and takes along what is released
-    executing   the batch that has been begun last, or None
-    thread      that executes
+    Invariant: `_sending` guards the socket's writing side and `_out`, the arena that answers are written to.
+    A region is allocated, filled and announced under one hold of the lock.
+
+    answering   EXECUTED is the next message, and reports the released regions
+    executing   the batch that was begun last, or None
+    thread      the thread that executes
     """
 
     def __init__(self, sock: socket.socket, inputs: arena.Receiver, outputs: arena.Sender):
@@ -43,18 +47,18 @@ class Outgoing:
         self._sending = threading.RLock()
         self._within = False  # a send is under way, on the thread that holds _sending
         self._held = Held(self._sending, self.flush)
-        self._dropped: deque[int] = deque()  # calls whose answers nobody wants, not told yet
-        # Requests that nothing can answer any more, not told yet: batch, index.
+        self._dropped: deque[int] = deque()  # dropped calls that were not reported yet
+        # Requests that can no longer be answered and were not reported yet: batch, index.
         self._abandoned: deque[tuple[int, int]] = deque()
-        self._owes = False  # the model holds less of what is lent, which is not told yet
+        self._owes = False  # the model has released loans that were not reported yet
 
     def begin(self, batch: int) -> None:
-        """From now on that batch is executed: should the process end, it is not executed again."""
+        """Mark a batch as begun. If the process ends, the server does not execute it again."""
         self.executing = batch
         self._out.mark(batch)
 
     def send(self, kind: int, number: int = 0, content: bytes = b"") -> None:
-        """Send a message. Any thread."""
+        """Send a message. Thread-safe."""
         with self._sending:
             within, self._within = self._within, True
             try:
@@ -72,10 +76,10 @@ class Outgoing:
         fields: bytes = b"",
         hold: bool = False,
     ) -> None:
-        """Send a message about tensors. Any thread.
+        """Send a message about tensors. Thread-safe.
 
-        fixed    what stands between the place of the region and the layout
-        hold     it may wait for the next message, or some milliseconds
+        fixed    the fixed part between the place of the region and the layout
+        hold     True if it may wait for the next message, or for some milliseconds
         """
         size = parts.size
         offset, inline = 0, b""
@@ -100,20 +104,20 @@ class Outgoing:
         self._tell_what_came_meanwhile()
 
     def _released(self) -> tuple[int, ...]:
-        """What the next message takes along; all that comes later has to be told anew."""
+        """Return the released regions that the next message reports. Later releases need another report."""
         self._owes = False
         return self._in.drain_released(protocol.MOST_RELEASED)
 
     def _tell_what_came_meanwhile(self) -> None:
-        """From other threads and destructors, while a message was being sent."""
+        """Send the notices that other threads and destructors left while a message was being sent."""
         if self._dropped or self._abandoned:
             self._tell_dropped()
         if self._owes:
             self._tell_released()
 
     def flush(self) -> None:
-        """Send what is held. Any thread."""
-        with self._sending, contextlib.suppress(Closed):  # who reads finds out
+        """Send the held messages. Thread-safe."""
+        with self._sending, contextlib.suppress(Closed):  # the reading thread finds out
             self._send_all(b"")
         self._tell_what_came_meanwhile()
 
@@ -130,7 +134,7 @@ class Outgoing:
             raise Closed from None
 
     def _stops(self) -> bytes:
-        """A STOP for each call that was dropped before its end, and an ABANDONED for each request."""
+        """Return a STOP for each call dropped before its end and an ABANDONED for each abandoned request."""
         stops = b""
         while self._abandoned:
             batch, index = self._abandoned.popleft()
@@ -142,14 +146,18 @@ class Outgoing:
         return stops
 
     def abandon(self, key: tuple[int, int]) -> None:
-        """Nothing can answer that request any more: tell it now, or, if somebody is sending, right behind
-        that. For destructors too, so it waits for no lock."""
+        """Report that a request can no longer be answered: now, or directly after a message being sent.
+
+        Destructors may call this, so it waits for no lock.
+        """
         self._abandoned.append(key)
         self._tell_dropped()
 
     def let_go(self) -> None:
-        """The model holds less of what the server has lent: tell it now, or, if somebody is sending, right
-        behind that. For destructors too, so it waits for no lock."""
+        """Report that the model released loans of the server: now, or directly after a message being sent.
+
+        Destructors may call this, so it waits for no lock.
+        """
         self._owes = True
         self._tell_released()
 
@@ -174,5 +182,5 @@ class Outgoing:
                 self._tell_released()
 
     def _forgets(self, number: int) -> bool:
-        """No answer to that call is taken any more; whether one was still to come."""
+        """Forget a call, whose answers are then dropped. Return whether an answer was still to come."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
-"""The process that children are copies of: `python -m backend_python.child.template CONTROL`.
+"""The process that children are forked from: `python -m backend_python.child.template CONTROL`.
 
-It has imported what every child needs and does nothing with it, so that a child starts within some
-milliseconds and shares these pages with the others. PROTOCOL.md explains what comes over CONTROL.
+It imports the modules that every child needs and does not use them. So a child starts within some
+milliseconds and shares these pages with the others. PROTOCOL.md explains the messages on CONTROL.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from backend_python.protocol import ASKED, CHILD, FORKED, STATUS
 
 
 class Template:
-    """Only waits, forks and reaps. numpy's BLAS may have threads here; it ends them before a fork."""
+    """The template process. It waits, forks and reaps, and must do nothing else.
+
+    numpy's BLAS may have threads here; it ends them before a fork.
+    """
 
     def __init__(self, control: socket.socket):
         self._control = control
         self._children: dict[int, tuple[int, int]] = {}  # pidfd → process id, status
 
     def serve(self) -> None:
-        """Until the server hangs up; the children go on, and end by themselves."""
+        """Fork and reap children until the server closes CONTROL. The children then end by themselves."""
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         while True:
@@ -42,7 +45,7 @@ class Template:
                     return
 
     def _fork(self) -> int | None:
-        """Fork the child that is asked for; None if the server has gone."""
+        """Fork the requested child and return its pidfd; None if the server is gone."""
         message, fds, _, _ = socket.recv_fds(self._control, 1, ASKED)
         if not message:
             return None
@@ -53,7 +56,7 @@ class Template:
         if not pid:
             main = child.main if message == CHILD else worker.main
             self._become(main, channels, (out, err), status)
-        pidfd = os.pidfd_open(pid)  # nobody else reaps: it is that process
+        pidfd = os.pidfd_open(pid)  # safe: only this process reaps, so the id is not reused
         self._children[pidfd] = (pid, status)
         for fd in (*channels, out, err):
             os.close(fd)
@@ -67,7 +70,7 @@ class Template:
         printed: tuple[int, int],
         status: int,
     ) -> None:
-        """In the new process: forget the template, and serve. Does not return."""
+        """Close the template's descriptors and serve, in the new process. This function does not return."""
         try:
             self._control.close()
             os.close(status)
@@ -85,13 +88,13 @@ class Template:
             os._exit(1)  # main has left by itself if it could
 
     def _reap(self, pidfd: int) -> None:
-        """Tell how a child has ended."""
+        """Reap a child and report its exit status to the server."""
         pid, status = self._children.pop(pidfd)
         _, ending = os.waitpid(pid, 0)
         try:
             os.write(status, STATUS.pack(os.waitstatus_to_exitcode(ending)))
         except BrokenPipeError:
-            pass  # the server does not want to know
+            pass  # the server has closed its end
         os.close(status)
         os.close(pidfd)
 
@@ -103,7 +106,7 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     os.set_inheritable(control.fileno(), False)
     gc.disable()
-    gc.freeze()  # the collector writes to every object it looks at, and so would unshare their pages
+    gc.freeze()  # the collector writes to every object that it visits, which would unshare their pages
     Template(control).serve()
     os._exit(0)
 

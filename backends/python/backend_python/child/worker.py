@@ -1,7 +1,7 @@
 """Main loop of a worker: a process that several instances share, EXECUTION_MODE shared.
 
-The main thread takes instances in, over CONTROL; each is a `Child` on a thread of its own. Threads that
-a model starts belong to it, too.
+The main thread accepts instances over CONTROL. Each instance is a `Child` on a thread of its own. Threads
+that a model starts belong to its instance.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from backend_python.api import host as api_host
 from backend_python.child import main as process
 from backend_python.child.outgoing import Closed
 
-_FAREWELL_S = 5.0  # what the models get to finalize when the server has vanished
+_FAREWELL_S = 5.0  # time limit of the models' finalize when the server has vanished
 
 
 def main(control: int) -> None:
-    """Serve instances until the server hangs up. Does not return: it ends the process."""
+    """Serve instances until the server closes CONTROL. This function does not return: it ends the process."""
     process.begin(control)
     sys.stdout, sys.stderr = _Printed(0, sys.stdout), _Printed(1, sys.stderr)
     _let_threads_belong_to_who_starts_them()
@@ -42,7 +42,7 @@ def main(control: int) -> None:
 
 
 def _serve(control: socket.socket) -> list[threading.Thread]:
-    """Take instances in until the server hangs up; the threads of those that are still there."""
+    """Accept instances until the server closes CONTROL. Return the threads of those that still run."""
     threads: list[threading.Thread] = []
     while True:
         message, fds, _, _ = socket.recv_fds(control, 1, protocol.ASKED)
@@ -60,7 +60,7 @@ def _serve(control: socket.socket) -> list[threading.Thread]:
 
 
 def _run(channel: int, inputs: int, outputs: int, out: int, err: int, ended: int) -> None:
-    """One instance, from its first message to its last. `ended` tells when nothing of it is left."""
+    """Serve one instance from its first message to its last. Write to `ended` when all of it is gone."""
     for fd in (channel, inputs, outputs, out, err, ended):
         os.set_inheritable(fd, False)
     try:
@@ -68,21 +68,21 @@ def _run(channel: int, inputs: int, outputs: int, out: int, err: int, ended: int
         _streams.set(streams)
         _serve_one(socket.socket(fileno=channel), inputs, outputs, (out, err))
         for stream in streams:
-            with contextlib.suppress(OSError):  # nobody reads any more what is still in it
+            with contextlib.suppress(OSError):  # its reader may be gone, so a flush can fail
                 stream.close()
     except BaseException:  # ours, not the model's: better no worker than one without this instance
         sys.excepthook(*sys.exc_info())
         os._exit(1)
-    gc.collect()  # a model often lies in a circle, and memory is what a worker is for
-    with contextlib.suppress(BrokenPipeError):  # nobody wants to know
-        # The end of the pipe alone would not do: what the model has forked may hold it, too.
+    gc.collect()  # a model is often in a reference cycle, and a worker is meant to save memory
+    with contextlib.suppress(BrokenPipeError):  # the server has closed its end
+        # Closing the pipe is not enough: processes that the model forked may hold it, too.
         os.write(ended, b".")
     os.close(ended)
 
 
 def _serve_one(sock: socket.socket, inputs: int, outputs: int, printed: tuple[int, int]) -> None:
     child = process.Child(sock, inputs, outputs, printed)
-    # A thread that the model has left behind may still send: nothing it knows may be another's by then.
+    # A thread that the model left behind may still send, so its descriptors must not be reused before.
     weakref.finalize(child.connection, _close, sock, inputs, outputs)
     try:
         with api_host.running(child.host), contextlib.suppress(Closed):
@@ -98,7 +98,7 @@ def _close(sock: socket.socket, inputs: int, outputs: int) -> None:
 
 
 def _stream(fd: int) -> io.TextIOWrapper:
-    """What a model prints is seen at once, line by line."""
+    """Open a line-buffered text stream for the output of a model."""
     return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace")
 
 
@@ -106,7 +106,7 @@ _streams: ContextVar[tuple[Any, Any]] = ContextVar("streams")  # of the instance
 
 
 class _Printed:
-    """Standard output (0) or error (1): of the instance whose thread prints, else of the worker."""
+    """Standard output (0) or error (1) of the instance whose thread prints, else of the worker."""
 
     def __init__(self, number: int, own: Any):
         self._number = number
@@ -118,16 +118,15 @@ class _Printed:
 
 
 def _let_threads_belong_to_who_starts_them() -> None:
-    """A thread runs in the context of the one that starts it, so that it finds the host and the streams
-    of its model."""
+    """Make every thread run in the context of its starter, where it finds its model's host and streams."""
     start = threading.Thread.start
 
     def start_in_context(thread: threading.Thread) -> None:
         context, run = copy_context(), thread.run
-        context.run(api_host.running_outer.set, None)  # a pool's thread has many batches
+        context.run(api_host.running_outer.set, None)  # a pool's thread works for many batches
 
         def run_in_context() -> None:
-            del thread.run  # no circle is left of it
+            del thread.run  # breaks the reference cycle
             context.run(run)
 
         thread.run = run_in_context  # type: ignore[method-assign]

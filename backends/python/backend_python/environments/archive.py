@@ -1,4 +1,4 @@
-"""An environment's archive becomes a folder: what conda-pack writes, any tar, any zip."""
+"""Unpack an environment's archive into a folder: an archive of conda-pack, any tar, any zip."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class _Entry(tarfile.TarInfo):
 
 
 def is_archive(file: Path) -> bool:
-    """Whether `unpack` takes it. OSError if it cannot be read."""
+    """Return whether `unpack` accepts the file. Raise OSError if it cannot be read."""
     head = _head(file)
     # A tar's format is deep in its first entry; a zip's magic may end any file, so only its head counts.
     return head.startswith((_ZIP, _ZSTANDARD)) or tarfile.is_tarfile(file)
@@ -76,7 +76,7 @@ def unpack(archive: Path, folder: Path, most_bytes: int) -> None:
     """Unpack `archive` into `folder`, which must be new. May take minutes.
 
     Files keep their times (bytecode is found by them) and whether they may be executed, nothing else.
-    Unusable for what is no archive or holds what it should not; then the folder may hold a part of it.
+    Raise Unusable for a file that is no archive or has forbidden entries. The folder may be incomplete then.
     """
     folder.mkdir()
     unpacking = Unpacking(str(folder), most_bytes)
@@ -102,7 +102,7 @@ def _head(file: Path) -> bytes:
 
 
 def _content(archive: Path) -> contextlib.AbstractContextManager[Any]:
-    """The bytes of a tar, uncompressed and checked."""
+    """Open the uncompressed, checked bytes of a tar."""
     head = _head(archive)
     for magic, opener in _OPENERS.items():
         if head.startswith(magic):

@@ -45,7 +45,7 @@ class Cache:
         self._held: dict[str, int] = {}  # key → file descriptor of its lock
 
     def entry(self, key: str, made_of: str, make: Make) -> Path:
-        """The folder of that key, made by `make` if it is not there; it stays until `close`.
+        """Return the folder of a key; `make` creates it if it is missing. It stays until `close`.
 
         made_of   for people who look into the cache
         make      gets the path of the folder, where nothing is; what it raises is raised
@@ -62,7 +62,7 @@ class Cache:
         return self._folder / key
 
     def close(self) -> None:
-        """Let go of all entries. Those in a temporary folder that nobody else uses are removed."""
+        """Release all entries. Unused entries in a temporary folder are removed."""
         with self._lock:
             held, self._held = self._held, {}
         for key, fd in held.items():

@@ -180,7 +180,7 @@ def _run(command: Command, timeout_s: float | None) -> subprocess.CompletedProce
 
 
 def _is_ours(folder: str) -> bool:
-    """Whether the server's own packages come from that folder."""
+    """Return whether the server's own packages come from that folder."""
     here = os.path.realpath(folder)
     homes = {_PACKAGE.parent}
     for name in ("core", "numpy"):

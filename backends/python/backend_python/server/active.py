@@ -16,8 +16,8 @@ Done = Callable[[BaseException | None], None]
 class Active:
     """A batch whose requests have not all had their last answer.
 
-    done      to be called when the execution is over; None then
-    whole     no request has had an answer, as with most batches until they have them all
+    done      called when the execution is over; None after that
+    whole     True while no request has had an answer
     """
 
     __slots__ = ("_cancel", "_open", "_told", "batch", "done", "number")
@@ -28,7 +28,7 @@ class Active:
         self.done: Done | None = done
         self._cancel = cancel  # tells the child: number, index
         self._open: set[int] | None = None  # None as long as it is whole
-        self._told: set[int] | None = None  # requests whose cancellation the child has been told
+        self._told: set[int] | None = None  # requests whose cancellation was sent to the child
 
     @property
     def whole(self) -> bool:
@@ -36,22 +36,22 @@ class Active:
 
     @property
     def open(self) -> set[int]:
-        """Requests without their last answer; whoever gives one takes it out."""
+        """The requests without their last answer. The code that gives the last answer removes the request."""
         if self._open is None:
             self._open = set(range(len(self.batch.requests)))
         return self._open
 
     @property
     def answered(self) -> bool:
-        """Whether any request has had its last answer."""
+        """Return whether any request has had its last answer."""
         return self._open is not None and len(self._open) < len(self.batch.requests)
 
     def close(self) -> None:
-        """All requests have had their last answers."""
+        """Mark all requests as answered."""
         self._open = set()
 
     def cancelled(self) -> None:
-        """A request has been cancelled: tell the child."""
+        """Report newly cancelled requests to the child."""
         if self._told is None:
             self._told = set()
         for i in sorted(self.open - self._told):
@@ -61,15 +61,15 @@ class Active:
 
 
 def behind_the_first(active: dict[int, Active]) -> dict[int, Active]:
-    """Take out the batches that a child had behind the one that it was to execute."""
+    """Remove and return the batches that a child has queued behind the one it executes."""
     waiting = [number for number, one in active.items() if one.done is not None]
     return {n: active.pop(n) for n in waiting[1:] if not active[n].answered}
 
 
 class Took:
-    """How long executions take.
+    """A record of how long executions take.
 
-    short   whether all of late were so short that the way to the child and back takes longer
+    short   True if all recent executions were shorter than the way to the child and back
     """
 
     __slots__ = ("_seen", "short")
@@ -79,7 +79,7 @@ class Took:
         self._seen = 0
 
     def add(self, ns: int) -> bool:
-        """One took `ns`. Whether `short` is another now."""
+        """Record an execution of `ns` nanoseconds. Return whether `short` has changed."""
         if ns >= SHORT_NS:
             changed, self.short = self.short, False
             self._seen = 0

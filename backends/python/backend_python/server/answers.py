@@ -1,4 +1,4 @@
-"""What a child has told about answers, in terms of core."""
+"""Decode a child's answers into objects of core."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from core.tensor import Tensor
 class Told:
     """The layout of EXECUTED or RESPOND.
 
-    items    answers, or None, False, True as PROTOCOL.md has them
-    plain    whether each item is an answer without error and parameters, as most are
-    lent     tensors on GPUs that the child lends: item, place in it, what was told
+    items    answers, or None, False, True with the meanings in PROTOCOL.md
+    plain    True if each item is an answer without error and parameters, as most are
+    lent     tensors on GPUs that the child lends: item, index in it, place
     """
 
     __slots__ = ("_laid", "lent", "plain")
@@ -34,7 +34,7 @@ class Told:
         return [item.told for item in self._laid.items]
 
     def tensors(self, region: Any, offset: int) -> list[list[Tensor]]:
-        """The tensors of each item, in a region that begins at `offset`."""
+        """Return the tensors of each item, in a region that begins at `offset`."""
         laid = self._laid
         return tensors_of([item.places for item in laid.items], laid.starts, region, offset)
 
@@ -50,7 +50,7 @@ def _lent(laid: Laid) -> list[tuple[int, int, layout.Place]]:
 
 
 def _item(described: bytes) -> Item:
-    """As layout.answer_item, with places of core."""
+    """Decode an item of a layout, with its places as TensorSlice of core."""
     item = layout.answer_item(described)
     item.places = [
         TensorSlice(p.name, dtypes.BY_NUMBER[p.number], p.shape, p.start, p.size)
@@ -60,13 +60,16 @@ def _item(described: bytes) -> Item:
 
 
 class Remembered:
-    """Items of late. One thread at a time."""
+    """A cache of recent items. Not thread-safe: use it from one thread at a time."""
 
     def __init__(self) -> None:
         self._items = Known(_item)
 
     def of(self, described: bytes, size: int) -> Told:
-        """ProtocolError, or another exception, for what is no layout of a region of `size` bytes."""
+        """Return the decoded layout of a region of `size` bytes.
+
+        Raise ProtocolError, or another exception, if it is malformed.
+        """
         return Told(self._items.of(described, size))
 
 

@@ -1,8 +1,8 @@
-"""When a child that has died is started again: at once, and ever later if that does not help."""
+"""Backoff: when to restart a child that has died: at once, then after growing pauses."""
 
 from __future__ import annotations
 
-PATIENCE_S = 1.0  # what requests wait for at most; a longer pause refuses them
+PATIENCE_S = 1.0  # the longest pause that requests wait for; a longer pause refuses them
 _FIRST_S = 0.1
 _LONGEST_S = 30.0
 
@@ -14,11 +14,11 @@ class Backoff:
         self._failures = 0  # since a child has worked
 
     def worked(self) -> None:
-        """A child has executed something."""
+        """Reset the pauses, because a child has executed something."""
         self._failures = 0
 
     def failed(self) -> float:
-        """A child has died, or could not start: seconds until the next is started."""
+        """Record that a child died or could not start. Return the seconds until the next start."""
         self._failures += 1
         if self._failures == 1:
             return 0.0

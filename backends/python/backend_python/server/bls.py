@@ -1,6 +1,8 @@
-"""Calls of other models (BLS), as the server sees them, wherever the calling model runs.
+"""Calls of other models (BLS) on the server's side, for calling models in any process.
 
-model ─► api.Host.infer ─► [begin] ─► Server.infer_step ─► Reply ─► back.  Loop thread only.
+model ─► api.Host.infer ─► [begin] ─► Server.infer_step ─► Reply ─► back.
+
+Not thread-safe: call from the event loop only.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ def request_of(
     outputs: list[str],
     trace: Any,
 ) -> InferenceRequest:
-    """The request of a model to another; `outputs` empty for all.
+    """Create the request of a model to another. Raise CoreError if two tensors have the same name.
 
-    trace   that of the request which the call belongs to, or None
-    CoreError if two tensors have one name.
+    outputs   names of the requested outputs; empty for all
+    trace     of the request that the call belongs to, or None
     """
     inputs = {tensor.name: tensor for tensor in tensors}
     if len(inputs) < len(tensors):
@@ -58,12 +60,13 @@ def begin(
     decoupled: bool,
     outer: Sequence[InferenceRequest] = (),
 ) -> Reply:
-    """Hand the request of a model to another model, whose answers come through the Reply.
+    """Pass the request of a model to another model, and return the Reply that carries the answers.
+
+    Raise CoreError, with Triton's message, if the model cannot serve, is decoupled while `decoupled` is
+    False, or refuses the request. Raise CoreError also if all of `outer` are cancelled.
 
     outer   the requests that the calling model executes, if they are known. When the last of them is
             cancelled, the call is cancelled too, and its Reply ends with an error at once
-    CoreError, in Triton's words, if the model cannot serve, is a decoupled one and `decoupled` is
-    False, or refuses the request; also if all of `outer` are cancelled.
     """
     waiting = [each for each in outer if not each.over]
     if outer and not waiting and any(each.cancelled for each in outer):
@@ -72,7 +75,7 @@ def begin(
         request.deadline_ns = max(each.deadline_ns for each in waiting)
     name = request.model_name
     try:
-        # Not whether its instances are ready: they may be back soon, and the call waits as others do.
+        # This does not check that its instances are ready: they may restart soon, and the call waits.
         signature = server.signature(name, request.model_version)
     except CoreError as error:
         not_ready = f"Failed for execute the inference request. Model '{name}' is not ready."
@@ -88,9 +91,9 @@ def begin(
 
 
 class _Bound:
-    """Between the reply of a call and the model that called: ends it with the requests of that model.
+    """A link between the reply of a call and the calling model. It ends the call with that model's requests.
 
-    Invariant: `reply` gets one final item: that of the called model, or the error when nobody waits any more.
+    Invariant: `reply` gets one final item: the called model's, or an error when all outer requests end.
     """
 
     def __init__(self, inner: Reply, outer: list[InferenceRequest]):
@@ -102,7 +105,7 @@ class _Bound:
         inner.listen(self._arrived)
 
     def _arrived(self, item: InferenceResponse | CoreError | None, final: bool) -> None:
-        if not self._outer:  # it was broken off: this is what the called model has answered to that
+        if not self._outer:  # the call was cancelled: this is the called model's answer to that
             return
         if final:
             self._part()
@@ -116,14 +119,14 @@ class _Bound:
             self.reply.fail(error)
 
     def _part(self) -> None:
-        """Forget the outer requests: one that lives long may have any number of calls."""
+        """Unregister from the outer requests: a long request may make any number of calls."""
         outer, self._outer = self._outer, []
         for each in outer:
             each.off_cancel(self._cancelled)
 
 
 def _nobody_waits(outer: Sequence[InferenceRequest]) -> CoreError:
-    """Why a call is broken off."""
+    """Return the error of a call whose outer requests are all cancelled."""
     last_ns = max(each.deadline_ns for each in outer)
     if last_ns and last_ns <= time.monotonic_ns():
         return DeadlineExceeded()

@@ -1,6 +1,6 @@
-"""What a model may ask of the server while it runs, initializes or finalizes: its own metrics.
+"""Calls of a model to the server while it runs, initializes or finalizes: its own metrics.
 
-model ─► api.Host.call ─► CALL ─► [Calls] ─► REPLY, or without a child straight to here.
+model ─► api.Host.call ─► CALL ─► [Calls] ─► REPLY; without a child, directly to Calls.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 from core.errors import CoreError, invalid, unsupported
 from core.telemetry.registry import Metric, MetricFamily, registry
 
-_OURS = "core_"  # how the names of families begin that tell of models
+_OURS = "core_"  # prefix of the server's own metric families
 
 
 class Calls:
-    """The calls of one instance, and what they made: it is given back with the instance.
+    """The calls of one instance, and the metrics that they created, which end with the instance.
 
-    One thread at a time.
+    Not thread-safe: use it from one thread at a time.
     """
 
     def __init__(self) -> None:
@@ -31,13 +31,13 @@ class Calls:
         }
 
     def answer(self, operation: str, arguments: dict[str, Any]) -> Any:
-        """The value of a call, which JSON has. CoreError if it is refused."""
+        """Return the value of a call, which JSON can represent. Raise CoreError if the call is refused."""
         if (function := self._operations.get(operation)) is None:
             raise unsupported(f"'{operation}' is not available to Python models of this server")
         return function(**arguments)
 
     def drop(self, dropped: Iterable[tuple[str, int]]) -> None:
-        """The model has no more use for these families and metrics."""
+        """Remove families and metrics that the model has dropped."""
         for what, number in dropped:
             if what == "metric" and (known := self._metrics.pop(number, None)) is not None:
                 self._families[known[0]].remove(known[1])
@@ -45,7 +45,7 @@ class Calls:
                 self._drop_family(number)
 
     def close(self) -> None:
-        """The instance is gone, or its child has died: give everything back."""
+        """Remove everything. Call when the instance is gone or its child has died."""
         for number in list(self._families):
             self._drop_family(number)
 
@@ -88,7 +88,7 @@ class Calls:
 
 
 def replied(calls: Calls, content: Any) -> dict[str, Any]:
-    """The content of REPLY to the content of CALL: [operation, arguments, dropped objects]."""
+    """Return the content of REPLY for the content of CALL: [operation, arguments, dropped objects]."""
     operation, arguments, dropped = content
     calls.drop(dropped)
     try:

@@ -1,4 +1,4 @@
-"""auto_complete_config, in a child that lives for that call."""
+"""Run auto_complete_config in a child that lives for this call only."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ FUNCTION = "auto_complete_config"
 
 
 def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
-    """Let the model complete its configuration, in place. On a worker thread.
+    """Let the model complete its configuration, in place. Blocks: call from a worker thread.
+
+    Raise CoreError with the model's own text and traceback if its function raises.
 
     path   of the version directory
-    CoreError with the model's own text and traceback if its function raises.
     """
     file = model_file_of(config, path, backend)
     check_file(file, backend)
@@ -54,7 +55,7 @@ def complete(config: ModelConfig, path: Path, backend: Backend) -> None:
 
 
 def _describes_more(file: Path) -> bool:
-    """Whether a file that is no code adds something to inputs and outputs."""
+    """Return whether a file without code adds information to the inputs and outputs."""
     add_adapters()
     adapter = adapter_of(str(file))
     return adapter is not None and adapter.describes_more(str(file))
@@ -89,17 +90,17 @@ def _complete(
 
 
 def cannot_complete(source: bytes) -> bool:
-    """Whether the file surely has no auto_complete_config, so that no child need be started.
+    """Return whether the file certainly has no auto_complete_config, so that no child must be started.
 
-    True only for a plain class TritonPythonModel without bases and decorators, at the top of a file
-    that nowhere has that word.
+    True only for a plain class TritonPythonModel without bases and decorators, at the top level of a file
+    that does not contain that word.
     """
     if FUNCTION.encode() in source or b"setattr" in source:
         return False
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
-        return False  # the child tells what is wrong, with Triton's text
+        return False  # the child reports the error, with Triton's text
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == CLASS:
             return not (node.bases or node.keywords or node.decorator_list)

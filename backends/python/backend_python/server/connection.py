@@ -1,7 +1,9 @@
-"""The server's end of a channel once the model runs. Loop thread only.
+"""The server's end of a channel while the model runs.
 
-A batch costs one send and one wake-up: `begin` writes EXECUTE itself, and the reader callback gives what
-comes to `executions`, which hands the answers of EXECUTED to the batch before it tells that it is over.
+Not thread-safe: call from the event loop only.
+
+A batch costs one send and one wake-up. `begin` writes EXECUTE itself, and the reader callback passes each
+message to `executions`. On EXECUTED, that gives the answers to the batch before it reports the end.
 """
 
 from __future__ import annotations
@@ -32,19 +34,19 @@ from core.native.frames import message
 
 logger = logging.getLogger("core")
 
-_RELEASES = 64  # regions that the child's arena may be short of before it is told on its own
+_RELEASES = 64  # freed regions that may wait for the next message before a RELEASE is sent for them
 
 
 class Connection:
-    """Sends batches and takes answers until the child dies or `detach` is called.
+    """The connection to a child. It sends batches and takes answers until the child dies or `detach`.
 
-    died     called once the child is not to be used any more
-    again    called for each batch that the child has not begun, when it has ended
-    ahead    told how many batches the child may have, when that changes, of a model whose requests
-             run one by one
+    died     called once when the child must not be used any more
+    again    called after the child's end, for each batch that the child had not begun
+    ahead    called with the number of batches that the child may have, when it changes, of a model whose
+             requests run one by one
     outputs  names of the model's outputs
-    states   names of those that renew states of a sequence
-    server   whose models the model may call; None where there is none
+    states   names of the outputs that renew states of a sequence
+    server   the server whose models the model may call; None if it may call none
     """
 
     def __init__(
@@ -67,16 +69,16 @@ class Connection:
         self.executions = Executions(
             process, loop, decoupled, self._cancel, self._go, self._tell_ahead
         )
-        self._behind: dict[int, Active] = {}  # of a dying child, which may not have begun them
-        self._lending = process.lending  # of tensors on GPUs; None where there are none
+        self._behind: dict[int, Active] = {}  # batches that a dying child may not have begun
+        self._lending = process.lending  # lends tensors on GPUs; None if there are no GPUs
         self._encoder = Encoder(outputs, states, self._lending)
-        self._copying = False  # a batch, on a thread
+        self._copying = False  # a batch is being copied on a thread
         self._letting_go = False  # a RELEASE is about to be sent
         self.alive = True
         self.detached = False
-        self.was_busy = False  # when it was detached: the child executed or computed something
+        self.was_busy = False  # at `detach`, the child was executing or computing
         self.readiness = Readiness(process.name, self._send, self._executes)
-        self.ended: Future[None] = Future()  # of a child that has been ended, not of a detached one
+        self.ended: Future[None] = Future()  # done when a child has ended; never for a detached one
         self._nested = NestedCalls(
             server, process, loop, self._send, self._send_tensors, self.executions
         )
@@ -87,13 +89,13 @@ class Connection:
             self._lending.borrower.came_back = self._let_go_soon
         loop.add_reader(process.sock.fileno(), self._readable)
         loop.add_reader(process.pidfd, self._ended)
-        loop.call_soon(self._take_frames)  # what came with the answer to INITIALIZE
+        loop.call_soon(self._take_frames)  # frames that came with the answer to INITIALIZE
 
     def _tell_ahead(self) -> None:
         self._ahead(AHEAD if self.executions.short and self.alive and not self._copying else 1)
 
     def begin(self, batch: Batch, done: Done) -> None:
-        """Run a batch; done(None) when the child's execute has returned, or the child has died."""
+        """Run a batch. Call done(None) when the child's execute has returned or the child has died."""
         if self._lending is not None and self._lending.brings(batch.requests):
             self._begin_there(batch, done)
             return
@@ -105,7 +107,7 @@ class Connection:
             self._copy(active, parts)
 
     def _begin_there(self, batch: Batch, done: Done) -> None:
-        """The same of one with inputs on a GPU, which may have to be waited for."""
+        """Run a batch that has inputs on a GPU. Encode it on a thread, since that may wait for the GPU."""
         active = self.executions.begin(batch, done)
         self._copying = True  # the next must not overtake it
         self._tell_ahead()
@@ -127,7 +129,7 @@ class Connection:
         self._tell_ahead()
 
     def _copy(self, active: Active, parts: Parts) -> None:
-        """A large batch: its tensors are copied on a thread."""
+        """Copy the tensors of a large batch on a thread, then send it."""
         inputs = self.process.inputs
         offset = inputs.allocate(parts.size)
         self._copying = True  # the next must not overtake it
@@ -141,14 +143,14 @@ class Connection:
         self._execute(active, parts, offset)
 
     def _execute(self, active: Active, parts: Parts, offset: int | None) -> None:
-        if active.done is None or not self.alive:  # it died while we were copying
+        if active.done is None or not self.alive:  # the child died during the copy
             return
         length = protocol.LENGTH.pack(len(parts.layout))
         self._send_tensors(protocol.EXECUTE, active.number, length, parts, offset)
         active.batch.on_cancel(active.cancelled)
 
     def detach(self) -> None:
-        """Stop listening: the channel goes back to a thread that may block."""
+        """Stop listening and give the channel back to a thread that may block."""
         if self.alive:
             self.detached = True
             self.was_busy = self._executes() or self.readiness.waits
@@ -163,12 +165,12 @@ class Connection:
             self.process.write = self.process.write_now
 
     def end(self, reason: str) -> None:
-        """End the child: it is stuck."""
+        """Kill a child that is stuck. `reason` is for the log and the errors."""
         logger.error("'%s' %s; it is killed", self.process.name, reason)
         self._lost(f"'{self.process.name}' {reason}")
 
     def fail_all(self) -> None:
-        """Nobody will use the child any more: whoever waits for it gets an error."""
+        """Fail every batch that still waits for the child. Call when the child is not used any more."""
         self._fail_behind()
         self.executions.fail_all(unhealthy(self.process.name))
         self.executions.tell_finished()
@@ -187,8 +189,8 @@ class Connection:
     ) -> None:
         """Send a message about tensors.
 
-        fixed    what stands between the place of the region and the layout
-        offset   of the region, if the tensors have been copied there
+        fixed    the fixed part between the place of the region and the layout
+        offset   of the region, if the tensors were already copied there; else None
         """
         size = parts.size
         inline = b""
@@ -233,7 +235,7 @@ class Connection:
                 if frame.released:
                     self.process.inputs.free(frame.released)
                 self._handle(frame)
-        except Exception as error:  # nothing that a child sends may harm the server
+        except Exception as error:  # no message of a child may harm the server
             logger.error("'%s' sent what is no message: %r", self.process.name, error)
             self._lost(f"'{self.process.name}' sent what is no message")
         self.executions.tell_finished()
@@ -261,21 +263,21 @@ class Connection:
         elif kind == protocol.TOLD:
             self.readiness.told(frame)
         elif kind == protocol.RELEASED:
-            pass  # the regions have been freed already
+            pass  # the regions were freed in _take_frames
         else:
             raise ProtocolError(f"message of kind {kind}")
 
     def _go(self, number: int, i: int) -> None:
-        """The client of a request has room for more answers."""
+        """Report to the child that the client of a request has room for more answers."""
         self._send(protocol.GO, number, protocol.INDEX.pack(i))
 
     def _release(self) -> None:
-        """Tell the child which regions are free, if nothing else has for long."""
+        """Send RELEASE if many freed regions have not been reported to the child yet."""
         if len(self.process.outputs.released) >= _RELEASES:
             self._send(protocol.RELEASE)
 
     def _let_go_soon(self) -> None:
-        """Memory of the child's GPU is not needed any more: the child is told soon. Any thread."""
+        """Schedule a RELEASE after GPU memory of the child was returned. Thread-safe."""
         if not self._letting_go:
             self._letting_go = True
             with contextlib.suppress(RuntimeError):  # the loop has ended, and the child with it
@@ -289,7 +291,7 @@ class Connection:
     # the end -----------------------------------------------------------------
 
     def _lost(self, why: str = "") -> None:
-        """The channel is closed, or there is a reason `why` the child must go."""
+        """Give the child up and fail its batches: the channel is closed, or `why` is a reason to kill it."""
         if not self.alive:
             return
         self.alive = False
@@ -307,15 +309,15 @@ class Connection:
         self.executions.tell_finished()
 
     def _ended(self) -> None:
-        """The process has ended, whether or not something it started holds the channel open."""
+        """Handle the end of the process, also if a process that it started holds the channel open."""
         self._loop.remove_reader(self.process.pidfd)
         self._lost()
         begun, ending = self.process.outputs.mark, self.process.ending
-        self.process.close()  # what it printed last is in the log then
+        self.process.close()  # after this, its last output is in the log
         logger.error("%s (%s)", unhealthy(self.process.name).message, ending)
         self.ended.set_result(None)
         unbegun = {n: self._behind.pop(n) for n in list(self._behind) if n > begun}
-        self._fail_behind()  # their answers were under way
+        self._fail_behind()  # the child had begun these
         self.executions.tell_finished()
         for one in unbegun.values():
             done, one.done = one.done, None

@@ -1,6 +1,6 @@
-"""load_model, unload_model and is_model_ready: what a model may ask about other models.
+"""A model's operations on other models: load_model, unload_model and is_model_ready.
 
-model ─► api.models ─► CALL ─► [ModelControl] ─► Server, on the loop ─► REPLY when it is done.
+model ─► api.models ─► CALL ─► [ModelControl] ─► Server, on the event loop ─► REPLY at the end.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ OPERATIONS = frozenset(("load_model", "unload_model", "is_model_ready", "takes_g
 
 
 class ModelControl:
-    """The server's models, for one of this backend. Any thread, but for what says otherwise.
+    """The control of the server's models by one model of this backend. Thread-safe, unless stated otherwise.
 
-    waits   of core.Model: others may load while this one waits in its initialize
+    waits   of core.Model: lets others load while this one waits in its initialize
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class ModelControl:
     def start(
         self, operation: str, arguments: dict[str, Any], reply: Callable[[dict[str, Any]], None]
     ) -> None:
-        """Do it on the loop, and call `reply` there with the content of REPLY."""
+        """Run an operation on the event loop, and call `reply` there with the content of REPLY."""
 
         async def run() -> None:
             reply(await self.answer(operation, arguments))
@@ -44,7 +44,10 @@ class ModelControl:
         asyncio.run_coroutine_threadsafe(run(), self.loop)
 
     async def answer(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The content of REPLY. Loop thread."""
+        """Run an operation and return the content of REPLY.
+
+        Not thread-safe: call from the event loop only.
+        """
         try:
             if operation == "is_model_ready":
                 return {"value": self.ready(**arguments)}
@@ -59,9 +62,9 @@ class ModelControl:
             return {"error": f"{operation}: {type(error).__name__}: {error}"}
 
     def ready(self, name: str, version: str) -> bool:
-        """Whether that version ("" for the newest) can serve; False for an unknown one. Loop thread.
+        """Return whether a version ("" for the newest) can serve; False for an unknown one.
 
-        CoreError if `version` is no number.
+        Raise CoreError if `version` is not a number. Not thread-safe: call from the event loop only.
         """
         number = parse_version(str(version))
         try:
@@ -70,7 +73,7 @@ class ModelControl:
             return False
 
     def _takes_gpu(self, name: str, version: int) -> bool:
-        """Whether that version takes inputs on a GPU as they are. CoreError if it is not there."""
+        """Return whether a version takes inputs on a GPU without a copy. Raise CoreError if it is unknown."""
         return bool(self._server.takes_device(name, version))
 
     async def _load(self, name: str, config: str, files: dict[str, str]) -> None:

@@ -1,7 +1,9 @@
 """Tensors on GPUs, between core and a model in this process (EXECUTION_MODE thread, inline).
 
-core ─► [model_tensor] ─► execute ─► [core_tensor] ─► core.  No bytes are copied: the model gets the memory of
-who made it, and what the model gives stays where it is until somebody needs it in host memory.
+core ─► [model_tensor] ─► execute ─► [core_tensor] ─► core.
+
+No bytes are copied. The model gets the producer's memory, and its outputs stay on the device until host
+memory is needed.
 """
 
 from __future__ import annotations
@@ -24,10 +26,10 @@ from core.tensor import DeviceTensor
 
 
 class Lent:
-    """A tensor of a model, for everybody who takes arrays by DLPack.
+    """A tensor of a model, for any consumer of DLPack.
 
-    The model's work for it is ordered before what comes on the default stream of the device; who takes it
-    may be on another thread and another stream, so it is waited for before it is exported.
+    The model's work on it is ordered before later work on the device's default stream. A consumer may use
+    another thread and another stream, so an export waits for that work first.
     """
 
     def __init__(self, tensor: GpuTensor):
@@ -41,19 +43,21 @@ class Lent:
         return self._tensor.to_dlpack()
 
     def get(self) -> np.ndarray[Any, Any]:
-        """A copy in host memory, behind the model's work."""
+        """Return a copy in host memory, made after the model's work on the tensor."""
         return self._tensor._values()
 
 
 def core_tensor(tensor: GpuTensor) -> DeviceTensor:
-    """A model's tensor on a GPU for core; it stays there."""
+    """Return a model's tensor on a GPU as a tensor of core. The data stays on the GPU."""
     dtype, shape = dtypes.BY_NUMBER[tensor._number], tensor._shape
     return DeviceTensor(tensor._name, dtype, shape, DeviceMemory(Lent(tensor), dtype, shape))
 
 
 def model_tensor(tensor: core_tensors.Tensor) -> Tensor | None:
-    """core's tensor on a GPU for a model. None for what the model cannot have there: other devices, and
-    memory that is not in C order."""
+    """Return core's tensor on a GPU as a tensor for a model.
+
+    None if the model cannot take it there: it is on another device, or its memory is not in C order.
+    """
     if tensor.device is None or tensor.device[0] not in (dlpack.CUDA, dlpack.CUDA_MANAGED):
         return None
     with suppress(TritonModelException, BufferError):
@@ -62,8 +66,11 @@ def model_tensor(tensor: core_tensors.Tensor) -> Tensor | None:
 
 
 def keep_outputs(server: Any, request: InferenceRequest) -> None:
-    """The outputs of a called model may stay on its device: PreferredMemory GPU. Loop thread."""
-    with suppress(CoreError):  # a model that is not there: who makes the call says so
+    """Let the outputs of a called model stay on its device: PreferredMemory GPU.
+
+    Not thread-safe: call from the event loop only.
+    """
+    with suppress(CoreError):  # an unknown model: the call itself reports it
         signature = server.signature(request.model_name, request.model_version)
         names = [output.name for output in request.outputs] or list(signature.outputs)
         request.outputs = tuple(map(DeviceOutput, names))

@@ -1,4 +1,4 @@
-"""Errors of Python models that clients see; those that Triton has are in its words."""
+"""Errors of Python models that clients see. Errors that Triton has too use Triton's messages."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def code_of(error: CoreError) -> ErrorCode:
 
 
 def unhealthy(instance: str) -> CoreError:
-    """The child of requests in flight, or of a load, has died."""
+    """Return the error of requests in flight, or of a load, whose child has died."""
     return internal(f"Stub process '{instance}' is not healthy.")
 
 
 def failed(instance: str, text: str) -> CoreError:
-    """execute has raised, or returned what is no answer."""
+    """Return the error of a batch whose execute raised, or returned something other than responses."""
     return internal(f"Failed to process the request(s) for model '{instance}', message: {text}")
 
 
 def abandoned(signature: Signature) -> CoreError:
-    """The model has let go of what could give a request its last answer."""
+    """Return the error of a request whose response sender the model dropped before the last answer."""
     if signature.decoupled:
         missing, call = "the final flag", "response_sender.send("
     else:

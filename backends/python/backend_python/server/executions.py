@@ -1,4 +1,6 @@
-"""The batches that a child has, and what it tells of them. Loop thread only.
+"""The batches that a child has, and its messages about them.
+
+Not thread-safe: call from the event loop only.
 
 Connection ─► begin; EXECUTED, RESPOND, FAILED ─► [Executions] ─► answers to requests, `done` of batches
 """
@@ -26,11 +28,11 @@ Tell = Callable[[int, int], None]
 
 
 class Executions:
-    """Batches by their numbers. Those that are over are told of by `tell_finished` alone.
+    """The batches of a child by their numbers. Only `tell_finished` reports those that are over.
 
-    cancel   tells the child that a request is cancelled: number, index
-    go       tells it that the client of one has room for more answers: number, index
-    paced    told when `short` is another
+    cancel   reports to the child that a request is cancelled: number, index
+    go       reports to it that the client of a request has room for more answers: number, index
+    paced    called when `short` has changed
     """
 
     def __init__(
@@ -42,7 +44,7 @@ class Executions:
         go: Tell,
         paced: Callable[[], None],
     ):
-        self.worked = False  # whether the child has executed anything
+        self.worked = False  # the child has executed something
         self._process = process
         self._loop = loop
         self._decoupled = decoupled
@@ -52,7 +54,7 @@ class Executions:
         self._number = 0
         self._active: dict[int, Active] = {}
         self._layouts = Remembered()
-        self._finished: deque[Done] = deque()  # executions that are over, not told yet
+        self._finished: deque[Done] = deque()  # `done` of executions that are over, not called yet
         self._took = Took()
 
     def __len__(self) -> int:
@@ -60,46 +62,52 @@ class Executions:
 
     @property
     def short(self) -> bool:
-        """Whether they are so short that the next should be there when one is over."""
+        """True if executions are so short that the next batch should be there when one is over."""
         return self._took.short
 
     def begin(self, batch: Batch, done: Done) -> Active:
-        """A batch that the child gets; done(None) when its execution is over."""
+        """Register a batch for the child. Call done(None) when its execution is over."""
         self._number += 1
         active = self._active[self._number] = Active(self._number, batch, done, self.cancelled)
         return active
 
     def current(self) -> int | None:
-        """The number of the batch that the child is to execute now; None if there is none."""
+        """Return the number of the batch that the child executes now; None if there is none."""
         return next((n for n, one in self._active.items() if one.done is not None), None)
 
     def cancelled(self, number: int, i: int) -> None:
-        """Nobody waits for the answer to a request any more."""
+        """Report to the child that a request is cancelled, if it is still open."""
         active = self._active.get(number)
         if active is not None and i in active.open:
             self._cancel(number, i)
 
     def trace_of(self, number: int, i: int) -> Any:
-        """The trace of a request, which calls that belong to it are part of; None once it is over."""
+        """Return the trace of a request, for the calls that belong to it; None if the request is over."""
         active = self._active.get(number)
         return active.batch.requests[i].trace if active is not None and i in active.open else None
 
     def outer_of(self, number: int, i: int | None) -> Sequence[InferenceRequest]:
-        """The request that a call belongs to, or without `i` those of its batch; none once that is over."""
+        """Return the request that a call belongs to; if `i` is None, all of its batch.
+
+        Empty if the batch is over.
+        """
         active = self._active.get(number)
         if active is None:
             return ()
         return active.batch.requests if i is None else [active.batch.requests[i]]
 
     def tell_finished(self) -> None:
-        """Executions are over. Not while a frame is handled: the pipeline may begin the next."""
+        """Call `done` of the executions that are over.
+
+        Do not call this while a frame is handled: the pipeline may begin the next batch.
+        """
         while self._finished:
             self._finished.popleft()(None)
 
-    # what the child tells: raises for what makes no sense -----------------------
+    # messages of the child: these raise if a message is malformed ---------------
 
     def executed(self, frame: Frame) -> None:
-        """The answers of a batch, or of a decoupled model only that execute has returned."""
+        """Handle EXECUTED: the answers of a batch. For a decoupled model, only the return of execute."""
         active = self._active[frame.number]
         content = frame.content
         offset, size, start, end = protocol.DONE.unpack_from(content)
@@ -123,7 +131,7 @@ class Executions:
         self._over(frame.number, active)
 
     def respond(self, frame: Frame) -> None:
-        """One answer of a response sender."""
+        """Handle RESPOND: one answer of a response sender."""
         content = frame.content
         offset, size, i, flags = protocol.ANSWER.unpack_from(content)
         fixed = protocol.ANSWER.size
@@ -133,11 +141,11 @@ class Executions:
             if flags & protocol.ASKS:
                 self._go(frame.number, i)
             told = self._layouts.of(content[fixed:stop], size)
-            if told.lent:  # what nobody takes goes back
+            if told.lent:  # take the loans, so that they are returned
                 self._borrow(told, told.tensors(region, at))
-            return  # it has had its last answer, as a failure of its batch
+            return  # it was answered when its batch failed
         if flags & protocol.ASKS:
-            # Behind the answers, which the delivery hands over in a turn of its own.
+            # After the answers, which the delivery passes on in a turn of its own.
             request = active.batch.requests[i]
             self._loop.call_soon(request.when_free, partial(self._go, frame.number, i))
         told = self._layouts.of(content[fixed:stop], size)
@@ -157,7 +165,7 @@ class Executions:
         self._forget_if_over(frame.number, active)
 
     def abandoned(self, frame: Frame) -> None:
-        """Nothing in the child can answer a request any more."""
+        """Handle ABANDONED: fail a request that the child can no longer answer."""
         (i,) = protocol.INDEX.unpack(frame.content)
         active = self._active.get(frame.number)
         if active is None or i not in active.open:
@@ -167,14 +175,14 @@ class Executions:
         self._forget_if_over(frame.number, active)
 
     def _borrow(self, told: Told, tensors: list[list[Any]]) -> None:
-        """Put what the child lends, on a GPU, into its places."""
+        """Put the tensors that the child lends on a GPU into their places."""
         lending = self._process.lending
         if lending is None:
             raise ProtocolError("tensors that are lent, where nobody has GPUs")
         lending.borrow(told, tensors)
 
     def failed(self, frame: Frame) -> None:
-        """execute has raised, or returned what is no answer."""
+        """Handle FAILED: execute has raised, or returned something other than responses."""
         active = self._active.get(frame.number)
         if active is None:
             return
@@ -189,23 +197,22 @@ class Executions:
     # the end ---------------------------------------------------------------------
 
     def refuse(self, active: Active, error: CoreError) -> None:
-        """A batch that the child does not get."""
+        """Fail a batch that is not sent to the child."""
         self._active.pop(active.number, None)
         self.fail([active], error)
         self.tell_finished()
 
     def take_behind(self) -> dict[int, Active]:
-        """Take out the batches behind the one that the child was to execute: it may not have begun
-        them."""
+        """Remove and return the batches behind the current one: the child may not have begun them."""
         return behind_the_first(self._active)
 
     def fail_all(self, error: CoreError) -> None:
-        """The child is not there any more."""
+        """Fail all batches, because the child is gone."""
         failing, self._active = self._active, {}
         self.fail(failing.values(), error)
 
     def fail(self, batches: Iterable[Active], error: CoreError) -> None:
-        """The same of batches that have been taken out."""
+        """Fail batches that were removed before."""
         for one in batches:
             _fail(one, error)
             self._finish(one)
@@ -221,17 +228,17 @@ class Executions:
                 continue  # a response sender was first
             if isinstance(item, layout.Answer):
                 give(active.batch, i, item, tensors[i], True)
-                active.open.discard(i)  # now: one whose answer makes no sense fails with the child
+                active.open.discard(i)  # after decoding: a malformed answer fails with the child
             elif item is True:
                 active.open.discard(i)
                 active.batch.reschedule(i)
             elif item is False:
                 active.batch.defer(i)  # its sender answers later
             elif not self._decoupled:
-                active.open.discard(i)  # it has no answer, and the pipeline says so
+                active.open.discard(i)  # it has no answer, and the pipeline reports that
 
     def _over(self, number: int, active: Active) -> None:
-        """The execution of a batch is over."""
+        """Handle the end of a batch's execution."""
         self.worked = True
         self._finish(active)
         self._forget_if_over(number, active)

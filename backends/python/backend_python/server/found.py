@@ -1,7 +1,7 @@
-"""Which file of a version is the model: model.py, or what an adapter serves in its place.
+"""Find the model's file of a version: model.py, or a file that an adapter serves in its place.
 
-A folder that Triton's Python backend can serve is served as it does: everything else is looked for
-only where the file that the configuration names is missing.
+A folder that Triton's Python backend can serve is served in the same way. Adapters are asked only if the
+file that the configuration names is missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ ADAPTERS = "backend_python.adapters"
 
 
 def add_adapters() -> dict[str, str]:
-    """Let installed adapters be found here; what `adapters.add` needs in a child. Nothing is imported."""
+    """Register installed adapters here, and return the argument of `adapters.add` for a child.
+
+    Nothing is imported.
+    """
     found = {}
     for plugin in installed(ADAPTERS).values():
         for entry in plugin.entries:
@@ -32,10 +35,11 @@ def add_adapters() -> dict[str, str]:
 
 
 def model_file(config: ModelConfig, version: Path) -> Path:
-    """The file that the model is loaded from; it may be missing.
+    """Return the file that the model is loaded from; it may be missing.
+
+    Raise CoreError(INVALID) if an adapter refuses a parameter.
 
     version   directory of the version
-    CoreError(INVALID) for a parameter that an adapter refuses.
     """
     file = version / (config.default_model_filename or DEFAULT_FILE)
     if file.name != DEFAULT_FILE or file.is_file():

@@ -1,4 +1,4 @@
-"""A batch as a model in this process sees it, and the model's responses as answers; no bytes are copied."""
+"""Convert a batch for a model in this process, and the model's responses to answers, without copies."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from core.request import InferenceRequest as CoreRequest
 
 
 class Handover:
-    """For the batches of one instance.
+    """The converter of one instance's batches.
 
-    executing   the batch whose execute has been called and has not returned; None for none
+    executing   the batch whose execute was called and has not returned; None if there is none
     host        of the model's calls
     outputs     of the model, and `states`, which clients do not name
-    decoupled   whether its requests may have several answers
-    on_gpu      whether the model takes inputs on a GPU as they are
-    checks      whether core checks outputs: those that the model must not give are handed on, to be refused
+    decoupled   True if its requests may have several answers
+    on_gpu      True if the model takes inputs on a GPU without a copy
+    checks      True if core checks outputs: undeclared outputs are then passed on, so that core refuses them
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Handover:
         self.executing: Batch | None = None
 
     def requests(self, batch: Batch) -> list[InferenceRequest]:
-        """What the model's execute gets."""
+        """Return the requests for the model's execute."""
         found = self._plain(batch, batch.arrays()) if not self._on_gpu else self._there(batch)
         told = batch.indices_with_details()
         if told:
@@ -67,14 +67,14 @@ class Handover:
         return requests
 
     def _there(self, batch: Batch) -> list[InferenceRequest]:
-        """With inputs that are on a GPU where they are."""
+        """GPU variant of `_plain`: inputs on a GPU stay there."""
         inputs = [list(map(model_tensor_there, each.inputs.values())) for each in batch.requests]
         return all_received(self._host, batch, inputs, self._outputs, self._decoupled)
 
     def _tell(
         self, found: list[InferenceRequest], requests: list[CoreRequest], told: list[int]
     ) -> None:
-        """What requests have beside their tensors."""
+        """Set the fields of requests other than their tensors."""
         for i in told:
             theirs, request = found[i], requests[i]
             theirs._request_id = request.id
@@ -96,9 +96,11 @@ class Handover:
         execute: Callable[[list[InferenceRequest]], Any],
         failed: Callable[[Batch, BaseException], None],
     ) -> tuple[list[InferenceRequest], Any] | None:
-        """Have the model execute a batch, and answer it; a coroutine, with its requests, for others to await.
+        """Let the model execute a batch, and answer it.
 
-        execute   what the model's execute returns; what it raises is for `failed`
+        If execute returns a coroutine, return the requests and the coroutine, which the caller must await.
+
+        execute   calls the model's execute; its exceptions go to `failed`
         """
         requests = self.requests(batch)
         token = running_host.set(self._host)
@@ -118,7 +120,7 @@ class Handover:
         return None
 
     def answer(self, batch: Batch, requests: list[InferenceRequest], responses: list[Any]) -> None:
-        """Hand on what execute returned: a response, or None, for each request."""
+        """Answer a batch with the return value of execute: a response or None for each request."""
         batch.outputs_ready()
         answers = []
         for i in range(len(requests)):
@@ -149,7 +151,7 @@ class Handover:
 def _outputs(
     tensors: list[Tensor], wanted: frozenset[str], declared: frozenset[str] | None
 ) -> list[Any]:
-    """One answer, as Batch.respond_all takes it."""
+    """Return one answer in the form that Batch.respond_all takes."""
     found: list[Any] = []
     for tensor in tensors:
         if tensor._name in wanted or (declared is not None and tensor._name not in declared):

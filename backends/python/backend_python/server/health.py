@@ -1,4 +1,4 @@
-"""What the metrics tell of the processes of Python models."""
+"""Metrics of the processes of Python models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from core.telemetry.registry import registry
 
 
 class Health:
-    """Of one instance; those of a model version share their samples. Loop thread."""
+    """The metrics of one instance. The instances of a model version share their samples.
+
+    Not thread-safe: call from the event loop only.
+    """
 
     def __init__(self, model: str, version: int):
         labels = {"model": model, "version": str(version)}
@@ -25,7 +28,7 @@ class Health:
         self._is_ready = False
 
     def serves(self, ready: bool) -> None:
-        """Whether the instance has a process that can serve."""
+        """Record whether the instance has a process that can serve."""
         if ready != self._is_ready:
             self._is_ready = ready
             self._ready.increment(1 if ready else -1)
@@ -34,7 +37,7 @@ class Health:
         self._restarts.increment(1)
 
     def close(self) -> None:
-        """The instance is gone."""
+        """Remove the metrics of the instance, which is gone."""
         self.serves(False)
         self._ready_family.remove(self._ready)
         self._restarts_family.remove(self._restarts)

@@ -1,7 +1,7 @@
 """EXECUTION_MODE thread and inline: model.py in the server's own process.
 
-The same classes and texts as in a child, without its isolation: the model shares the interpreter
-with the server, and inputs are read-only views of what the client sent.
+The classes and messages are those of a child, but there is no isolation. The model shares the interpreter
+with the server, and its inputs are read-only views of the client's data.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ logger = logging.getLogger("core")
 
 
 class InProcess:
-    """The model runs in this process: on a thread of its own, or on the loop."""
+    """An instance whose model runs in this process: on a thread of its own, or on the event loop."""
 
     def __init__(self, instance: PythonInstance):
         self._instance = instance
@@ -62,7 +62,7 @@ class InProcess:
         self.takes_gpu = instance.model.takes_gpu
 
     def open(self) -> None:
-        """Import the model and let it initialize. CoreError with its own text if it raises."""
+        """Import the model and let it initialize. Raise CoreError with its own text if it raises."""
         instance, model = self._instance, self._instance.model
         self._host = LocalHost(
             str(model.path),
@@ -96,7 +96,10 @@ class InProcess:
         return self._runner is not None
 
     async def check(self) -> bool:
-        """What the model's is_ready says; what it said last while it executes. Loop thread."""
+        """Return the result of the model's is_ready. While it executes, return the last result.
+
+        Not thread-safe: call from the event loop only.
+        """
         runner = self._runner
         if runner is None or not runner.tells_readiness:
             return runner is not None
@@ -119,7 +122,10 @@ class InProcess:
                 return checked_readiness(await returned if is_coroutine(returned) else returned)
 
     def begin(self, batch: Batch, done: Done) -> None:
-        """Run a batch: at once, if it is to run on the loop and needs no coroutine. Loop thread."""
+        """Run a batch. On the event loop it runs at once, unless execute is a coroutine.
+
+        Not thread-safe: call from the event loop only.
+        """
         if self._thread is not None:
             self._executing += 1
             self._thread.submit(self._execute_there, batch, done)
@@ -146,7 +152,7 @@ class InProcess:
         coroutine: Any,
         done: Done,
     ) -> None:
-        """The rest of an execution that is a coroutine."""
+        """Await the coroutine of an execution, and complete the batch."""
         assert self._runner is not None
         problem: BaseException | None = None
         try:
@@ -237,7 +243,7 @@ class InProcess:
         self._handover.answer(batch, requests, responses)
 
     def _coroutine(self, batch: Batch, requests: list[InferenceRequest], coroutine: Any) -> Any:
-        """Run an async execute: to its end, or of a decoupled model beside the batches to come."""
+        """Run an async execute to its end. For a decoupled model, start it beside the next batches."""
         assert self._runner is not None
         outer = api_host.Outer(batch)
         if not self._instance.model.decoupled:

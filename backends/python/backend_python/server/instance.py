@@ -1,4 +1,4 @@
-"""ModelInstance: in a child process, or in this one, as the model's EXECUTION_MODE says."""
+"""The ModelInstance of a Python model. EXECUTION_MODE chooses a child process or this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.config import to_json
 
 
 class PythonInstance(core.ModelInstance):
-    """One TritonPythonModel object, wherever it lives."""
+    """One TritonPythonModel object, in a child process or in this one."""
 
     placement = "callback"
 
@@ -22,14 +22,14 @@ class PythonInstance(core.ModelInstance):
     _way: Keeper | InProcess
 
     def open(self) -> None:
-        """Start the model and let it initialize; CoreError with its own text if it raises."""
+        """Start the model and let it initialize. Raise CoreError with its own text if it raises."""
         in_a_child = self.model.mode in ("process", "shared")
         self._way = Keeper(self) if in_a_child else InProcess(self)
         self._way.open()
         self.memory = "device" if self._way.takes_gpu else "host"
 
     def begin(self, batch: Batch, done: Done) -> None:
-        """Run the batch: send it to the child, or let the model in this process have it."""
+        """Run the batch: send it to the child, or pass it to the model in this process."""
         self._way.begin(batch, done)
 
     def ready(self) -> bool:
@@ -39,11 +39,11 @@ class PythonInstance(core.ModelInstance):
         return await self._way.check()
 
     def close(self) -> None:
-        """Let the model finalize, and end what open has started."""
+        """Let the model finalize, and end the thread or process that `open` has started."""
         self._way.close()
 
     def arguments(self) -> dict[str, str]:
-        """What the model's initialize gets."""
+        """Return the arguments of the model's initialize."""
         return {
             "model_config": json.dumps(to_json(self.model.config), separators=(",", ":")),
             "model_instance_kind": self.device.kind,

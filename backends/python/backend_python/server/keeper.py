@@ -1,8 +1,9 @@
-"""Keeper: an instance's child is there, from `open` to `close`, whatever happens to it.
+"""Keeper: keeps an instance's child running from `open` to `close`.
 
-PythonInstance ─► [Keeper] ─► Process while it starts, Connection while it serves.  A child that dies is
-started again at once, and ever later if that does not help; requests that come meanwhile wait for it,
-or are refused if that would take long.
+PythonInstance ─► [Keeper] ─► Process while it starts, Connection while it serves.
+
+The keeper restarts a child that dies at once, and after growing pauses if it keeps dying. Requests that
+arrive meanwhile wait for the next child. In a long pause they are refused.
 """
 
 from __future__ import annotations
@@ -40,29 +41,33 @@ T = TypeVar("T")
 
 
 class Keeper:
-    """The model runs in a child, or in a worker; this side only passes messages, on the loop."""
+    """The server's side of an instance whose model runs in a child or in a worker.
+
+    It only passes messages, on the event loop.
+    """
 
     def __init__(self, instance: PythonInstance):
         self._instance = instance
         self._health = Health(instance.model.name, instance.model.version)
         self._backoff = Backoff()
         self._tells_readiness = False
-        self.takes_gpu = False  # inputs on a GPU come to it there
+        self.takes_gpu = False  # the model takes inputs on a GPU without a copy to the host
         self._lock = threading.Lock()  # guards the next two
         self._closed = False
         self._starting: Process | None = None  # a child that initializes
-        # All below: the loop's.
+        # Everything below belongs to the event loop.
         self._connection: Connection | None = None
         self._watch: Watch | None = None
         self._revival: asyncio.Task[None] | None = None  # while there is no child
         self._pausing = False  # the revival waits before its next try
-        self._refusal: Exception | None = None  # why, if there will be none for long
-        self._waiting: list[tuple[Batch, Done]] = []  # for the child that is started again
+        self._refusal: Exception | None = None  # the error for requests during a long pause
+        self._waiting: list[tuple[Batch, Done]] = []  # batches that wait for the next child
 
     def open(self) -> None:
-        """Start the child, wait for the model's initialize, and hand it to the loop. A worker thread.
+        """Start the child, wait for the model's initialize, and pass the child to the event loop.
 
-        CoreError with the model's own text and traceback if its initialize raises.
+        Blocks: call from a worker thread. Raise CoreError with the model's own text and traceback if its
+        initialize raises.
         """
         try:
             child = self._start()
@@ -72,19 +77,25 @@ class Keeper:
         self._instance.loop.call_soon_threadsafe(self._attach, child)
 
     def ready(self) -> bool:
-        """Whether there is a child that serves. Any thread."""
+        """Return whether a child serves. Thread-safe."""
         connection = self._connection
         return not self._closed and connection is not None and connection.alive
 
     async def check(self) -> bool:
-        """The same, and what the model's is_ready says if it has one. Loop thread."""
+        """Return whether a child serves and the model's is_ready, if it has one, returns True.
+
+        Not thread-safe: call from the event loop only.
+        """
         connection = self._connection
         if not self.ready() or connection is None:
             return False
         return not self._tells_readiness or await connection.readiness.ask()
 
     def begin(self, batch: Batch, done: Done) -> None:
-        """Run a batch in the child, or in the next one. Loop thread."""
+        """Run a batch in the child, or in the next one if there is none now.
+
+        Not thread-safe: call from the event loop only.
+        """
         connection = self._connection
         if connection is not None and connection.alive:
             connection.begin(batch, done)
@@ -96,7 +107,10 @@ class Keeper:
     # a child, from its start to its end ------------------------------------------
 
     def _start(self) -> Process:
-        """A child whose model is initialized, however long that takes. A worker thread."""
+        """Return a new child whose model is initialized. No time limit applies to initialize.
+
+        Blocks: call from a worker thread.
+        """
         instance = self._instance
         model = instance.model
         child = process.start(
@@ -142,7 +156,7 @@ class Keeper:
         return child
 
     def _module_name(self, child: Process) -> str:
-        """In a worker, every instance needs a name of its own in sys.modules."""
+        """Return the module's name in sys.modules. In a worker it must be unique for each instance."""
         model = self._instance.model
         if model.mode == "process":
             return model.module_name
@@ -155,7 +169,7 @@ class Keeper:
             self._starting = child
 
     def _attach(self, child: Process) -> None:
-        """The child serves from now on."""
+        """Connect a started child, and give it the batches that wait."""
         model = self._instance.model
         loop = self._instance.loop
         connection = self._connection = Connection(
@@ -185,13 +199,16 @@ class Keeper:
         self._instance.changed()
 
     def _ahead(self, batches: int) -> None:
-        """Only where requests run one by one: a batcher does better to wait for more of them, and a
-        sequence's next request needs what the last one left."""
+        """Set how many batches the child may have, if the model's requests run one by one.
+
+        Other models keep one batch: a batcher gains by waiting for more requests, and a sequence's next
+        request needs the state that the last one left.
+        """
         if self._instance.model.one_by_one:
             self._instance.ahead = batches
 
     def _died(self) -> None:
-        """The connection ends and closes its child; when it is gone, there is to be another."""
+        """Handle the loss of the child. The connection ends and closes it; `_ended` then starts another."""
         connection, watch = self._connection, self._watch
         if connection is None or watch is None:
             return
@@ -203,13 +220,13 @@ class Keeper:
         self._instance.changed()
 
     def _ended(self, _: Future[None]) -> None:
-        """The child is gone, and what the model had made in the server."""
+        """Start the revival. The child is gone, with everything that the model had made in the server."""
         if not self._closed:
             pause_s = self._backoff.failed()
             self._revival = self._instance.loop.create_task(self._revive(pause_s))
 
     async def _revive(self, pause_s: float) -> None:
-        """Start children until one can serve. Who waits shares the fate of the next try."""
+        """Start children until one serves. If a try fails, refuse the requests that wait."""
         error: Exception = unhealthy(self._instance.name)
         died = self._instance.loop.time()
         while not self._closed:
@@ -234,7 +251,7 @@ class Keeper:
             return
 
     async def _pause(self, pause_s: float, error: Exception) -> None:
-        """Wait; in a long pause requests are refused with `error`."""
+        """Wait `pause_s` seconds. In a pause longer than PATIENCE_S, refuse requests with `error`."""
         if pause_s > PATIENCE_S:
             self._refusal = error
             self._refuse_waiting(error)
@@ -257,7 +274,7 @@ class Keeper:
             done(error)
 
     async def _elsewhere(self, function: Callable[[], T]) -> T:
-        """Call what may take long on a thread for that alone."""
+        """Call a function that may take long on a thread of its own, and return its result."""
         thread = ThreadPoolExecutor(1, thread_name_prefix=self._instance.name)
         try:
             return await self._instance.loop.run_in_executor(thread, function)
@@ -267,8 +284,10 @@ class Keeper:
     # the end -----------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let the model finalize and end the child; if it still executes, end it at once. A worker
-        thread, while the loop runs."""
+        """Let the model finalize and end the child. If the child still executes, kill it at once.
+
+        Blocks: call from a worker thread, while the event loop runs.
+        """
         with self._lock:
             self._closed = True
             if self._starting is not None:
@@ -281,14 +300,14 @@ class Keeper:
         if connection is None:
             return
         if not connection.detached:
-            connection.ended.result()  # it has been killed
+            connection.ended.result()  # wait for the end of a killed child
         elif connection.was_busy:
             connection.process.kill()
         else:
             connection.process.finalize()
 
     def _detach(self, detached: Future[Connection | None], revived: Future[None]) -> None:
-        """Give the channel back to the thread that closes, and start no other child."""
+        """Give the channel back to the thread that closes, and prevent the start of another child."""
         connection, self._connection = self._connection, None
         if self._watch is not None:
             self._watch.close()
@@ -302,18 +321,18 @@ class Keeper:
             revived.set_result(None)
         else:
             revival.add_done_callback(lambda _: revived.set_result(None))
-            if self._pausing:  # what goes on elsewhere sees that it is over
+            if self._pausing:  # a start on another thread finds out by itself
                 revival.cancel()
 
 
 def _bind(child: Process, policy: HostPolicy) -> None:
-    """Before the model is there: what threads it starts run on the same cores."""
+    """Bind a child to its cores before the model loads, so that the model's threads inherit them."""
     with contextlib.suppress(ProcessLookupError):  # it has ended, which the next question finds
         policy.bind(child.pid)
 
 
 def _lending(child: Process) -> Lending | None:
-    """Of tensors on GPUs, where there are any."""
+    """Return the lending of tensors on GPUs for a child, None if there are no GPUs."""
     return Lending(child.name, child.inputs, child.outputs) if gpus() else None
 
 

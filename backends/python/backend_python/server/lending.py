@@ -1,7 +1,8 @@
-"""Tensors on GPUs that a child gets, and gives, without their coming to the host. The server's side.
+"""The server's side of the exchange of tensors on GPUs with a child, without copies to the host.
 
 Connection ─► [Lending] ─► LOANs in a region ─► child … child ─► LOANs ─► [Lending] ─► DeviceTensor.
-What only goes from one child to another is not even opened here.
+
+Memory that only passes from one child to another is not opened in the server.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("core")
 
-Entry = tuple[Any, ...]  # name, number of the datatype, shape, bytes, LENT
+Entry = tuple[Any, ...]  # name, datatype number, shape, size in bytes, LENT
 
 
 def gpus() -> tuple[bytes, ...]:
-    """The UUIDs of the GPUs whose tensors may go from process to process; none where there are none."""
+    """Return the UUIDs of the GPUs whose tensors processes can share; empty if there are no GPUs."""
     return cuda.devices() if devices.gpus() else ()
 
 
 class Lending:
-    """What the server and one child lend each other. Any thread, but for what says otherwise.
+    """The loans between the server and one child. Thread-safe, unless stated otherwise.
 
     name     of the instance
-    takes    UUIDs of the GPUs on which the model takes inputs as they are
+    takes    UUIDs of the GPUs on which the model takes inputs without a copy
     """
 
     def __init__(self, name: str, inputs: Sender, outputs: Receiver):
@@ -53,22 +54,24 @@ class Lending:
         self._said: set[str] = set()
 
     def close(self) -> None:
-        """The child has ended: what it has is free, and what it has lent is of no use any more."""
+        """End all loans, because the child has ended: free those it held, and invalidate those it gave."""
         self.borrower.lose(f"'{self.name}', whose process has ended")
         self.lender.close()
 
     # to the child ----------------------------------------------------------------
 
     def brings(self, requests: Iterable[InferenceRequest]) -> bool:
-        """Whether these requests have inputs on a GPU for a model that takes them there."""
+        """Return whether these requests have inputs on a GPU, and the model takes them there."""
         return bool(self.takes) and any(
             type(tensor) is not Tensor for request in requests for tensor in request.inputs.values()
         )
 
     def lend(self, tensor: Tensor, takes: frozenset[bytes]) -> tuple[int, bytes] | None:
-        """Number and LOAN of a tensor for who takes those on these GPUs; None for one that is to be copied.
+        """Lend a tensor: return the loan's number and its LOAN; None if the tensor must be copied.
 
-        May wait for the device, and copy there.
+        This may wait for the device and copy on it.
+
+        takes   UUIDs of the GPUs on which the receiver takes tensors
         """
         if type(tensor) is Tensor or tensor.device is None or not tensor.count:
             return None
@@ -82,7 +85,7 @@ class Lending:
         return self.lender.lend(*found)
 
     def _place(self, tensor: Tensor) -> tuple[Place, Any] | None:
-        """Where a tensor is, and what keeps it there."""
+        """Return where a tensor is and the object that keeps its memory alive; None if it cannot be lent."""
         array = tensor.value
         if isinstance(array, Remote):
             return array.place(), array
@@ -97,32 +100,32 @@ class Lending:
         return lendable(seen.address, tensor.byte_size, number, (capsule, array), self._say)
 
     def _say(self, text: str) -> None:
-        """Once in the log."""
+        """Log a warning, once for each text."""
         if text not in self._said:
             self._said.add(text)
             logger.warning("'%s': %s", self.name, text)
 
     @staticmethod
     def staying(requests: Sequence[InferenceRequest]) -> list[dict[str, int] | None] | None:
-        """Of each request its outputs that may stay on a GPU; None if there are none."""
+        """Return for each request its outputs that may stay on a GPU; None if no request has any."""
         found = [_staying(request.outputs) if request.outputs else None for request in requests]
         return found if any(found) else None
 
     def lends(self, takes: frozenset[bytes], alignment: int) -> Lends:
-        """For one message."""
+        """Return the loans of one message."""
         return Lends(self, takes, alignment)
 
     # from the child --------------------------------------------------------------
 
     def borrow(self, told: Told, tensors: list[list[Tensor]]) -> None:
-        """Put those that are lent into the places of what the region has of them. ProtocolError."""
+        """Replace the loans in the region by the lent tensors. Raise ProtocolError if a loan is malformed."""
         for i, j, place in told.lent:
             tensors[i][j] = self.tensor(place, memoryview(tensors[i][j].raw))
 
     def tensor(self, place: layout.Place, told: memoryview) -> Tensor:
-        """One that the child lends. ProtocolError.
+        """Return a tensor that the child lends. Raise ProtocolError if the loan is malformed.
 
-        told   what the region has of it
+        told   the loan's data in the region
         """
         dtype, shape = dtypes.BY_NUMBER[place.number], place.shape
         loan = self.borrower.take(told[: LOAN.size])
@@ -134,7 +137,7 @@ class Lending:
 
 
 class _Both(DeviceMemory):
-    """Memory of a device whose copy on the host has come with it."""
+    """Device memory that came together with its copy in host memory."""
 
     is_on_host = True
 
@@ -149,9 +152,9 @@ class _Both(DeviceMemory):
 
 
 class Remote:
-    """An array that a child lends, for everybody who takes arrays by DLPack; slices and shapes are of it.
+    """An array that a child lends, for any consumer of DLPack. It can be sliced and reshaped.
 
-    Opened when somebody in this process takes it. TritonModelException if its process has ended.
+    It is opened on first use in this process. Raise TritonModelException then if the child has ended.
     """
 
     def __init__(self, loan: Loan, dtype: DataType, shape: tuple[int, ...], offset: int):
@@ -165,7 +168,7 @@ class Remote:
         self._offset = offset  # in the allocation
 
     def place(self) -> Place:
-        """For another process."""
+        """Return the array's place, to pass to another process."""
         self._loan.check()
         return self._loan.place._replace(offset=self._offset)
 
@@ -174,7 +177,7 @@ class Remote:
         return self._loan.address() + self._offset - self._loan.place.offset
 
     def get(self) -> np.ndarray[Any, Any]:
-        """A copy in host memory."""
+        """Return a copy in host memory."""
         size = math.prod(self.shape) * self._dtype.byte_size
         found = cuda.copy_to_host(self._address, size, self._loan.device)
         return found.view(self._dtype.numpy).reshape(self.shape)
@@ -192,12 +195,12 @@ class Remote:
         return dlpack.CUDA, self._loan.device
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None) -> Any:
-        # The child has waited for its work before it told of it.
+        # The child waited for its work on the array before it sent the loan.
         return dlpack.lend(self._address, self._dtype, self.shape, self.__dlpack_device__(), self)
 
 
 def _staying(outputs: Iterable[RequestedOutput]) -> dict[str, int] | None:
-    """Name → how it is wanted."""
+    """Return the outputs that may stay on a GPU: name → LENT or LENT_AND_COPIED. None if there are none."""
     found = {}
     for output in outputs:
         if isinstance(output, DeviceOutput):
@@ -208,9 +211,11 @@ def _staying(outputs: Iterable[RequestedOutput]) -> dict[str, int] | None:
 
 
 class Lends:
-    """The tensors of one message that a child may have on a GPU: lent, or as bytes. One thread.
+    """The tensors of one message that a child may take on a GPU, each lent or as bytes.
 
-    parts    what the region holds
+    Not thread-safe: use it from one thread only.
+
+    parts    the contents of the region
     size     of the region
     numbers  of the loans
     """
@@ -224,7 +229,7 @@ class Lends:
         self._alignment = alignment
 
     def entries(self, tensors: Iterable[Tensor]) -> tuple[Entry, ...]:
-        """How they stand in a layout. Raises what copying them to the host raises; then nothing is lent."""
+        """Return the layout entries of tensors. If a copy to the host raises, take all loans back."""
         try:
             return tuple([self._entry(tensor) for tensor in tensors])
         except BaseException:

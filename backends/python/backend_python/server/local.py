@@ -1,4 +1,4 @@
-"""What the calls of a model in this process become: calls of the server, on its loop."""
+"""Translate the calls of a model in this process into calls of the server, on its event loop."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ Item = core_response.InferenceResponse | CoreError | None
 
 
 class LocalHost:
-    """What the calls of a model become: calls of the server's own objects. Any thread.
+    """The Host of a model in this process: it calls the server's objects directly. Thread-safe.
 
-    server    whose models it may call; None if it runs without one
-    control   what answers its questions about other models; None if it runs without a server
-    declared  names of the model's outputs and states, where core checks outputs; None where it does not
+    server    the server whose models it may call; None if it runs without one
+    control   handles its operations on other models; None if it runs without a server
+    declared  names of the model's outputs and states, if core checks outputs; else None
     """
 
     def __init__(
@@ -99,8 +99,8 @@ class LocalHost:
     def abandon(self, key: Key) -> None:
         batch, index = key
         error = abandoned(batch.signature)
-        # On the loop, behind the answers before it: a destructor must not take the locks of a delivery.
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+        # On the loop, after earlier answers: a destructor must not take the locks of a delivery.
+        with contextlib.suppress(RuntimeError):  # the loop has ended, so no request waits
             self._loop.call_soon_threadsafe(partial(batch.fail, index, error, failure=True))
 
     def call(self, operation: str, arguments: dict[str, Any]) -> Any:
@@ -148,8 +148,10 @@ class LocalHost:
         return answers
 
     def _outer(self, request: InferenceRequest) -> Sequence[core_request.InferenceRequest]:
-        """The requests that a call belongs to: the one of its trace, else those that are executed; none if
-        that is not clear, as for a thread of a model that has response senders (see ChildHost)."""
+        """Return the requests that a call belongs to: the one of its trace, else those that are executed.
+
+        Empty if they are unknown, as on a thread of a model that has response senders (see ChildHost).
+        """
         key = request.trace()._key
         if key is not None:
             batch, index = key
@@ -169,15 +171,15 @@ class LocalHost:
         self._dropped.append((what, number))  # goes with the next call: destructors do not wait
 
     def close(self) -> None:
-        """The instance is gone."""
+        """Close the calls of the instance, which is gone."""
         with self._calling:
             self._calls.close()
 
 
 class LocalAnswers:
-    """The responses to one call; they arrive on the loop, one thread or coroutine takes them.
+    """The responses to one call. They arrive on the event loop; one thread or coroutine takes them.
 
-    on_gpu   whether tensors may stay where the called model makes them
+    on_gpu   True if tensors may stay on the GPU of the called model
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, on_gpu: bool = False):
@@ -193,8 +195,8 @@ class LocalAnswers:
         decoupled: bool,
         outer: Sequence[core_request.InferenceRequest],
     ) -> None:
-        """Hand the request to the model that it names. Loop thread."""
-        inbox = self._inbox  # and not self: an iterator that nobody holds must end
+        """Pass the request to the model that it names. Not thread-safe: call from the event loop only."""
+        inbox = self._inbox  # not self: an unreferenced iterator must be freed
         if self._on_gpu:
             from backend_python.server import devices
 
@@ -208,7 +210,7 @@ class LocalAnswers:
         reply.listen(inbox.arrive)
 
     def refuse(self, error: CoreError) -> None:
-        """The request cannot be asked: its one answer is `error`."""
+        """Answer the call with `error`, because its request is invalid."""
         self._inbox.arrive(error, True)
 
     def wait(self) -> InferenceResponse | None:
@@ -257,7 +259,7 @@ class LocalAnswers:
 
 
 class Inbox:
-    """What has arrived for one call. `turn` guards items and arrived, the loop writes the others."""
+    """The items that arrived for one call. `turn` guards items and arrived; the loop writes the others."""
 
     def __init__(self) -> None:
         self.turn = threading.Condition()
@@ -267,7 +269,7 @@ class Inbox:
         self.dropped = False
 
     def arrive(self, item: Item, final: bool) -> None:
-        """An answer; loop thread, but for one that comes instead of a call."""
+        """Add an answer and wake the waiter. Call from the event loop, except for the error of a refusal."""
         with self.turn:
             if not self.dropped:
                 self.items.append((item, final))
@@ -280,19 +282,19 @@ class Inbox:
                 pass
 
     def cancel(self) -> None:
-        """Loop thread."""
+        """Cancel the call. Not thread-safe: call from the event loop only."""
         if self.reply is not None:
             self.reply.cancel()
 
     def drop(self) -> None:
-        """Cancel, and keep no more. Loop thread."""
+        """Cancel the call and discard its items. Not thread-safe: call from the event loop only."""
         self.dropped = True
         self.items.clear()
         self.cancel()
 
 
 def on(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether this is the thread of `loop`, which must not wait for what runs on it."""
+    """Return whether this is the thread of `loop`, which must not wait for work on the same loop."""
     try:
         return asyncio.get_running_loop() is loop
     except RuntimeError:
@@ -300,7 +302,7 @@ def on(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def blocks(what: str, instead: str = "") -> TritonModelException:
-    """The refusal to wait on the loop."""
+    """Return the error for a call that would block the event loop."""
     return TritonModelException(
         f"'{what}' would block the server's event loop, on which this model runs "
         f"(EXECUTION_MODE inline){instead}, or choose EXECUTION_MODE thread or process."
@@ -349,10 +351,10 @@ def answer(
     declared: frozenset[str] | None,
     final: bool,
 ) -> None:
-    """Hand a model's response to the batch.
+    """Pass a model's response to the batch.
 
-    declared   names of the model's outputs and states, where core checks outputs: others are handed on, so
-               that it refuses them. None: others are dropped
+    declared   names of the model's outputs and states, if core checks outputs. Undeclared outputs are then
+               passed on, so that core refuses them. None: undeclared outputs are dropped
     """
     error = response.error()
     if error is not None:

@@ -34,10 +34,10 @@ MODES = ("process", "shared", "thread", "inline")
 
 
 class PythonModel(core.Model):
-    """Checks at load that there is something to run.
+    """One version of a Python model. It checks its file, settings and environment at load.
 
     mode       where execute runs: "process", "shared", "thread" or "inline"
-    decoupled  whether a request may have any number of answers
+    decoupled  True if a request may have any number of answers
     """
 
     mode: str = "process"
@@ -45,7 +45,7 @@ class PythonModel(core.Model):
 
     @property
     def python_file(self) -> Path:
-        """model.py, or what is in its place."""
+        """model.py, or the file in its place."""
         return model_file_of(self.config, self.path, self.backend)
 
     @property
@@ -54,22 +54,22 @@ class PythonModel(core.Model):
 
     @property
     def takes_gpu(self) -> bool:
-        """Whether it gets inputs that are on a GPU there, if it can have them."""
+        """True if inputs on a GPU may stay there."""
         return self.parameter(FORCE_CPU, "yes").lower() == "no"
 
     @property
     def outputs(self) -> list[str]:
-        """Names of what clients may ask for."""
+        """Names of the outputs that clients may request."""
         return [output.name for output in self.config.output]
 
     @property
     def states(self) -> list[str]:
-        """Names of the outputs that renew what the server keeps of a sequence: always wanted."""
+        """Names of the outputs that renew the state of a sequence: always requested."""
         return [state.output_name for state in self.config.sequence_batching.state]
 
     @cached_property
     def one_by_one(self) -> bool:
-        """Whether each request runs alone, whatever others do."""
+        """True if each request runs alone, independent of others."""
         config = self.config
         return not (
             self.decoupled
@@ -83,7 +83,7 @@ class PythonModel(core.Model):
         return getattr(self, "server", None)
 
     def control(self, loop: asyncio.AbstractEventLoop) -> ModelControl | None:
-        """What answers its questions about other models; None if it runs without a server."""
+        """Return the handler of its operations on other models; None if it runs without a server."""
         return None if self.models is None else ModelControl(self.models, loop, self.waits)
 
     @property
@@ -93,12 +93,12 @@ class PythonModel(core.Model):
 
     @property
     def template(self) -> SharedTemplate:
-        """What its children are forked from, or their worker."""
+        """The template that its children, or their worker, are forked from."""
         return template if self._environment is None else self._environment.template
 
     @cached_property
     def origin(self) -> Origin:
-        """What its children are forked from, or the worker that they share."""
+        """The template that its children are forked from, or the worker that they share."""
         if self.mode == "process":
             return self.template
         return worker(self.models, self.template, self.parameter(WORKER) or DEFAULT_WORKER)
@@ -109,7 +109,7 @@ class PythonModel(core.Model):
 
     @property
     def execute_timeout_s(self) -> int:
-        """How long an execution may take before its child is stuck; 0 for any time."""
+        """Time limit of an execution in seconds, after which its child counts as stuck. 0 for no limit."""
         text = self.parameter(EXECUTE_TIMEOUT)
         if not text:
             return self.settings.execute_timeout_s
@@ -117,7 +117,7 @@ class PythonModel(core.Model):
 
     @property
     def _checks_outputs(self) -> bool:
-        """Whether outputs are compared with the configuration. Other backends check theirs themselves."""
+        """Return whether core checks outputs against the configuration. Other backends check their own."""
         if isolated_by(self.backend) is not None:
             return False
         text = self.parameter(CHECK_OUTPUTS)
@@ -126,8 +126,10 @@ class PythonModel(core.Model):
         return switch(text, f"model '{self.name}': parameter {CHECK_OUTPUTS} is '{text}'")
 
     def load(self) -> None:
-        """Raises CoreError(INVALID) for a missing file, an unknown EXECUTION_MODE, or an environment that
-        models cannot run in. Takes minutes if that has to be unpacked or installed."""
+        """Check the model and open its environment.
+
+        Raise CoreError(INVALID) for a missing file, an unknown EXECUTION_MODE, or an environment that
+        models cannot run in. This takes minutes if the environment must be unpacked or installed."""
         check_file(self.python_file, self.backend)
         mode = self.parameter("EXECUTION_MODE", "process").lower()
         if mode not in MODES:
@@ -162,15 +164,14 @@ class PythonModel(core.Model):
         self._environment = environment
 
     def unload(self) -> None:
-        """Let go of the environment."""
+        """Release the environment."""
         environment, self._environment = self._environment, None
         if environment is not None:
             environments.release(environment)
 
 
 def model_file_of(config: ModelConfig, version: Path, backend: Backend) -> Path:
-    """The model's file: of the version, or with the class in a folder of --backend-directory, or what
-    runs another backend."""
+    """Return the model's file: the version's, a backend's in --backend-directory, or another's runner."""
     if isolated_by(backend) is not None:
         return APART
     if (of_folder := file_of(backend)) is not None:
@@ -179,14 +180,16 @@ def model_file_of(config: ModelConfig, version: Path, backend: Backend) -> Path:
 
 
 def module_of(file: Path, version: Path) -> str:
-    """The name that the file is imported as, the same as in Triton: "1.model"; "model" where it is a
-    backend's."""
+    """Return the module name of the file, equal to Triton's: "1.model", or "model" if it is a backend's."""
     return f"{version.name}.{file.stem}" if file.is_relative_to(version) else file.stem
 
 
 def open_environment(config: ModelConfig, version: Path, backend: Backend) -> Environment | None:
-    """The environment of a model, to be released; None for the server's packages. CoreError(INVALID)."""
-    if isolated_by(backend) is not None:  # what else is beside its files is that backend's business
+    """Open the environment of a model; the caller must release it. None means the server's packages.
+
+    Raise CoreError(INVALID) if models cannot run in it.
+    """
+    if isolated_by(backend) is not None:  # other files of its model belong to that backend
         return None
     timeout_s = Settings(backend.config).timeout_s
     of_folder = file_of(backend)
@@ -195,13 +198,13 @@ def open_environment(config: ModelConfig, version: Path, backend: Backend) -> En
 
 
 def settings_apart(backend: Backend) -> dict[str, str]:
-    """What --backend-config says for the backend that runs in the child; nothing for Python models."""
+    """Return the --backend-config settings of a backend that runs in the child; empty for Python models."""
     isolated = isolated_by(backend)
     return dict(isolated.config) if isolated is not None else {}
 
 
 def check_file(file: Path, backend: Backend) -> None:
-    """CoreError(INVALID) that names the file if it is missing, and what is there instead."""
+    """Raise CoreError(INVALID) if the file is missing. The message names it and the other files there."""
     if file.is_file():
         return
     beside = sorted(entry.name for entry in file.parent.glob("*.py"))

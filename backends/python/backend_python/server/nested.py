@@ -1,6 +1,7 @@
-"""The calls of other models that a child makes: INFER in, INFERRED out. Loop thread only.
+"""The calls of other models that a child makes: INFER in, INFERRED out.
 
-Nothing waits here, so any number of calls, nested as deep as they like, go on side by side.
+Not thread-safe: call from the event loop only. Nothing blocks here, so any number of calls, at any depth of
+nesting, can run at the same time.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Item = InferenceResponse | CoreError | None
 
 
 class Call:
-    """One INFER whose last answer the child has not been sent."""
+    """One INFER whose last answer was not sent to the child yet."""
 
     __slots__ = ("copying", "number", "reply", "stopped", "takes", "waiting")
 
@@ -36,19 +37,19 @@ class Call:
         self.number = number
         self.takes = takes  # UUIDs of GPUs on which the child takes the answers
         self.reply: Reply | None = None  # None if it was refused at once
-        # Answers, each with whether it is the last.
+        # Answers, each with True if it is the last.
         self.waiting: deque[tuple[Item, bool]] = deque()
         self.copying = False  # an answer is being copied on a thread; the others wait behind it
-        self.stopped = False  # the child wants no more
+        self.stopped = False  # the child takes no more answers
 
 
 class NestedCalls:
-    """Those of one child.
+    """The calls of one child.
 
-    server     whose models are called; None where a model runs without one
+    server     whose models are called; None if the model runs without a server
     send       sends a message: kind, number, content
     answer     sends one about tensors: kind, number, fixed part, parts, offset of the region or None
-    executions  of the child: what its calls belong to
+    executions  of the child: the batches that its calls belong to
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class NestedCalls:
         self._calls: dict[int, Call] = {}
 
     def begin(self, frame: Frame) -> None:
-        """An INFER: hand its request to the model that it names."""
+        """Handle INFER: pass its request to the model that it names."""
         try:
             request, decoupled, takes, outer = self._request(frame)
         except CoreError as error:
@@ -92,7 +93,7 @@ class NestedCalls:
             call.reply.listen(partial(self._arrived, call))
 
     def stop(self, frame: Frame) -> None:
-        """A STOP: cancel the request; without its answers if they are not wanted."""
+        """Handle STOP: cancel the request, and drop its answers if the child does not need them."""
         (unwanted,) = protocol.INDEX.unpack(frame.content)
         if (call := self._calls.get(frame.number)) is None:
             return  # its last answer is under way
@@ -102,7 +103,7 @@ class NestedCalls:
             call.reply.cancel()
 
     def close(self, *, telling: bool) -> None:
-        """Cancel all; `telling` if the child lives on and may wait for them."""
+        """Cancel all calls. `telling` is True if the child lives on and may wait for their answers."""
         for call in list(self._calls.values()):
             self._forget(call)
             if telling:
@@ -192,7 +193,7 @@ class NestedCalls:
             self._tell(call, None, parts, final)
 
     def _encode_there(self, call: Call, item: InferenceResponse, final: bool) -> None:
-        """An answer on a GPU, which may have to be waited for."""
+        """Encode an answer on a GPU on a thread, since that may wait for the GPU."""
         call.copying = True
         encoding = self._loop.run_in_executor(None, self._encoder.answer_there, item, call.takes)
         encoding.add_done_callback(partial(self._encoded, call, final))
@@ -210,8 +211,10 @@ class NestedCalls:
         self._copied(call, partial(self._tell, call, None, parts, final), encoding)
 
     def _copied(self, call: Call, tell: Callable[[], None], _: asyncio.Future[Any]) -> None:
-        """A large answer lies in its region; it is told even if the child wants no more, since only
-        the child can release the region."""
+        """Send a large answer whose copy into its region is complete.
+
+        It is sent even if the child takes no more answers, since only the child can release the region.
+        """
         call.copying = False
         tell()
         self._pass_on(call)
@@ -230,5 +233,5 @@ class NestedCalls:
 
 
 def _is_there(item: InferenceResponse) -> bool:
-    """Whether any tensor of an answer is on a device."""
+    """Return whether any tensor of an answer is on a device."""
     return any(type(tensor) is not Tensor for tensor in item.outputs)

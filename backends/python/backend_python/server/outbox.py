@@ -1,7 +1,9 @@
-"""What is on its way to a child. Loop thread only.
+"""The messages that are being sent to a child.
 
-Connection ─► [Outbox] ─► the channel.  A message goes at once if the channel takes it; those that are
-held go together at the end of this turn of the loop.
+Connection ─► [Outbox] ─► the channel.
+
+Not thread-safe: call from the event loop only. A message is sent at once if the channel takes it. Held
+messages are sent together at the end of this turn of the loop.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections import deque
 class Outbox:
     """The sending side of a channel, whose socket does not block.
 
-    together   how many messages went in one the last time that some were held
+    together   number of held messages that were sent together last time
     """
 
     def __init__(self, sock: socket.socket, loop: asyncio.AbstractEventLoop):
@@ -27,21 +29,21 @@ class Outbox:
         self._closed = False
 
     def hold(self, message: bytes) -> None:
-        """Send it with what else this turn of the loop brings: the child wakes once for all of it."""
+        """Send a message together with others of this turn of the loop: the child wakes once for all."""
         self._held.append(message)
         if not self._flushing:
             self._flushing = True
             self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        """Send what is held."""
+        """Send the held messages."""
         self._flushing = False
         self.together = len(self._held)
         if self._held:
             self.write(b"")
 
     def write(self, message: bytes) -> None:
-        """Send a message, behind those that are held."""
+        """Send a message, after those that are held."""
         if self._closed:
             return
         if self._held:
@@ -54,14 +56,14 @@ class Outbox:
             except BlockingIOError:
                 pass
             except OSError:
-                return  # the child has died: the reader finds out
+                return  # the child has died: the reader callback reports that
             if sent == len(message):
                 return
             self._loop.add_writer(self._sock.fileno(), self._writable)
         self._unsent.append(memoryview(message)[sent:])
 
     def close(self) -> bytes:
-        """Send no more. Gives what the channel has not taken."""
+        """Stop sending, and return the bytes that the channel has not taken."""
         self._closed = True
         self._loop.remove_writer(self._sock.fileno())
         return b"".join(self._unsent)

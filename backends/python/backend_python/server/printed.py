@@ -1,7 +1,7 @@
-"""What models print: lines of the server's log, under the name of the instance.
+"""Write the output of models to the server's log, under the name of the instance.
 
-A child's standard output and error are pipes. One thread reads those of all children, so that a model
-can print as much as it likes while it loads, and nobody on the loop waits for it.
+A child's standard output and error are pipes. One thread reads those of all children. So a model can print
+any amount while it loads, and the event loop does not wait for it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from collections.abc import Iterable
 logger = logging.getLogger("core")
 
 _READ = 1 << 16  # bytes at once
-_LONGEST = 1 << 13  # bytes of a line; what is longer goes on in the next
-# Bytes that a pipe holds at most, unless a privileged process has asked for more.
+_LONGEST = 1 << 13  # bytes of a line; a longer line is continued in the next
+# Most bytes that a pipe holds, unless a privileged process has raised the limit.
 _CAPACITY = 1 << 20
 
 
 class Printed:
-    """The output of one child. Any thread.
+    """The output of one child. Thread-safe. Call `begin` or `abandon` after creation.
 
-    fds   for the child: standard output and standard error; `begin` or `abandon` is to follow
+    fds   for the child: standard output and standard error
     """
 
     def __init__(self, name: str):
@@ -36,23 +36,23 @@ class Printed:
         )
 
     def begin(self) -> None:
-        """The child has its ends: read from now on."""
+        """Start reading. Call when the child has its ends of the pipes."""
         for fd in self.fds:
             os.close(fd)
         _reader.add(self._streams)
 
     def close(self) -> None:
-        """The child has ended: what it printed last is logged, and no more is read."""
+        """Log the last output of the child, which has ended, and stop reading."""
         _reader.remove(self._streams)
 
     def abandon(self) -> None:
-        """In the place of `begin`: there is no child."""
+        """Close the pipes instead of `begin`, because no child was started."""
         for fd in (*self.fds, *(stream.fd for stream in self._streams)):
             os.close(fd)
 
 
 class _Stream:
-    """One end of a pipe. One thread at a time."""
+    """One end of a pipe. Not thread-safe: use it from one thread at a time."""
 
     def __init__(self, name: str, fd: int, level: int):
         os.set_blocking(fd, False)
@@ -62,7 +62,7 @@ class _Stream:
         self._begun = b""  # a line without its end
 
     def read(self) -> bool:
-        """Log lines that are there. False if there is nothing, now or ever."""
+        """Log the available lines. Return False if the pipe is empty or at its end."""
         try:
             data = os.read(self.fd, _READ)
         except BlockingIOError:
@@ -77,7 +77,7 @@ class _Stream:
         return bool(data)
 
     def close(self) -> None:
-        """Log what is still there. What the child has started may write for ever, and is not waited for."""
+        """Log the remaining output and close. Do not wait for processes of the child that write on."""
         for _ in range(_CAPACITY // _READ + 1):
             if not self.read():
                 break
@@ -92,7 +92,7 @@ class _Stream:
 
 
 class _Reader:
-    """The thread that reads. It is there while a child is."""
+    """The thread that reads the output of all children. It runs while there is a child."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # held while a stream is read

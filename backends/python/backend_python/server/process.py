@@ -1,6 +1,6 @@
-"""A child process, from the server's side: start it, talk to it while it loads, end it.
+"""The server's side of a child process: start it, exchange messages while it loads, end it.
 
-Everything here blocks and runs on a worker thread; `connection.py` takes over on the loop once the
+These functions block: call them from a worker thread. `connection.py` takes over on the event loop when the
 model is initialized.
 """
 
@@ -41,7 +41,7 @@ LEVELS = {0: logging.INFO, 1: logging.WARNING, 2: logging.ERROR, 3: logging.DEBU
 Origin = SharedTemplate | SharedWorker
 
 _SOON_S = 0.2
-EXIT_S = 5.0  # from the end of finalize, or from SIGKILL, to the end of the process
+EXIT_S = 5.0  # limit from the end of finalize, or from SIGKILL, to the end of the process
 _SEND_BUFFER = 1 << 18
 
 
@@ -53,15 +53,15 @@ class Process:
     """One child with its channel and its two arenas.
 
     name       of the instance, for the log and for errors
-    origin     what it is forked from, or the worker that takes it in
+    origin     the template that it is forked from, or the worker that takes it in
     sock       the server's end of the channel
     inputs     the arena that requests are written to
     outputs    the arena that answers are read from
-    calls      what the model asks of the server
-    write      sends a message; the connection's while it has the channel
-    unsent     what the connection could not send before it gave the channel back
-    lending    of tensors on GPUs; None where there are none
-    pidfd      readable when the process has ended, also if something else still holds the channel
+    calls      handles the calls of the model to the server
+    write      sends a message; it is the connection's while that has the channel
+    unsent     bytes that the connection could not send before it gave the channel back
+    lending    lends tensors on GPUs; None if there are no GPUs
+    pidfd      readable when the process has ended, also if another process still holds the channel
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class Process:
         return self._child.pid
 
     def ask(self, kind: int, question: Any, answer: int, timeout_s: float | None) -> dict[str, Any]:
-        """Send a message and wait for the one that answers it, as its JSON.
+        """Send a message, wait for its answer, and return the JSON of the answer.
 
-        Died if the child ends instead; TimeoutError.
+        Raise Died if the child ends first, TimeoutError if the answer takes longer than `timeout_s` seconds.
         """
         try:
             self.write_now(protocol.frame(kind, 0, protocol.to_json(question)))
@@ -118,7 +118,7 @@ class Process:
         return found
 
     def wait_ready(self) -> None:
-        """Wait until the child runs. CoreError if it takes longer than stub-timeout-seconds."""
+        """Wait until the child runs. Raise CoreError if that takes longer than stub-timeout-seconds."""
         try:
             self._wait(protocol.READY, self._settings.timeout_s)
         except TimeoutError:
@@ -140,17 +140,20 @@ class Process:
         self.kill()
 
     def _get_back(self, lending: Lending) -> None:
-        """Wait until nobody holds tensors in GPU memory of the child, which goes with it."""
+        """Wait until all tensors in the child's GPU memory are returned, since it ends with the child.
+
+        Log a warning and go on if that takes too long.
+        """
         if lending.borrower.wait_returned(_SOON_S):
             return
-        gc.collect()  # answers that nobody has any more may lie in a circle
+        gc.collect()  # unreachable answers may be in reference cycles
         if not lending.borrower.wait_returned(EXIT_S):
             logger.warning("'%s' ends while others hold tensors in its GPU memory", self.name)
 
     def kill(self) -> None:
         """End the process at once and close everything. A second call does nothing.
 
-        A worker goes on with its other models, and this one ends when it can.
+        A worker continues with its other models; this model ends when it can.
         """
         if not self._fds:
             return
@@ -159,20 +162,20 @@ class Process:
         self.close()
 
     def kill_soon(self, why: str) -> None:
-        """End the process, a worker with all its models; `close` is to follow when pidfd tells its end.
+        """Kill the process; a worker ends with all its models. Call `close` when pidfd becomes readable.
 
-        why   for the log of all of them; "" if it seems to have ended by itself
+        why   the reason, for the log of each model; "" if the process seems to have ended by itself
         """
         self._child.kill(why)
 
     def give_up(self) -> None:
-        """Nobody needs it any more: who waits for an answer gets Died. Any thread."""
+        """Give up a child that is not needed any more: `ask` and `wait_ready` raise Died. Thread-safe."""
         self._child.leave()
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """The process has ended: reap it and close everything."""
+        """Reap the process, which has ended, and close everything. A second call does nothing."""
         if not self._fds:
             return
         self._child.wait()
@@ -202,7 +205,10 @@ class Process:
         write_log(*orjson.loads(frame.content))
 
     def _wait(self, kind: int, timeout_s: float | None) -> Frame:
-        """The next frame of that kind; what comes before it is handled on the way."""
+        """Return the next frame of a kind, and handle the frames that come before it.
+
+        Raise Died if the child ends first, TimeoutError after `timeout_s` seconds.
+        """
         end = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             while (frame := self.reader.next()) is not None:
@@ -218,8 +224,8 @@ class Process:
             self._receive(end)
 
     def answer(self, call: Frame) -> None:
-        """Send the REPLY to a CALL, now, or when the server has done what was asked."""
-        # Not orjson: a model may well set a metric to what is not a number.
+        """Send the REPLY to a CALL: now, or when the server has completed the operation."""
+        # Not orjson: a model may set a metric to NaN.
         operation, arguments, dropped = content = json.loads(call.content)
         if self._control is not None and operation in OPERATIONS:
             self.calls.drop(dropped)
@@ -231,18 +237,18 @@ class Process:
         self.write(protocol.frame(protocol.REPLY, number, protocol.to_json(content)))
 
     def _reply_later(self, number: int, content: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError):  # it has died meanwhile: whoever uses it finds out
+        with contextlib.suppress(OSError):  # the child has died: its next use reports that
             self._reply(number, content)
 
     def _refuse(self, call: Frame) -> None:
-        """The model is finalized: it calls no other models any more."""
+        """Refuse a call of another model: a model that is being finalized may not make any."""
         fixed = protocol.ANSWER.pack(0, 0, 0, protocol.FINAL)
         told = [[], [Kind.CANCELLED.value, "the model is being finalized"], ""]
         content = fixed + protocol.to_json([told])
         self.write(protocol.frame(protocol.INFERRED, call.number, content))
 
     def write_now(self, message: bytes) -> None:
-        """Send a message, and wait until it is sent. OSError if the child has died."""
+        """Send a message and wait until it is sent. Raise OSError if the child has died."""
         with self._writing:
             message, self.unsent = self.unsent + message, b""
             self.sock.sendall(message)
@@ -270,10 +276,12 @@ def start(
     control: ModelControl | None = None,
     origin: Origin = template,
 ) -> Process:
-    """A child that runs and waits for its first message.
+    """Start a child, and return it when it runs and waits for its first message.
 
-    control   for what its model asks about other models; None where it may not
-    origin    what it is forked from, or the worker that takes it in
+    Raise CoreError if it ends or takes longer than stub-timeout-seconds.
+
+    control   handles its model's operations on other models; None if it may not have any
+    origin    the template that it is forked from, or the worker that takes it in
     """
     try:
         process = Process(name, settings, control, origin)
@@ -300,7 +308,7 @@ def too_late(name: str, settings: Settings) -> CoreError:
 
 
 def _signal(number: int, why: str) -> str:
-    """A signal that ended a process, in words; `why` if the server has sent it."""
+    """Return the description of a signal that ended a process. `why` is the reason if the server sent it."""
     try:
         name = signal.Signals(number).name
     except ValueError:  # one of those without a name
@@ -312,7 +320,7 @@ def _signal(number: int, why: str) -> str:
 
 
 def write_log(level: int, file: str, line: int, text: str, traceback: str = "") -> None:
-    """A line of a model, with the model's file and line as its place."""
+    """Write a line of a model to the server's log, with the model's file and line as its origin."""
     number = LEVELS.get(level, logging.INFO)
     if logger.isEnabledFor(number):
         record = logger.makeRecord("core", number, file, line, "%s", (text,), None)

@@ -1,4 +1,4 @@
-"""Whether a model says that it is ready: its `is_ready`, asked in its child. Loop thread only."""
+"""Call a model's `is_ready` in its child. Not thread-safe: call from the event loop only."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ LIMIT_S = 5.0  # for the answer, as in Triton
 
 
 class Readiness:
-    """Asks one child. Who asks while a question is open gets the same answer.
+    """The readiness of one child's model. Callers share the answer of an open question.
 
     name   of the instance
     send   sends a message: kind, number
-    busy   whether the child executes: it cannot be asked then, and what it said last is true
+    busy   returns whether the child executes: it cannot be asked then, and its last answer holds
     """
 
     def __init__(self, name: str, send: Callable[[int, int], None], busy: Callable[[], bool]):
@@ -34,7 +34,7 @@ class Readiness:
         self._last = True
 
     async def ask(self) -> bool:
-        """What the model says; False after five seconds without an answer, or if it raises."""
+        """Return the result of is_ready; False after five seconds without an answer, or if it raises."""
         if self._question is None:
             if self._busy() or self.waits:
                 return self._last
@@ -50,7 +50,7 @@ class Readiness:
         return question.result()
 
     def told(self, frame: Frame) -> None:
-        """A TOLD."""
+        """Handle TOLD: the result of is_ready."""
         if frame.number != self._number:
             return
         self.waits = False
@@ -60,7 +60,7 @@ class Readiness:
         self._settle(answer.get("value") is True)
 
     def close(self) -> None:
-        """The child is not to be asked any more."""
+        """Stop asking the child."""
         self._settle(False)
 
     def _settle(self, ready: bool) -> None:

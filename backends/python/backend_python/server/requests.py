@@ -1,4 +1,4 @@
-"""A batch, or the answer of a called model, as a message: what goes into the region, how it is told."""
+"""Encode a batch, or an answer of a called model, as a message: region contents, layout and fields."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COPIED_ON_THE_LOOP = 1 << 20  # bytes; more are copied on a thread
 
 
 class Parts(NamedTuple):
-    """One EXECUTE or INFERRED."""
+    """The parts of one EXECUTE or INFERRED."""
 
     tensors: list[Buffer]  # what the region holds, each at the next multiple of ALIGNMENT
     size: int  # of the region
@@ -37,11 +37,13 @@ class Parts(NamedTuple):
 
 
 class Encoder:
-    """Remembers how requests with equal tensors are told. Loop thread.
+    """Encoder of messages, with a cache of the layouts of equal tensors.
 
-    outputs   names of all outputs of the model that is asked
-    states    names of those that it also gives when a client wants only others
-    lending   of tensors on GPUs; None where there are none
+    Not thread-safe: call from the event loop only, unless stated otherwise.
+
+    outputs   names of all outputs of the model
+    states    names of the outputs that are always requested, also if a client requests only others
+    lending   lends tensors on GPUs; None if there are no GPUs
     """
 
     def __init__(
@@ -56,7 +58,7 @@ class Encoder:
         self._answers = LayoutCache(_told_answer, ALIGNMENT)
 
     def batch(self, requests: list[InferenceRequest]) -> Parts:
-        """The message of a batch; nothing is copied yet, but BYTES of JSON are encoded."""
+        """Return the message of a batch. Tensors are not copied yet, but BYTES of JSON are encoded."""
         laid = self._requests.batch(requests)
         told = joined(laid.items)
         if self._lending is not None:
@@ -70,7 +72,7 @@ class Encoder:
         return Parts(laid.parts, laid.size, told, fields)
 
     def _fields_there(self, requests: list[InferenceRequest], plain: bool) -> bytes:
-        """The fields where there are GPUs: also which outputs may stay there."""
+        """GPU variant of the fields: include the outputs that may stay on a GPU."""
         assert self._lending is not None
         stays = self._lending.staying(requests)
         if stays is None:
@@ -84,9 +86,9 @@ class Encoder:
         return orjson.dumps(fields)
 
     def batch_there(self, requests: list[InferenceRequest]) -> Parts:
-        """The message of a batch with inputs on a GPU. Any thread: it may wait for the device.
+        """Return the message of a batch with inputs on a GPU. Thread-safe; it may wait for the device.
 
-        CoreError for an input that has to be copied to host memory, and cannot be.
+        Raise CoreError if an input must be copied to host memory and the copy fails.
         """
         assert self._lending is not None
         lends = self._lending.lends(self._lending.takes, ALIGNMENT)
@@ -95,7 +97,7 @@ class Encoder:
         return Parts(lends.parts, lends.size, joined(items), fields)
 
     def answer_there(self, item: InferenceResponse, takes: frozenset[bytes]) -> Parts:
-        """The message of one answer of a called model with tensors on GPUs, for who takes those on these.
+        """Return the message of an answer with tensors on GPUs. `takes` has the caller's GPUs.
         Any thread, as `batch_there`."""
         assert self._lending is not None
         lends = self._lending.lends(takes, ALIGNMENT)
@@ -105,7 +107,7 @@ class Encoder:
         return Parts(lends.parts, lends.size, told, b"", bool(lends.numbers))
 
     def answer(self, item: InferenceResponse | CoreError | None) -> Parts:
-        """The message of one answer of a called model; None if only the end is to be told."""
+        """Return the message of one answer of a called model. `item` None only marks the end."""
         if item is None:
             return Parts([], 0, b"[null]", b"")
         if isinstance(item, CoreError):
@@ -124,7 +126,7 @@ def _told_answer(entries: tuple[Entry, ...]) -> bytes:
 
 
 def _fields(request: InferenceRequest, states: list[str]) -> list[Any]:
-    """What a request tells about itself."""
+    """Return the fields of a request other than its tensors."""
     return [
         request.id,
         request.correlation_id,
@@ -137,5 +139,5 @@ def _fields(request: InferenceRequest, states: list[str]) -> list[Any]:
 
 
 def write(memory: memoryview, offset: int, tensors: list[Buffer]) -> None:
-    """Copy tensors into their region, large ones without the GIL. Any thread."""
+    """Copy tensors into their region. Large tensors are copied without the GIL. Thread-safe."""
     gather(tensors, memory, offset, ALIGNMENT)

@@ -17,7 +17,7 @@ _FALSE = ("false", "no", "off", "0")
 
 
 class Settings:
-    """What --backend-config=python,… says."""
+    """The parsed values of --backend-config=python,…"""
 
     def __init__(self, given: dict[str, str]):
         first, growth, timeout, execute_timeout, check_outputs = SETTINGS
@@ -39,7 +39,7 @@ def _number(given: dict[str, str], name: str, default: int) -> int:
 
 
 def positive(text: str, where: str) -> int:
-    """A number above 0. CoreError(INVALID), which begins with `where`."""
+    """Return a number above 0. Raise CoreError(INVALID) otherwise; its message begins with `where`."""
     try:
         value = int(text)
         if value <= 0:
@@ -50,7 +50,10 @@ def positive(text: str, where: str) -> int:
 
 
 def switch(text: str, where: str) -> bool:
-    """True or false; also yes and no, on and off, 1 and 0. CoreError(INVALID), which begins with `where`."""
+    """Parse true or false; also yes and no, on and off, 1 and 0.
+
+    Raise CoreError(INVALID) for other text; its message begins with `where`.
+    """
     word = text.lower()
     if word not in _TRUE and word not in _FALSE:
         raise invalid(f"{where}: expected true or false")

@@ -1,6 +1,6 @@
-"""Workers: processes that instances share, EXECUTION_MODE shared. Any thread.
+"""Workers: processes that instances share, EXECUTION_MODE shared. Thread-safe.
 
-SharedWorker stands in the place of a template, Tenant in that of a forked child.
+SharedWorker has the interface of a template, Tenant that of a forked child.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ END_S = 5.0  # from the end of the last instance to the end of the worker
 
 
 class Tenant:
-    """The place of one instance in a worker; of the form of `template.Child`.
+    """One instance in a worker, with the interface of `template.Child`.
 
     pid     of the worker
     pidfd   readable when the worker has ended
@@ -38,12 +38,12 @@ class Tenant:
 
     @property
     def status(self) -> int | None:
-        """The worker's, after its end."""
+        """The exit status of the worker, after its end."""
         return self._worker.status()
 
     @property
     def killed(self) -> str:
-        """Why the server has killed the worker, for whichever of its instances."""
+        """The reason why the server killed the worker, for any of its instances."""
         return self._worker.killed()
 
     def kill(self, why: str = "") -> None:
@@ -51,17 +51,19 @@ class Tenant:
         self._worker.kill(why)
 
     def leave(self) -> None:
-        """Nobody needs the instance any more. If it still does something, the worker goes on and the
-        instance ends behind that."""
+        """Leave an instance that is not needed any more.
+
+        If it is busy, the worker continues, and the instance ends after its current work.
+        """
         self._left = True
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Wait until the instance has ended, or the worker; not for one that is left. TimeoutError."""
+        """Wait until the instance or the worker has ended, unless it was left. Raise TimeoutError."""
         if not self._left and not readable(timeout_s, self._ended, self.pidfd):
             raise TimeoutError
 
     def close(self) -> None:
-        """After `wait` or `leave`. The worker ends with its last instance."""
+        """Release the instance, after `wait` or `leave`. The worker ends with its last instance."""
         os.close(self.pidfd)
         self._worker.release(self._ended)
 
@@ -84,12 +86,14 @@ class Worker:
         self.pid = self._child.pid
         self._lock = threading.Lock()  # guards what follows, and the end of the child
         self._tenants = 0
-        self._over = False  # nobody comes any more: it has been killed, or the last has gone
+        self._over = False  # it takes no more instances: it was killed, or the last one has gone
         self._behind: set[int] = set()  # of instances that have been left: the pipes of their ends
 
     def admit(self, fds: Sequence[int]) -> Tenant:
-        """A new instance with these file descriptors: channel, inputs, outputs, and its standard output
-        and error. Ended if the worker has."""
+        """Add an instance with these file descriptors: channel, inputs, outputs, standard output and error.
+
+        Raise Ended if the worker has ended.
+        """
         with self._lock:
             if self._over or (self._tenants and readable(0, self._child.pidfd)):
                 raise Ended
@@ -107,9 +111,9 @@ class Worker:
         return tenant
 
     def release(self, ended: int) -> None:
-        """An instance has gone, or has been left.
+        """Remove an instance that has ended or was left.
 
-        ended   the pipe that tells the end of it; closed here
+        ended   the pipe that reports its end; closed here
         """
         with self._lock:
             self._behind.add(ended)
@@ -123,25 +127,25 @@ class Worker:
         self._close()
 
     def kill(self, why: str) -> None:
-        """End it at once, while there is an instance."""
+        """Kill the worker at once, if it has an instance."""
         with self._lock:
             self._over = True
             self._child.kill(why)
 
     def killed(self) -> str:
-        """Why it has been killed, as template.Child tells it."""
+        """Return the reason why the server killed the worker; see template.Child."""
         return self._child.killed
 
     def status(self) -> int | None:
-        """How it has ended, as template.Child tells it, while there is an instance."""
+        """Return the exit status of the worker, while it has an instance; see template.Child."""
         with self._lock, contextlib.suppress(TimeoutError):
             self._child.wait(0)
         return self._child.status
 
     def _close(self) -> None:
-        """The last instance has gone: nobody else knows the worker."""
+        """End the worker after its last instance has gone."""
         self._control.close()
-        if self._behind:  # nobody waits for what they still do
+        if self._behind:  # do not wait for instances that were left
             self._child.kill()
             protocol.close_fds(*self._behind)
         try:
@@ -154,10 +158,11 @@ class Worker:
 
 
 class SharedWorker:
-    """The worker of models that share one: it starts with the first instance, ends with the last, and is
-    replaced when it has died.
+    """The shared worker of several models.
 
-    name   in the log, of what belongs to no instance
+    It starts with the first instance, ends with the last, and is replaced after it has died.
+
+    name   in the log, for output that belongs to no instance
     """
 
     def __init__(self, name: str, template: SharedTemplate):
@@ -167,7 +172,7 @@ class SharedWorker:
         self._worker: Worker | None = None
 
     def fork(self, fds: Sequence[int], timeout_s: float) -> Tenant:
-        """A place for an instance, as Worker.admit. Ended; TimeoutError."""
+        """Add an instance to the worker, which is started if necessary. Raise Ended or TimeoutError."""
         with self._lock:
             if self._worker is not None:
                 with contextlib.suppress(Ended):
@@ -181,9 +186,9 @@ _finding = threading.Lock()
 
 
 def worker(server: Any, template: SharedTemplate, name: str) -> SharedWorker:
-    """The worker of that name, of the models of one server and one environment.
+    """Return the worker of that name, for the models of one server and one environment.
 
-    Who has it holds server and template, so their numbers are nobody else's meanwhile.
+    The owner holds server and template, so their ids cannot be reused meanwhile.
     """
     with _finding:
         found = _workers.get((id(server), id(template), name))

@@ -1,7 +1,7 @@
-"""The template processes that children are forked from, from the server's side. Any thread.
+"""The server's side of the template processes that children are forked from. Thread-safe.
 
-One for all Python models that run with the server's packages, and one for each environment that others
-run in: it starts with the first that needs it and ends with the last.
+One template serves all Python models that run with the server's packages. Each other environment has its
+own template. A template starts with its first user and ends with the last.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Child:
     pid     of the process
     pidfd   readable when the process has ended
     status  its exit status, or the negative number of a signal; None before the end is known, or if
-            nobody could tell it
-    killed  why the server has killed it, "" if it has not, or had no reason to tell
+            it was not reported
+    killed  the reason why the server killed it, "" if it did not, or gave no reason
     """
 
     leaving = "it is killed"
@@ -48,15 +48,15 @@ class Child:
         self._report = report  # a pipe, to which the template writes the status
 
     def kill(self, why: str = "") -> None:
-        """End the process at once; `wait` is to follow. The first reason is remembered."""
+        """Kill the process; call `wait` after that. The first reason is kept."""
         self.killed = self.killed or why
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 
-    leave = kill  # nobody needs it any more
+    leave = kill  # for a child that is not needed any more
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Wait until the process has ended, and learn its status. TimeoutError."""
+        """Wait until the process has ended, and read its status. Raise TimeoutError after `timeout_s`."""
         if not readable(timeout_s, self.pidfd):
             raise TimeoutError
         if self.status is None and readable(REPORT_S, self._report):
@@ -65,7 +65,7 @@ class Child:
                 (self.status,) = STATUS.unpack(told)
 
     def close(self) -> None:
-        """After `wait`."""
+        """Close the descriptors. Call after `wait`."""
         os.close(self.pidfd)
         os.close(self._report)
         self.dropped()
@@ -82,7 +82,7 @@ class Command(NamedTuple):
 
 
 def _own() -> Command:
-    """With the server's interpreter and packages."""
+    """Return the command of the template with the server's interpreter and packages."""
     return Command([sys.executable, "-m", "backend_python.child.template"])
 
 
@@ -105,8 +105,10 @@ class Template:
             )
 
     def fork(self, fds: Sequence[int], timeout_s: float, what: bytes) -> Child:
-        """A child with these file descriptors: channel, inputs, outputs, and its standard output and
-        error; or a worker, as PROTOCOL.md says. Ended; TimeoutError."""
+        """Fork a child with these file descriptors: channel, inputs, outputs, standard output and error.
+
+        `what` can also ask for a worker; see PROTOCOL.md. Raise Ended or TimeoutError.
+        """
         report, status = os.pipe()
         try:
             socket.send_fds(self._control, [what], [*fds, status])
@@ -129,7 +131,7 @@ class Template:
         return Child(pid, pidfds[0], report)
 
     def close(self) -> None:
-        """End the process; its children go on."""
+        """End the process; its children continue."""
         self._control.close()
         try:
             self._popen.wait(END_S)
@@ -152,12 +154,12 @@ class SharedTemplate:
         self._template: Template | None = None
 
     def keep(self) -> None:
-        """More children may come when there are none; `drop` is to follow."""
+        """Keep the template running without children. Call `drop` after that."""
         with self._lock:
             self._holders += 1
 
     def drop(self) -> None:
-        """It ends if there is no child, and nobody else has called `keep`."""
+        """Undo one `keep`. The template ends if it has no child and no other `keep` is open."""
         with self._lock:
             self._holders -= 1
             if self._holders:
@@ -167,9 +169,9 @@ class SharedTemplate:
             template.close()
 
     def fork(self, fds: Sequence[int], timeout_s: float, what: bytes = CHILD) -> Child:
-        """As Template.fork; the child's `close` lets go of the template.
+        """Fork a child; see Template.fork. The child's `close` releases the template.
 
-        A template that has ended, or hangs, or has other surroundings, is replaced.
+        A template that has ended, hangs, or has other surroundings is replaced.
         """
         with self._lock:
             if self._template is not None and self._template.surroundings != surroundings():
@@ -196,13 +198,13 @@ template = SharedTemplate()
 
 
 def surroundings() -> tuple[dict[str, str], int, int]:
-    """What a process gets from the one that starts it: environment variables, current directory."""
+    """Return what a process inherits from its starter: environment variables and current directory."""
     here = os.stat(".")
     return dict(os.environ), here.st_dev, here.st_ino
 
 
 def readable(timeout_s: float | None, *fds: int) -> bool:
-    """Whether one of them is; waits for it."""
+    """Wait until a file descriptor is readable. Return False if none is within `timeout_s` seconds."""
     poll = select.poll()
     for fd in fds:
         poll.register(fd, select.POLLIN)

@@ -1,4 +1,4 @@
-"""core's tensors as those of a model in this process, and back; no bytes are copied."""
+"""Convert core's tensors to those of a model in this process, and back, without copies."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from core.tensor import array_tensor, new_tensor
 
 
 def model_tensor(tensor: core_tensor.Tensor) -> Tensor:
-    """A tensor for the model, in host memory: a read-only view of what core has."""
+    """Return a tensor for the model, in host memory: a read-only view of core's data."""
     return shared(tensor.name, tensor.dtype.number, tensor.array)
 
 
 def model_tensor_there(tensor: core_tensor.Tensor) -> Tensor:
-    """The same for a model that takes tensors on a GPU as they are."""
+    """GPU variant of `model_tensor`: a tensor on a GPU stays there if the model can take it."""
     if type(tensor) is not core_tensor.Tensor:
         from backend_python.server import devices  # ctypes: only those who have GPUs pay for it
 
@@ -26,7 +26,7 @@ def model_tensor_there(tensor: core_tensor.Tensor) -> Tensor:
 
 
 def core_tensor_of(tensor: Tensor) -> core_tensor.Tensor:
-    """A tensor of the model for core; BYTES are encoded."""
+    """Return a model's tensor as a tensor of core. BYTES are encoded."""
     number = tensor._number
     values = tensor._array
     if values is None:

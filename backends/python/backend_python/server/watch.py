@@ -1,7 +1,6 @@
-"""Ends a child that does not come back from an execution. Loop thread only.
+"""End a child whose execution does not return. Not thread-safe: call from the event loop only.
 
-There is no limit unless one is set: a model may compute for as long as it likes. A process that has
-been stopped by a signal does not compute.
+By default an execution has no time limit. A process that was stopped by a signal has its own limit.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ _LONGEST_S = 5.0  # between two looks
 
 
 class Watch:
-    """Looks from time to time, so that a batch costs nothing.
+    """A periodic check of one child. Batches cost nothing extra.
 
-    limit_s    an execution may take; 0 for any time
-    stopped_s  a process may be stopped while it should execute
+    limit_s    time limit of an execution in seconds; 0 for no limit
+    stopped_s  seconds that a process may be stopped while it should execute
     pid        of the process
-    executing  gives the number of the batch that is executed, None if there is none
-    stuck      told once, with the reason
+    executing  returns the number of the batch that is executed, None if there is none
+    stuck      called once, with the reason
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class Watch:
         self._timer = loop.call_later(self._period_s, self._look)
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         self._timer.cancel()
 
     def _look(self) -> None:
@@ -68,7 +67,7 @@ class Watch:
 
 
 def _state(pid: int) -> str:
-    """The letter of a process's state: R, S, D, T for stopped, t for stopped by a debugger, …"""
+    """Return the letter of a process's state: R, S, D, T for stopped, t for stopped by a debugger, …"""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (OSError, IndexError):  # it has ended
