@@ -50,18 +50,13 @@ ROOMS = (
     ("core.alone", "core.lifecycle"),
     ("core.control",),
     ("core.server",),
-    ("core.frontend", "core.testing"),
+    ("core.frontend",),
     ("core.process",),
     ("core.serve", "core.__main__"),
 )
 # What core may take from elsewhere; frontends and backends bring the rest.
 # cython: decorators of classes that are compiled, where nothing is left of the import.
 OUTSIDE = {"numpy", "pluggy", "google", "uvloop", "orjson", "cython"}
-# Modules that a server does not import, or only when it is told to: one makes the descriptors, one is for
-# authors' tests.
-TOOLS = {
-    "core.testing": {"pytest"},
-}
 # What all frontends may import beside their own folder.
 SHARED = ("shared",)
 # The inner packages of core that a frontend imports because it starts a server itself: plugins and hooks of
@@ -148,9 +143,6 @@ def test_core_imports_no_frontend_backend_server_library_or_framework(module):
     foreign = {name.split(".")[0] for name in GRAPH[module]}
 
     known = {"core", "__future__"} | OUTSIDE
-    for tool, needed in TOOLS.items():
-        if module == tool or module.startswith(f"{tool}."):
-            known |= needed
     standard = set(__import__("sys").stdlib_module_names)
     assert foreign - known - standard == set()
 
@@ -246,7 +238,7 @@ def test_a_distribution_imports_neither_frontends_nor_the_rooms_of_core():
     wrong = [
         (str(path.relative_to(ROOT)), name)
         for path in tracked(*(f"{group}/**/*.py" for group in DISTRIBUTIONS))
-        if "tests" not in path.parts
+        if not {"tests", "core_testing"} & set(path.parts)  # the contract tests look inside
         for name in imports(path)
         if name.startswith(
             ("frontends", "core.pipeline", "core.lifecycle", "core.repository.", "core.serve")

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from core_testing.kit import CAPABILITIES
 
 from core import hookspecs
-from core.testing.kit import CAPABILITIES
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("write-a-backend.md", "plugins.md", "model-repository.md")

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from core_testing import BackendConformance, Example
+from core_testing.example import write_model
+from core_testing.served import Served
 
 from core.errors import CoreError
-from core.testing import BackendConformance, Example
-from core.testing.example import write_model
-from core.testing.served import Served
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "native-backends.md"

@@ -4,10 +4,10 @@ import threading
 
 import numpy as np
 import pytest
+from core_testing.served import PATIENCE_S, Served
 
 import core
 from core.errors import CoreError, Kind, cancelled
-from core.testing.served import PATIENCE_S, Served
 
 X = np.ones((1, 2), np.float32)
 CONFIG = """

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from core_testing.fake_device import FakeDevice
+from core_testing.fake_runtime import FakeRuntime
 
 import core
 from core import dlpack, dtypes
 from core.memory import CudaRegions, SharedMemoryRegions
 from core.request import InferenceRequest, RequestedOutput
-from core.testing.fake_device import FakeDevice
-from core.testing.fake_runtime import FakeRuntime
 
 
 class Plain(core.ModelInstance):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from core_testing.fake_device import DeviceArray, FakeDevice
 
 import core
 from core import config as configuration
@@ -15,7 +16,6 @@ from core.pipeline import ChainServices
 from core.pipeline.ensemble import EnsembleChain, StepModels, steps_of
 from core.request import DeviceOutput, InferenceRequest, RequestedOutput
 from core.tensor import Tensor
-from core.testing.fake_device import DeviceArray, FakeDevice
 
 BATCHING = "dynamic_batching { max_queue_delay_microseconds: 1000 }"
 

@@ -6,12 +6,12 @@ import weakref
 
 import numpy as np
 import pytest
+from core_testing.leftovers import settles
 
 import core
 from core import dtypes
 from core.request import InferenceRequest
 from core.tensor import Tensor
-from core.testing.leftovers import settles
 
 
 class Memory(np.ndarray):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import tritonclient.grpc.aio as grpc_client
 import tritonclient.http.aio as http_client
+from core_testing.fake_device import DeviceArray, FakeDevice
 
 import core
 from core.options import Options
 from core.server import InferenceServer
-from core.testing.fake_device import DeviceArray, FakeDevice
 from frontends.grpc import GrpcFrontend
 from frontends.http import HttpFrontend
 

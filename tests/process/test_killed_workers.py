@@ -23,8 +23,7 @@ import pytest
 import tritonclient.grpc.service_pb2 as pb
 from conformance.model import Model
 from conformance.protocol import wait_until
-
-from core.testing.leftovers import children
+from core_testing.leftovers import children
 
 SECONDS = float(os.environ.get("KILL_TEST_SECONDS", "6"))
 PER_SECOND = 200

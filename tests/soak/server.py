@@ -11,9 +11,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from core_testing.leftovers import shared_memory
+
 from benchmarks import processes
 from benchmarks.servers.running import free_ports
-from core.testing.leftovers import shared_memory
 
 START_S = 120.0
 EXIT_TIMEOUT_S = 30

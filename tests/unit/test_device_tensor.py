@@ -5,6 +5,7 @@ import threading
 
 import numpy as np
 import pytest
+from core_testing.fake_device import DeviceArray, FakeDevice
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -12,7 +13,6 @@ from hypothesis.extra import numpy as arrays
 from core import dlpack, dtypes
 from core.errors import CoreError, Kind
 from core.tensor import Tensor, is_on_device
-from core.testing.fake_device import DeviceArray, FakeDevice
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

@@ -5,12 +5,12 @@ import weakref
 
 import numpy as np
 import pytest
+from core_testing.fake_device import FakeDevice
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from core import dlpack, dtypes
-from core.testing.fake_device import FakeDevice
 
 NUMERIC = [each for each in dtypes.ALL if each is not dtypes.BYTES]
 

@@ -9,8 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-
-from core.testing import leftovers
+from core_testing import leftovers
 
 MODEL = """
 import os, resource

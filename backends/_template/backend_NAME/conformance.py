@@ -1,15 +1,15 @@
 """A small model and its true answers, for the contract that every backend keeps.
 
-python -m core.testing NAME
+python -m core_testing NAME
 """
 
 from pathlib import Path
 
 import numpy as np
 import pytest
+from core_testing import BackendConformance, Example
 
 from backend_NAME import backend
-from core.testing import BackendConformance, Example
 
 X = np.array([[1, 2], [3, 4]], np.float32)
 

@@ -1,14 +1,14 @@
-"""A small forest and its true answers: python -m core.testing fil"""
+"""A small forest and its true answers: python -m core_testing fil"""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from core_testing import BackendConformance, Example
 from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, TreeAnnotation
 
 from backend_fil import backend
-from core.testing import BackendConformance, Example
 
 CONFIG = """
     backend: "fil" max_batch_size: 8

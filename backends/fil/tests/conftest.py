@@ -16,9 +16,8 @@ import xgboost
 from backend_fil import backend
 from backend_fil.files import FILENAMES
 from backend_fil.reading import describe, read_forest
+from core_testing.served import Served
 from sklearn import datasets
-
-from core.testing.served import Served
 
 TREES = 12
 

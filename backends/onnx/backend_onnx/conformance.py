@@ -1,4 +1,4 @@
-"""Small ONNX models and their true answers, for the contract of backends: python -m core.testing onnx
+"""Small ONNX models and their true answers, for the contract of backends: python -m core_testing onnx
 
 Needs the package onnx, which makes the models and which serving does not need.
 """
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from core_testing import BackendConformance, Example
 
 from backend_onnx import backend
-from core.testing import BackendConformance, Example
 
 onnx = pytest.importorskip("onnx", reason="the models are made by the package onnx")
 helper, TensorProto = onnx.helper, onnx.TensorProto

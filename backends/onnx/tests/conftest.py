@@ -6,9 +6,8 @@ import numpy as np
 import onnx
 import pytest
 from backend_onnx import backend
+from core_testing.served import AskedModel, Served
 from onnx import TensorProto, helper, numpy_helper
-
-from core.testing.served import AskedModel, Served
 
 OPSET = 17
 IR_VERSION = 8

@@ -8,12 +8,12 @@ import onnx
 import onnxruntime as ort
 import pytest
 from backend_onnx import device, instance
+from core_testing.fake_device import FakeDevice
 from onnx import TensorProto
 
 import core
 from core import dlpack, dtypes
 from core.request import DeviceOutput
-from core.testing.fake_device import FakeDevice
 
 KIND = 12  # kDLExtDev: core must not read it
 PLACE = device.Place("cpu", KIND, 0)

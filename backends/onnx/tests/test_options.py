@@ -173,7 +173,7 @@ import numpy as np, onnx
 from onnx import TensorProto, helper
 from pathlib import Path
 from backend_onnx import backend
-from core.testing.served import Served
+from core_testing.served import Served
 
 folder = Path(sys.argv[1]) / "models" / "m" / "1"
 folder.mkdir(parents=True)

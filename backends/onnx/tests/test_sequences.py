@@ -1,10 +1,10 @@
 """Sequences: the server's controls are inputs of the model that no client sends."""
 
 import numpy as np
+from core_testing.served import request_of
 from onnx import TensorProto
 
 from core.request import SEQUENCE_END, SEQUENCE_START
-from core.testing.served import request_of
 
 CONFIG = """
 max_batch_size: 4

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from core_testing.served import request_of
 from onnx import TensorProto
 
 from core.errors import CoreError
 from core.request import SEQUENCE_END, SEQUENCE_START, RequestedOutput
-from core.testing.served import request_of
 
 START, END = SEQUENCE_START, SEQUENCE_END
 FLOAT, INT64, TEXT = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING

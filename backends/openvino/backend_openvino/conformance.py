@@ -1,4 +1,4 @@
-"""Small OpenVINO models and their true answers: python -m core.testing openvino"""
+"""Small OpenVINO models and their true answers: python -m core_testing openvino"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -8,9 +8,9 @@ import numpy as np
 import openvino as ov
 import openvino.opset13 as op
 import pytest
+from core_testing import BackendConformance, Example
 
 from backend_openvino import backend
-from core.testing import BackendConformance, Example
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 INDEX = np.array([[0], [2], [1], [0]], np.int64)

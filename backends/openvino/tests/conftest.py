@@ -7,8 +7,7 @@ import openvino as ov
 import openvino.opset13 as op
 import pytest
 from backend_openvino import backend
-
-from core.testing.served import AskedModel, Served
+from core_testing.served import AskedModel, Served
 
 
 def model_of(function, *, layout="", **inputs):

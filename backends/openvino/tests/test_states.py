@@ -4,10 +4,10 @@ import numpy as np
 import openvino as ov
 import openvino.opset13 as op
 import pytest
+from core_testing.served import request_of
 
 from core.errors import CoreError
 from core.request import SEQUENCE_END, SEQUENCE_START
-from core.testing.served import request_of
 
 CONFIG = """
 backend: "openvino" max_batch_size: 4

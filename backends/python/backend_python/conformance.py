@@ -1,4 +1,4 @@
-"""Small Python models and their true answers, by where they run: python -m core.testing python"""
+"""Small Python models and their true answers, by where they run: python -m core_testing python"""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from core_testing import BackendConformance, Example
 
 from backend_python import backend
-from core.testing import BackendConformance, Example
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from backend_python import backend
 from backend_python.server.model import PythonModel
+from core_testing import leftovers
 
 from core import config as configuration
 from core.pipeline import ChainServices, open_chain
 from core.request import InferenceRequest
 from core.tensor import Tensor
-from core.testing import leftovers
 
 IMPORTS = """
 import json, os, signal, subprocess, sys, threading, time

@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 from backend_python import adapters, backend
+from core_testing.served import Served
 
 from core import CoreError, plugins
-from core.testing.served import Served
 
 ADAPTER = """
 import os

@@ -7,11 +7,11 @@ import textwrap
 import numpy as np
 import pytest
 from backend_python.api import cuda
+from core_testing.fake_device import FakeDevice
 
 import core
 from core import dlpack
 from core.request import DeviceOutput
-from core.testing.fake_device import FakeDevice
 
 MODES = ["thread", "inline"]
 X = np.array([[1, 2, 3]], np.float32)

@@ -4,10 +4,10 @@ import textwrap
 
 import numpy as np
 import pytest
+from core_testing import leftovers
 
 import core
 from core.request import DeviceOutput
-from core.testing import leftovers
 
 pytestmark = pytest.mark.gpu
 

@@ -1,4 +1,4 @@
-"""Small PyTorch models and their true answers, by kinds of file: python -m core.testing pytorch"""
+"""Small PyTorch models and their true answers, by kinds of file: python -m core_testing pytorch"""
 
 import functools
 import io
@@ -9,10 +9,10 @@ from typing import List, Tuple  # noqa: UP035 - TorchScript knows these
 import numpy as np
 import pytest
 import torch
+from core_testing import BackendConformance, Example
 from torch import Tensor, nn
 
 from backend_pytorch import backend
-from core.testing import BackendConformance, Example
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 INDEX = np.array([[0], [2], [1], [0]], np.int64)

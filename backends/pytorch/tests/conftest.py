@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from backend_pytorch import backend
-
-from core.testing.served import AskedModel, Served
+from core_testing.served import AskedModel, Served
 
 torch.set_num_threads(1)
 

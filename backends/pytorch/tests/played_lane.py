@@ -4,8 +4,7 @@ import threading
 from contextlib import contextmanager
 
 import torch
-
-from core.testing.fake_device import DeviceArray, FakeDevice
+from core_testing.fake_device import DeviceArray, FakeDevice
 
 
 class PlayedLane:

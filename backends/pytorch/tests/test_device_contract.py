@@ -3,8 +3,7 @@
 import pytest
 from backend_pytorch.conformance import TestTorchScript as OfTorchScript
 from backend_pytorch.instance import AHEAD, TorchInstance
-
-from core.testing.fake_device import FakeDevice
+from core_testing.fake_device import FakeDevice
 
 
 class TestOnPlayedGpu(OfTorchScript):

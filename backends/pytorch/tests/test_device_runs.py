@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 from backend_pytorch.instance import TorchInstance
+from core_testing.fake_device import DeviceArray, FakeDevice
 
 from core import dlpack, dtypes
 from core.errors import CoreError
 from core.memory import DevicePlace
 from core.request import SEQUENCE_START, DeviceOutput, InferenceRequest, RequestedOutput
 from core.tensor import Tensor
-from core.testing.fake_device import DeviceArray, FakeDevice
 
 GROUP = "instance_group [ { kind: KIND_MODEL count: 1 } ] "
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 from backend_pytorch import backend
+from core_testing.served import Served
 
 from core.errors import CoreError
-from core.testing.served import Served
 
 CONFIG = """
 backend: "pytorch" runtime: "model.py" max_batch_size: 4

@@ -1,9 +1,9 @@
 """What the server adds to a request reaches the model: states, controls, ragged batches."""
 
 import numpy as np
+from core_testing.served import request_of
 
 from core.request import SEQUENCE_END, SEQUENCE_START
-from core.testing.served import request_of
 
 ONE = "instance_group [ { kind: KIND_CPU count: 1 } ]"
 

@@ -1,4 +1,4 @@
-"""A small engine and its true answers: python -m core.testing tensorrt
+"""A small engine and its true answers: python -m core_testing tensorrt
 
 It is built by the package tensorrt, on a GPU: all tests are skipped where either is missing.
 """
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from core_testing import BackendConformance, Example
 
 from backend_tensorrt import backend
 from core.devices import gpus
-from core.testing import BackendConformance, Example
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 

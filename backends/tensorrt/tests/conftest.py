@@ -15,9 +15,9 @@ import pytest
 from backend_tensorrt.backend import backend
 from backend_tensorrt.facts import Bounds, Facts, Port
 from backend_tensorrt.library import Library
+from core_testing.served import Served
 
 from core import dtypes
-from core.testing.served import Served
 
 
 class PlayedStream:

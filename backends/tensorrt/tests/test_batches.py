@@ -4,13 +4,13 @@ import threading
 
 import numpy as np
 import pytest
+from core_testing.fake_device import FakeDevice
+from core_testing.served import request_of
 
 import core
 from core import dlpack, dtypes
 from core.errors import CoreError
 from core.request import DeviceOutput
-from core.testing.fake_device import FakeDevice
-from core.testing.served import request_of
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 TOGETHER = "dynamic_batching {{ max_queue_delay_microseconds: 200000 preferred_batch_size: {} }}"

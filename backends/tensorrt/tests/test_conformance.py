@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from backend_tensorrt import backend
-
-from core.testing import BackendConformance, Example
+from core_testing import BackendConformance, Example
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from backend_tensorrt.backend import backend
 from backend_tensorrt.conformance import TestTensorRt as TestTensorRt
+from core_testing.served import Served
 from onnx import TensorProto, helper
 
 import core
 from core.devices import gpus
 from core.errors import CoreError
 from core.request import DeviceOutput
-from core.testing.served import Served
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 

@@ -18,11 +18,11 @@ from backend_tensorrt.library import RUNTIMES, Library, cupy, library, tensorrt
 from backend_tensorrt.loading import Loader
 from backend_tensorrt.reports import Reports, logger_of
 from backend_tensorrt.settings import BackendSettings, backend_settings_of, settings_of
+from core_testing.served import Served
 
 from core.config import parse_text
 from core.devices import gpus
 from core.errors import CoreError
-from core.testing.served import Served
 
 FOLDER = Path(backend_tensorrt.__file__).parent
 

@@ -1,13 +1,13 @@
-"""The three backends and their true answers: python -m core.testing identity"""
+"""The three backends and their true answers: python -m core_testing identity"""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from core_testing import BackendConformance, Example
 
 from backend_testing import identity, repeat, square
-from core.testing import BackendConformance, Example
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 

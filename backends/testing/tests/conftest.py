@@ -3,8 +3,7 @@
 from contextlib import ExitStack
 
 import pytest
-
-from core.testing.served import Served
+from core_testing.served import Served
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import time
 import numpy as np
 import pytest
 from backend_testing import repeat, square
+from core_testing.served import request_of
 
 from core.errors import CoreError
-from core.testing.served import request_of
 
 DECOUPLED = "model_transaction_policy { decoupled: true }\n"
 REPEAT = DECOUPLED + (

@@ -13,7 +13,7 @@ from core.errors import CoreError
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
-pytest_plugins = ["core.testing.plugin"]
+pytest_plugins = ["core_testing.plugin"]
 
 CONFIG = """
 input [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ]

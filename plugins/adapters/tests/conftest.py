@@ -6,8 +6,7 @@ import pytest
 from backend_python import backend
 from backend_python.api.model_config import ModelConfig
 from core_adapters.adapter import model_of_file
-
-from core.testing.served import Served
+from core_testing.served import Served
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import skops.io
 import xgboost
+from core_testing import leftovers
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from core import CoreError
-from core.testing import leftovers
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 LABELS = (X[:, 0] > 0).astype(int)

@@ -4,11 +4,11 @@ import asyncio
 
 import numpy as np
 import pytest
+from core_testing.fake_device import DeviceArray, FakeDevice
 from flow.in_process.conftest import ROW
 
 import core
 from core.request import DeviceOutput
-from core.testing.fake_device import DeviceArray, FakeDevice
 
 KEPT = [DeviceOutput("y")]
 

@@ -6,11 +6,11 @@ import grpc
 import pytest
 import tritonclient.grpc.service_pb2 as pb
 import tritonclient.grpc.service_pb2_grpc as pb_grpc
+from core_testing import FrontendClient, FrontendConformance
 
 from core import dtypes
 from core.errors import CoreError, Kind
 from core.tensor import Tensor
-from core.testing import FrontendClient, FrontendConformance
 from frontends.grpc import GrpcFrontend
 
 NATIVE = importlib.util.find_spec("frontends.grpc.native.connection") is not None

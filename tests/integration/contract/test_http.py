@@ -4,11 +4,11 @@ import asyncio
 import json
 
 import numpy as np
+from core_testing import FrontendClient, FrontendConformance
 
 from core import dtypes
 from core.errors import CoreError, Kind
 from core.tensor import Tensor
-from core.testing import FrontendClient, FrontendConformance
 from frontends.http import HttpFrontend
 
 KINDS = {404: Kind.NOT_FOUND, 500: Kind.INTERNAL, 503: Kind.UNAVAILABLE}

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import uvloop
+from core_testing.fake_device import FakeDevice
+from core_testing.fake_runtime import FakeRuntime
 
 import core
 from core import plugins
@@ -18,8 +20,6 @@ from core.memory import CudaRegions
 from core.options import Options
 from core.process import frontends_of
 from core.server import InferenceServer
-from core.testing.fake_device import FakeDevice
-from core.testing.fake_runtime import FakeRuntime
 
 IO = """
 backend: "test"

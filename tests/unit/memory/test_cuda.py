@@ -8,6 +8,8 @@ import sys
 
 import numpy as np
 import pytest
+from core_testing.fake_device import FakeDevice
+from core_testing.fake_runtime import FakeRuntime
 
 from core import dlpack, dtypes
 from core.errors import CoreError, Kind
@@ -15,8 +17,6 @@ from core.memory import CudaRegions, DeviceStatus, SharedMemoryRegions
 from core.memory.device_runtime import CupyRuntime, NoRuntime, find_runtime
 from core.pipeline.answers.placement import place
 from core.tensor import DeviceTensor, Tensor
-from core.testing.fake_device import FakeDevice
-from core.testing.fake_runtime import FakeRuntime
 
 FLOATS = np.arange(16, dtype=np.float32)
 

@@ -3,9 +3,8 @@
 from contextlib import ExitStack
 
 import pytest
+from core_testing.served import Served
 from unit.native_backends import playing
-
-from core.testing.served import Served
 
 
 @pytest.fixture(scope="session")

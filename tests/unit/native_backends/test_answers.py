@@ -4,13 +4,13 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
+from core_testing.served import Served
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unit.native_backends import playing
 
 import core
 from core import dtypes
-from core.testing.served import Served
 
 BATCHING = "dynamic_batching { max_queue_delay_microseconds: 200000 preferred_batch_size: 8 }"
 NUMBERS = [dtype for dtype in dtypes.ALL if dtype not in (dtypes.BYTES, dtypes.BF16)]

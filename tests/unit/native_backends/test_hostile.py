@@ -4,10 +4,10 @@ is answered.
 
 import numpy as np
 import pytest
+from core_testing.served import request_of
 
 from core.errors import CoreError, Kind
 from core.response import InferenceResponse
-from core.testing.served import request_of
 
 X = {"x": np.ones((2, 3), np.float32)}
 

@@ -7,11 +7,11 @@ import weakref
 
 import numpy as np
 import pytest
+from core_testing.served import request_of
 
 import core
 from core.errors import CoreError
 from core.request import RequestedOutput
-from core.testing.served import request_of
 
 X = {"x": np.arange(6, dtype=np.float32).reshape(2, 3)}
 DECOUPLED = "model_transaction_policy { decoupled: true }"

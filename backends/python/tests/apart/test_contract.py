@@ -2,13 +2,13 @@
 
 import pytest
 from backend_testing import conformance as native
+from core_testing.answers import Answers
+from core_testing.batches import Batches
+from core_testing.kit import Kit
+from core_testing.state import State
+from core_testing.streams import Streams
 
 from core import plugins
-from core.testing.answers import Answers
-from core.testing.batches import Batches
-from core.testing.kit import Kit
-from core.testing.state import State
-from core.testing.streams import Streams
 
 onnx = pytest.importorskip("backend_onnx.conformance", reason="needs backend-onnx")
 

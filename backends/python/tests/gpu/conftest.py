@@ -9,9 +9,9 @@ from collections import Counter
 import pytest
 from backend_python import loans
 from backend_python.server import lending
+from core_testing import leftovers
 
 import core
-from core.testing import leftovers
 
 sys.path.insert(0, os.path.dirname(__file__))  # models import it there, too
 import played_gpu

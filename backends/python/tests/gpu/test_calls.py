@@ -4,10 +4,10 @@ import os
 
 import numpy as np
 import pytest
+from core_testing import leftovers
 from gpu_models import X
 
 import core
-from core.testing import leftovers
 
 
 def test_inputs_and_outputs_of_a_call_stay_on_the_gpu(models, log):

@@ -12,8 +12,7 @@ from backend_python.api import cuda
 from backend_python.api.errors import TritonModelException
 from backend_python.loans import LOAN, Borrower, Lender, Place
 from backend_python.protocol import LOANS, ProtocolError
-
-from core.testing import leftovers
+from core_testing import leftovers
 
 
 class Kept:

@@ -1,12 +1,12 @@
-"""A small affine model and its true answers: python -m core.testing affine"""
+"""A small affine model and its true answers: python -m core_testing affine"""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
+from core_testing import BackendConformance, Example
 
 from backend_affine import FILE, backend
-from core.testing import BackendConformance, Example
 
 X = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
 WEIGHTS = np.array([[1, 0, 2], [0, 1, 2]], np.float32)

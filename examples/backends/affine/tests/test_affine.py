@@ -9,7 +9,7 @@ from backend_affine.conformance import TestContract as TestContract
 
 from core.errors import CoreError
 
-pytest_plugins = ["core.testing.plugin"]
+pytest_plugins = ["core_testing.plugin"]
 
 
 def file(**arrays):

@@ -3,11 +3,11 @@
 import backend_clip
 import numpy as np
 import pytest
+from core_testing import BackendConformance, Example
 
 from core.errors import CoreError
-from core.testing import BackendConformance, Example
 
-pytest_plugins = ["core.testing.plugin"]
+pytest_plugins = ["core_testing.plugin"]
 
 X = np.array([[-1, 2], [3, 7]], np.float32)
 

@@ -6,9 +6,9 @@ import json
 import core_json_lines
 import numpy as np
 import pytest
+from core_testing import FrontendClient, FrontendConformance
 
 from core.errors import CoreError, Kind
-from core.testing import FrontendClient, FrontendConformance
 
 
 class LineClient(FrontendClient):

@@ -1,0 +1,91 @@
+"""python -m core_testing NAME: hold an installed backend or frontend against its contract.
+
+    NAME   of the backend or frontend, or of its package: onnx, backend_onnx
+    …      what else is given goes to pytest: python -m core_testing backend_onnx -k batch -x
+
+The package brings its examples itself: a module `conformance` in it, with subclasses of
+core_testing.BackendConformance or FrontendConformance.
+
+Exit status: that of pytest (0: the contract is kept, 1: it is not), and 2 if there is nothing to run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from core import plugins
+
+NOTHING_TO_RUN = 2
+
+
+class NothingToRun(Exception):
+    """Why; for the person who typed the command."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the kit; the exit status."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(__doc__)
+        return 0 if arguments else NOTHING_TO_RUN
+    name, *rest = arguments
+    try:
+        module = conformance_of(name)
+    except NothingToRun as error:
+        print(f"error: {error}", file=sys.stderr)
+        return NOTHING_TO_RUN
+    status = int(
+        pytest.main([module, "-p", "core_testing.plugin", "-p", "no:cacheprovider", *rest])
+    )
+    if status == pytest.ExitCode.NO_TESTS_COLLECTED:
+        print(
+            f"error: no test of {module} ran: it needs a class Test… that inherits "
+            "core_testing.BackendConformance, and what it imports",
+            file=sys.stderr,
+        )
+        return NOTHING_TO_RUN
+    return status
+
+
+def conformance_of(name: str) -> str:
+    """The file with the examples of a backend, a frontend or a package. Raises NothingToRun."""
+    package = _package_of(name)
+    try:
+        if (whole := importlib.util.find_spec(package)) is None:
+            raise NothingToRun(_not_installed(name, package))
+        folders = whole.submodule_search_locations  # None of a module that is no package
+        found = None if folders is None else importlib.util.find_spec(f"{package}.conformance")
+    except ImportError as error:
+        raise NothingToRun(f"'{package}' cannot be imported: {error}") from error
+    except ValueError as error:
+        raise NothingToRun(f"'{name}' is no name of a package: {error}") from error
+    if found is None or found.origin is None:
+        raise NothingToRun(
+            f"'{package}' brings no examples: there is no module {package}.conformance with a class that "
+            "inherits core_testing.BackendConformance; docs/write-a-backend.md has one"
+        )
+    return found.origin
+
+
+def _package_of(name: str) -> str:
+    """What the entry point of a backend or frontend names, or the name itself."""
+    for installed in (plugins.available_backends(), plugins.frontends()):
+        if name in installed:
+            return installed[name].entries[0].module.partition(":")[0]
+    return name.replace("-", "_")
+
+
+def _not_installed(name: str, package: str) -> str:
+    names = [*plugins.available_backends(), *plugins.frontends()]
+    wanted = package.removeprefix("backend_")
+    return (
+        f"there is no package '{package}', and no backend or frontend of that name (installed: "
+        f"{', '.join(names) or 'none'}){plugins.hint(wanted, names)}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,120 @@
+"""Instances run at the same time; loads and unloads happen under traffic."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from core import plugins
+from core.backend import Backend
+from core.errors import CoreError
+from core_testing.diary import CLOSE, EXECUTE, Diary
+from core_testing.example import MODEL, Example
+from core_testing.kit import Kit, Serve
+from core_testing.served import Served, request_of
+
+MANY = 1000  # requests in flight
+EIGHT = tuple(f"{MODEL}_{i}" for i in range(8))
+
+
+class Concurrency(Kit):
+    def test_two_instances_answer_at_the_same_time(self, serve: Serve, example: Example) -> None:
+        self.needs("cpu")
+        served = serve(example, instances=2)
+
+        for answer in served.together([example.inputs] * 40):
+            example.check(answer)
+
+    def test_two_models_of_one_backend_answer_at_the_same_time(
+        self, serve: Serve, example: Example
+    ) -> None:
+        first, second = serve(example), serve(example)
+
+        for _ in range(5):
+            for served in (first, second):
+                for answer in served.together([example.inputs] * 4):
+                    example.check(answer)
+
+    def test_eight_models_of_one_backend_load_at_the_same_time(
+        self, serve: Serve, example: Example
+    ) -> None:
+        served = serve(example, copies=EIGHT)
+
+        for name in EIGHT:
+            example.check(served.answer(example.inputs, name))
+
+    def test_eight_models_in_processes_of_their_own_load_at_the_same_time(
+        self, serve: Serve, example: Example
+    ) -> None:
+        self.needs("cpu")
+        name = _installed_name(example.backend)
+
+        served = serve(example, copies=EIGHT, apart=name)
+
+        for each in EIGHT:
+            example.check(served.answer(example.inputs, each))
+
+    def test_a_thousand_requests_in_flight_are_all_answered(
+        self, served: Served, example: Example
+    ) -> None:
+        rows = example
+        if "batching" in self.supports:
+            rows = example.rows_of(slice(0, 1))
+
+        for answer in served.together([rows.inputs] * MANY):
+            rows.check(answer)
+
+    def test_cancelled_requests_end_and_the_others_are_answered(
+        self, served: Served, example: Example
+    ) -> None:
+        for answer in served.while_asking([example.inputs] * 20, _cancel_ten(example)):
+            example.check(answer)
+
+        example.check(served.answer(example.inputs))
+
+    def test_an_unload_waits_for_the_last_answer(
+        self, diary: Diary, serve: Serve, example: Example
+    ) -> None:
+        served = serve(example)
+
+        answers = served.while_asking([example.inputs] * 10, _unload)
+
+        for answer in answers:
+            example.check(answer)
+        served.unload()
+        executions = [i for i, event in enumerate(diary.events) if event == EXECUTE]
+        assert diary.events.index(CLOSE) > max(executions, default=-1)
+
+
+def _installed_name(backend: Backend) -> str:
+    """The name under which a distribution brings the backend. Skips the test where a process of its own
+    could not import it, or has no meaning."""
+    if isinstance(backend, plugins.HostedBackend):
+        pytest.skip("the backend has processes of its own")
+    if not plugins.can_isolate():
+        pytest.skip("needs a process host")
+    for name, plugin in plugins.available_backends().items():
+        # What has not been imported yet is not the backend of the example.
+        if plugin.entries[0].module in sys.modules and plugins.backend(name) is backend:
+            return name
+    pytest.skip("the backend of the example is not installed")
+
+
+def _unload(server: Any) -> Any:
+    return server.models.unload(MODEL)
+
+
+def _cancel_ten(example: Example) -> Any:
+    async def act(server: Any) -> None:
+        replies = [server.models.infer(request_of(example.inputs)) for _ in range(10)]
+        for reply in replies:
+            reply.cancel()
+        for reply in replies:  # each ends, with its answer or without
+            try:
+                await reply
+            except CoreError:
+                pass
+
+    return act

@@ -1,0 +1,126 @@
+"""A failure hurts those whom it concerns, and nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from core.errors import CoreError
+from core_testing.diary import BACKEND_CLOSE, EXECUTE, LOAD, OPEN, UNLOAD, Diary
+from core_testing.example import Example
+from core_testing.kit import Kit, Serve
+from core_testing.served import Served, request_of
+
+
+class Failures(Kit):
+    def test_after_an_execution_that_raised_the_next_one_is_well(
+        self, diary: Diary, served: Served, example: Example
+    ) -> None:
+        if diary.is_native():
+            pytest.skip("the kit cannot let a native execution fail; give `failing` inputs")
+        diary.fail(EXECUTE)
+
+        with pytest.raises(CoreError, match="was told to fail"):
+            served.ask(example.inputs)
+
+        example.check(served.answer(example.inputs))
+
+    def test_an_input_that_the_model_cannot_answer_fails_alone(
+        self, served: Served, example: Example
+    ) -> None:
+        if example.failing is None:
+            pytest.skip("the example has no inputs that make the model fail")
+
+        for _ in range(3):
+            with pytest.raises(CoreError) as caught:
+                served.ask(example.failing)
+            assert caught.value.message
+
+            example.check(served.answer(example.inputs))
+
+    def test_a_model_that_cannot_load_says_why_and_leaves_nothing_open(
+        self, diary: Diary, serve: Serve, example: Example
+    ) -> None:
+        served = serve(example, load=False)
+        diary.fail(LOAD)
+
+        with pytest.raises(CoreError, match="was told to fail"):
+            served.load()
+
+        assert diary.count(OPEN) == 0, "an instance was opened of a model that had not loaded"
+        _ended_with(diary, BACKEND_CLOSE)
+
+    def test_an_instance_that_cannot_open_unloads_the_model(
+        self, diary: Diary, serve: Serve, example: Example
+    ) -> None:
+        served = serve(example, load=False)
+        diary.fail(OPEN)
+
+        with pytest.raises(CoreError, match="was told to fail"):
+            served.load()
+
+        _ended_with(diary, UNLOAD, BACKEND_CLOSE)
+
+    def test_what_could_not_load_loads_when_the_reason_is_gone(
+        self, diary: Diary, serve: Serve, example: Example
+    ) -> None:
+        served = serve(example, load=False)
+        for step in (LOAD, OPEN):
+            diary.fail(step)
+            with pytest.raises(CoreError):
+                served.load()
+
+        served.load()
+
+        example.check(served.answer(example.inputs))
+
+    def test_a_version_without_its_files_fails_with_a_reason(
+        self, serve: Serve, example: Example, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        if not any(example.files.iterdir()):
+            pytest.skip("the example's model needs no files")
+        nothing = Example(
+            example.backend,
+            tmp_path_factory.mktemp("nothing"),
+            example.inputs,
+            example.expected,
+            example.config,
+        )
+        served = serve(nothing, load=False)
+
+        try:
+            served.load()
+        except CoreError as error:
+            reason = error.message
+        else:
+            files = ", ".join(sorted(each.name for each in example.files.iterdir()))
+            pytest.fail(
+                f"a version without its files ({files}) has loaded: read them in load, so that no request "
+                "finds out"
+            )
+
+        assert "example" in reason
+
+    def test_a_cancelled_request_does_not_disturb_the_others(
+        self, served: Served, example: Example
+    ) -> None:
+        answers = served.while_asking([example.inputs] * 4, _cancel_one(example))
+
+        for answer in answers:
+            example.check(answer)
+
+
+def _ended_with(diary: Diary, *steps: str) -> None:
+    found = diary.events[-len(steps) :]
+    assert found == [*steps], (
+        f"the last calls were {', '.join(found)}, they should be {', '.join(steps)}"
+    )
+
+
+def _cancel_one(example: Example) -> Callable[[Any], None]:
+    def act(server: Any) -> None:
+        server.models.infer(request_of(example.inputs)).cancel()
+
+    return act

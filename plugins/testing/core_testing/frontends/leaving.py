@@ -1,0 +1,84 @@
+"""Clients leave, and the frontend ends."""
+
+from __future__ import annotations
+
+import asyncio
+
+from core_testing.frontends.client import FrontendClient
+from core_testing.frontends.kit import FrontendKit, X, same
+from core_testing.frontends.stage import (
+    PATIENCE_S,
+    Stage,
+)
+
+
+class FrontendEnds(FrontendKit):
+    """Cancelled calls, clients that leave, the end of the server."""
+
+    def test_a_call_that_is_given_up_cancels_its_request(self) -> None:
+        self.needs("cancel")
+
+        async def body(stage: Stage, client: FrontendClient) -> None:
+            call = stage.begin(client.infer("gated", {"x": X}))
+            await stage.seen.running.wait()
+
+            call.cancel()
+
+            await stage.seen.cancelled.wait()
+
+        self.play(body)
+
+    def test_a_client_that_leaves_cancels_its_requests(self) -> None:
+        self.needs("cancel")
+
+        async def body(stage: Stage, client: FrontendClient) -> None:
+            call = stage.begin(client.infer("gated", {"x": X}))
+            await stage.seen.running.wait()
+
+            await client.close()
+
+            await stage.seen.cancelled.wait()
+            await asyncio.wait([call])
+
+        self.play(body)
+
+    def test_a_client_that_leaves_disturbs_no_other(self) -> None:
+        async def body(stage: Stage, client: FrontendClient) -> None:
+            other = await stage.connect()
+            stage.begin(client.infer("gated", {"x": X}))
+            await stage.seen.running.wait()
+
+            await client.close()
+            if "cancel" in self.supports:  # then the server has noticed
+                await stage.seen.cancelled.wait()
+
+            await self.echo(other, "echo", X)
+
+        self.play(body)
+
+    def test_stop_waits_for_what_is_in_flight(self) -> None:
+        async def body(stage: Stage, client: FrontendClient) -> None:
+            call = stage.begin(client.infer("gated", {"x": X}))
+            await stage.seen.running.wait()
+
+            end = stage.begin(stage.frontend.stop(PATIENCE_S))
+            await asyncio.wait([end], timeout=0.1)
+            assert not end.done(), "stop did not wait for the request in flight"
+            stage.seen.gate.set()
+
+            same(await call, {"y": X, "z": X})
+            await end
+
+        self.play(body)
+
+    def test_stop_gives_up_when_its_time_has_passed(self) -> None:
+        async def body(stage: Stage, client: FrontendClient) -> None:
+            call = stage.begin(client.infer("gated", {"x": X}))
+            await stage.seen.running.wait()
+
+            await stage.frontend.stop(0.1)
+
+            stage.seen.gate.set()
+            await asyncio.wait([call])
+
+        self.play(body)

@@ -1,0 +1,162 @@
+"""Calls come in order, and nothing stays behind."""
+
+from __future__ import annotations
+
+import gc
+
+from core_testing import leftovers
+from core_testing.diary import (
+    BACKEND_CLOSE,
+    BACKEND_OPEN,
+    CLOSE,
+    EXECUTE,
+    LOAD,
+    OPEN,
+    UNLOAD,
+    Diary,
+)
+from core_testing.example import Example
+from core_testing.kit import Kit, Serve
+from core_testing.served import Served
+
+GROWTH = 512 * 1024  # bytes that a load may leave; less is noise of the allocator
+
+
+class Lifecycle(Kit):
+    def test_calls_come_from_the_outside_in_and_back(
+        self, diary: Diary, serve: Serve, example: Example
+    ) -> None:
+        served = serve(example)
+        expected = [BACKEND_OPEN, LOAD, OPEN, EXECUTE, CLOSE, UNLOAD, BACKEND_CLOSE]
+        if diary.is_native():
+            expected.remove(EXECUTE)
+        served.ask(example.inputs)
+        served.unload()
+
+        assert diary.events == expected, (
+            f"core calls {', '.join(expected)}; these calls were seen: {', '.join(diary.events)}"
+        )
+
+    def test_every_instance_is_opened_and_closed(
+        self, diary: Diary, serve: Serve, example: Example
+    ) -> None:
+        self.needs("cpu")
+        served = serve(example, instances=3)
+        served.unload()
+
+        for step, expected in ((LOAD, 1), (UNLOAD, 1), (OPEN, 3), (CLOSE, 3)):
+            found = diary.count(step)
+            assert found == expected, (
+                f"{step} was called {found} times for a model with three instances, not {expected}: who "
+                "calls it but core?"
+            )
+
+    def test_an_instance_may_be_closed_twice(self, serve: Serve, example: Example) -> None:
+        instance = example.backend.instance
+        close = instance.close
+        errors: list[Exception] = []
+
+        class ClosedTwice(instance):  # type: ignore[misc, valid-type]
+            def close(self) -> None:
+                close(self)
+                try:
+                    close(self)
+                except Exception as error:  # core would only log it
+                    errors.append(error)
+
+        example.backend.instance = ClosedTwice
+        try:
+            serve(example).unload()
+        finally:
+            example.backend.instance = instance
+
+        assert errors == [], f"the second close of an instance raised {errors[0]!r}"
+
+    def test_a_model_can_be_loaded_again_after_it_was_unloaded(
+        self, serve: Serve, example: Example
+    ) -> None:
+        served = serve(example)
+
+        for _ in range(2):
+            served.unload()
+            served.load()
+            example.check(served.answer(example.inputs))
+
+    def test_unloading_one_server_leaves_the_other_one_well(
+        self, serve: Serve, example: Example
+    ) -> None:
+        first, second = serve(example), serve(example)
+        first.ask(example.inputs)
+
+        first.unload()
+
+        example.check(second.answer(example.inputs))
+
+    def test_no_thread_or_process_stays_after_the_unload(
+        self, serve: Serve, example: Example
+    ) -> None:
+        served = serve(example, load=False)
+        served.load()  # what a framework starts once for the process counts as there before
+        served.unload()
+        threads, children = leftovers.threads(), leftovers.children()
+
+        served.load()
+        served.ask(example.inputs)
+        served.unload()
+
+        left = leftovers.left(lambda: leftovers.threads() - threads)
+        assert not left, f"threads stay after the unload: {left}"
+        left = leftovers.left(lambda: leftovers.children() - children)
+        assert not left, f"child processes stay after the unload: {left}"
+
+    def test_nothing_stays_after_many_loads(self, serve: Serve, example: Example) -> None:
+        """Files, shared memory, threads; memory by what the process grows in the second half."""
+        served = serve(example, load=False)
+        _load_often(served, example, 1)
+        files, memory, threads = (
+            leftovers.open_files(),
+            leftovers.shared_memory(),
+            leftovers.threads(),
+        )
+        half = max(1, self.loads // 2)
+
+        _load_often(served, example, half)
+        before = leftovers.resident_bytes()
+        _load_often(served, example, half)
+        grown = leftovers.resident_bytes() - before
+
+        few_files = leftovers.settles(lambda: leftovers.open_files() < files + half)
+        assert few_files, (
+            f"files stay open: {leftovers.open_files() - files} more after {2 * half} loads and unloads"
+        )
+        left = leftovers.left(lambda: leftovers.new_shared_memory(memory))
+        assert not left, f"shared memory stays after the unloads: {left}"
+        few_threads = leftovers.settles(lambda: len(leftovers.threads() - threads) < half)
+        assert few_threads, (
+            f"threads stay: {len(leftovers.threads() - threads)} more after {2 * half} loads and unloads"
+        )
+        assert grown < half * GROWTH, f"each load leaves {grown // half} bytes"
+
+    def test_nothing_holds_a_model_or_instance_after_the_unload(
+        self, diary: Diary, serve: Serve, example: Example
+    ) -> None:
+        served = serve(example)
+        served.ask(example.inputs)
+        served.unload()
+
+        def held() -> list[str]:
+            gc.collect()
+            return [type(there).__name__ for made in diary.made if (there := made()) is not None]
+
+        left = leftovers.left(held)
+        assert not left, (
+            f"something still holds {left} after the unload: a global, a cache, a thread or a callback"
+        )
+
+
+def _load_often(served: Served, example: Example, times: int) -> None:
+    for _ in range(times):
+        served.load()
+        served.ask(example.inputs)
+        served.unload()
+    gc.collect()
