@@ -46,7 +46,7 @@ class _Package(ModuleType):
         self._running = True
         try:
             self.__spec__.loader.exec_module(self)
-            self.__class__ = ModuleType  # from here on it is an ordinary package
+            self.__class__ = ModuleType  # type: ignore[assignment]  # now an ordinary package
         finally:
             del self._running  # if __init__ failed, the next use runs it again
 
