@@ -75,6 +75,16 @@ SCENARIOS = {
             )
             for rows in (4, 5)
         ),
+        *(
+            _of(
+                f"identity_{rows}_rows_mixed",
+                f"identity, dynamic batching, FP32[{rows}, 16], each request with an id and "
+                "numbers of its own",
+                model="identity_batched",
+                protocols=IN_TURN,
+            )
+            for rows in (4, 5)
+        ),
         _of("add_sub", "Python model add_sub, FP32[16], no batching", servers=EVERYBODY),
         _of("add_sub_batched", "Python model add_sub, FP32[1, 16], dynamic batching"),
         _of(
@@ -88,6 +98,16 @@ SCENARIOS = {
             _of(
                 f"add_sub_{rows}_rows",
                 f"Python model add_sub, dynamic batching, FP32[{rows}, 16], all requests alike",
+                model="add_sub_batched",
+                protocols=IN_TURN,
+            )
+            for rows in (4, 5)
+        ),
+        *(
+            _of(
+                f"add_sub_{rows}_rows_mixed",
+                f"Python model add_sub, dynamic batching, FP32[{rows}, 16], each request with an id and "
+                "numbers of its own",
                 model="add_sub_batched",
                 protocols=IN_TURN,
             )

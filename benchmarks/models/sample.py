@@ -81,13 +81,14 @@ def mlp() -> Sample:
     return Sample({"INPUT0": array}, {"OUTPUT0": forward(array)})
 
 
-def mixed(make: Callable[..., Sample]) -> list[Sample]:
-    """Requests of 1 to MIXED_ROWS rows in turn, each with an id and numbers of its own.
+def mixed(make: Callable[..., Sample], rows: int = 0) -> list[Sample]:
+    """Return MIXED_REQUESTS requests, each with an id and numbers of its own.
 
     make   the sample of a shape and a seed
+    rows   of each request; 0: 1 to MIXED_ROWS rows in turn
     """
     return [
-        replace(make(1 + i % MIXED_ROWS, 16, seed=i), id=f"request-{i + 1}")
+        replace(make(rows or 1 + i % MIXED_ROWS, 16, seed=i), id=f"request-{i + 1}")
         for i in range(MIXED_REQUESTS)
     ]
 
@@ -113,6 +114,10 @@ SAMPLES: Mapping[str, Callable[[], Sample]] = {
 MIXED: Mapping[str, Callable[[], list[Sample]]] = {
     "identity_mixed": lambda: mixed(identity),
     "add_sub_mixed": lambda: mixed(add_sub),
+    "identity_4_rows_mixed": lambda: mixed(identity, 4),
+    "identity_5_rows_mixed": lambda: mixed(identity, 5),
+    "add_sub_4_rows_mixed": lambda: mixed(add_sub, 4),
+    "add_sub_5_rows_mixed": lambda: mixed(add_sub, 5),
 }
 
 
