@@ -9,9 +9,9 @@ import pytest
 
 from core import __main__ as command
 from core.config import ModelConfig, parse_text
-from core.lifecycle.offline import offline_model
 from core.options import Options
 from core.repository.agents import AgentModel, known
+from frontends.commands.offline import offline_model
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "model-repository.md").read_text()

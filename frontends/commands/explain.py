@@ -16,7 +16,6 @@ from core.backend import Backend, Model, implements
 from core.caches import open_cache
 from core.config import ModelConfig
 from core.host_policy import HostPolicies
-from core.lifecycle.offline import OfflineModel
 from core.options import Options
 from core.pipeline import Chain
 from core.pipeline.batching.batcher import Batcher
@@ -30,6 +29,7 @@ from core.pipeline.instances.specs import InstanceSpec, instance_specs
 from core.pipeline.sequence import SequenceScheduler
 from core.pipeline.services import ChainServices
 from core.request import NEWEST
+from frontends.commands.offline import OfflineModel
 
 Line = tuple[str, str, str]
 """Room, where its code is, what it does for this model."""

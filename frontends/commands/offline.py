@@ -18,13 +18,13 @@ from core.config import ModelConfig, Signature
 from core.devices import gpus
 from core.errors import CoreError, invalid, not_found
 from core.lifecycle import policy
-from core.lifecycle.trial import try_ensemble, try_model
 from core.lifecycle.version import ModelVersion, settled_config
 from core.options import Options
 from core.repository import Catalog, FolderRepository, ModelSource
 from core.repository.agents import Treated
 from core.repository.agents.known import find_agent
 from core.request import NEWEST
+from frontends.commands.trial import try_ensemble, try_model
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from core.errors import CoreError
 from core.options import Options
 
 if TYPE_CHECKING:
-    from core.lifecycle.offline import OfflineModel
+    from frontends.commands.offline import OfflineModel
 
 
 class ModelCommand:
@@ -34,7 +34,7 @@ class ModelCommand:
     def run(self, namespace: argparse.Namespace) -> int:
         """Print the result; return 1 if the model cannot be read, completed or loaded."""
         # Imported here: the list of commands does not need it.
-        from core.lifecycle.offline import offline_model
+        from frontends.commands.offline import offline_model
 
         options = Options.defaults(
             backend_directory=namespace.backend_directory,
@@ -90,7 +90,7 @@ class ExplainCommand(ModelCommand):
     loads = False
 
     def text(self, model: OfflineModel, options: Options, namespace: argparse.Namespace) -> str:
-        from core.lifecycle.explain import explain
+        from frontends.commands.explain import explain
 
         return explain(model, options)
 
