@@ -1,6 +1,6 @@
 """Open an ensemble: find the models of its steps, and chain them.
 
-ModelVersion ─► [open_ensemble] ─► EnsembleChain.  The roster loads the
+ModelVersion ─► [open_ensemble] ─► EnsembleChain.  The registry loads the
 steps' models first.
 """
 

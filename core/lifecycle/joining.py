@@ -15,7 +15,7 @@ from core.errors import already_exists, invalid
 from core.lifecycle.dependencies import needed_by
 from core.lifecycle.host import Host
 from core.lifecycle.managed import ManagedModel
-from core.lifecycle.roster import Roster
+from core.lifecycle.model_registry import ModelRegistry
 from core.repository import Catalog, JoinedFolder, ModelLocation, Override
 
 Load = Callable[[str, Override | None], Awaitable[None]]
@@ -37,7 +37,7 @@ class Joining:
     def __init__(
         self,
         catalog: Catalog,
-        roster: Roster,
+        registry: ModelRegistry,
         host: Host,
         load: Load,
         unload: Unload,
@@ -46,7 +46,7 @@ class Joining:
     ):
         self.places: dict[str, ModelLocation] = {}
         self._catalog = catalog
-        self._roster = roster
+        self._registry = registry
         self._host = host
         self._load = load
         self._unload = unload
@@ -101,18 +101,18 @@ class Joining:
 
     def _refuse_taken(self, name: str, names: Iterable[str]) -> None:
         """Raise CoreError for a name that is in use, also by a model that came with a load request."""
-        models = self._roster.models
+        models = self._registry.models
         for each in names:
-            if any(models[key].counts for key in self._roster.keys_of(each)):
+            if any(models[key].counts for key in self._registry.keys_of(each)):
                 refuse = already_exists if each == name else invalid
                 raise refuse(f"there is a model '{each}' already")
 
     async def _take_out(self, place: ModelLocation) -> None:
-        models = self._roster.models
+        models = self._registry.models
         key = self._catalog.key_of_place(place)
         related: list[ManagedModel] = []
         if key in models:
-            steps = needed_by(key, self._roster.steps())
+            steps = needed_by(key, self._registry.steps())
             related = [models[each] for each in (key, *steps) if each in models]
             await self._unload([key], True)
         await self._host.run(self._catalog.leave, place)

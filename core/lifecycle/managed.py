@@ -1,6 +1,6 @@
 """ManagedModel: all versions of one model, and the swaps between them.
 
-Roster ─► [ManagedModel] ─► ModelVersion.  New versions load beside those that serve. They
+ModelRegistry ─► [ManagedModel] ─► ModelVersion.  New versions load beside those that serve. They
 take over only after all of them have loaded, in one step of the loop; then the old ones drain. So a request
 always reaches a complete version, and a failed reload changes nothing.
 """
@@ -117,8 +117,8 @@ class ManagedModel:
 
     def refuse(self, error: CoreError) -> None:
         """Record that the repository has nothing to load. Serving versions continue."""
-        told = isinstance(self.attempt, CoreError) and self.attempt.message == error.message
-        if not told:  # polling finds the same error each time
+        known = isinstance(self.attempt, CoreError) and self.attempt.message == error.message
+        if not known:  # polling finds the same error each time
             logger.error("failed to poll model '%s': %s", self.name, error.message)
             self._count("loads", False)
         self.attempt = error

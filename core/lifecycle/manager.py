@@ -1,6 +1,6 @@
 """ModelManager: loads and unloads models according to the control mode.
 
-Server ─► [ModelManager] ─► Roster ─► ManagedModel ─► ModelVersion.  Reading files and loading run
+Server ─► [ModelManager] ─► ModelRegistry ─► ManagedModel ─► ModelVersion.  Reading files and loading run
 on worker threads; decisions are made on the loop.
 """
 
@@ -22,9 +22,9 @@ from core.lifecycle.joining import Joining
 from core.lifecycle.look import Changes, changes
 from core.lifecycle.managed import ManagedModel
 from core.lifecycle.model_index import ModelIndex
+from core.lifecycle.model_registry import Failures, ModelRegistry
 from core.lifecycle.operations import Operations
 from core.lifecycle.polling import Poller
-from core.lifecycle.roster import Failures, Roster
 from core.lifecycle.shutdown import Deadline, shut_down
 from core.options import Options
 from core.pipeline.endpoint_table import EndpointTable
@@ -97,11 +97,11 @@ class ModelManager(ModelIndex):
             find_backend=find_backend,
             agree=agree,
         )
-        super().__init__(catalog, Roster(host), host, options.model_namespacing)
+        super().__init__(catalog, ModelRegistry(host), host, options.model_namespacing)
         self._operations = Operations(loop)
         self.joining = Joining(
             self._catalog,
-            self._roster,
+            self._registry,
             self._host,
             self._load,
             self._unload,
@@ -141,7 +141,7 @@ class ModelManager(ModelIndex):
         if self._mode != "explicit":
             everything = await self._host.run(self._catalog.survey_all)
             self._looking = False
-            return await self._roster.bring(everything)
+            return await self._registry.bring(everything)
         named: set[str] = set()
         for name in self._options.load_model:
             if name == "*":
@@ -150,7 +150,7 @@ class ModelManager(ModelIndex):
                 named.update(await self._host.run(self._catalog.keys_of, name))
         found = await self._host.run(self._catalog.survey_names, named)
         self._looking = False
-        return await self._roster.bring(found, by_name=named)
+        return await self._registry.bring(found, by_name=named)
 
     async def stop(self, timeout_s: float) -> int:
         """Finish requests in flight, unload all models, end all threads.
@@ -163,7 +163,7 @@ class ModelManager(ModelIndex):
         self._catalog.give_up()
         deadline = Deadline(timeout_s, self._sleep, self._clock)
         try:
-            return await shut_down(self._roster, self._operations, self._host, deadline)
+            return await shut_down(self._registry, self._operations, self._host, deadline)
         finally:
             if self._catalog.remote:  # a separate thread: those of the host have ended
                 with ThreadPoolExecutor(1) as thread:
@@ -201,13 +201,13 @@ class ModelManager(ModelIndex):
         Returns when no version is READY; the last requests may finish later.
         """
         self._refuse_uncontrolled()
-        if keys := self._roster.keys_of(name):
+        if keys := self._registry.keys_of(name):
             await self._operations.run(self._unload(keys, unload_dependents))
 
     async def take_out(self, name: str) -> None:
         """Unload a model in every control mode, like `unload`, and forget it."""
         self._refuse_stopping()
-        if keys := self._roster.keys_of(name):
+        if keys := self._registry.keys_of(name):
             await self._operations.run(self._unload(keys, False))
             for key in keys:
                 self._operations.begin(self._forget_after(self._models.get(key)))
@@ -258,7 +258,7 @@ class ModelManager(ModelIndex):
                     refused[key] = error
             composing = [step for source in sources.values() for step in source.steps]
             found = await self._host.run(self._catalog.survey_names, composing)
-            failures = await self._roster.bring(
+            failures = await self._registry.bring(
                 {**found, **sources, **refused}, by_name=set(sources)
             )
             await self._wake([*sources, *found])
@@ -272,18 +272,18 @@ class ModelManager(ModelIndex):
             ) from refusal
         if any(key in failures for key in keys):
             # If an ensemble fails because of a step, its error includes the step's reason.
-            steps = [step for key in keys for step in needed_by(key, self._roster.steps())]
+            steps = [step for key in keys for step in needed_by(key, self._registry.steps())]
             lines = [failures[each] for each in dict.fromkeys([*keys, *steps]) if each in failures]
             raise CoreError(lines[0].kind, "".join(line.message for line in lines))
 
     async def _wake(self, names: Collection[str]) -> None:
         """Reload the ensembles that left service with one of these models."""
-        if asleep := set(self._roster.asleep(names)) - set(names):
-            await self._roster.bring(await self._host.run(self._catalog.survey_names, asleep))
+        if asleep := set(self._registry.asleep(names)) - set(names):
+            await self._registry.bring(await self._host.run(self._catalog.survey_names, asleep))
 
     async def _unload(self, keys: Sequence[str], with_steps: bool) -> None:
         for key in keys:
-            await self._roster.take_out(key, with_steps)
+            await self._registry.take_out(key, with_steps)
         await self._forget()
 
     async def _forget(self, keep: Iterable[str] = ()) -> None:
@@ -291,7 +291,7 @@ class ModelManager(ModelIndex):
             names = await self._host.run(self._catalog.names)
         except OSError:  # unreadable now: the next operation looks again
             return
-        self._roster.forget({*names, *self._options.load_model, *keep})
+        self._registry.forget({*names, *self._options.load_model, *keep})
 
     async def _forget_after(self, model: ManagedModel | None) -> None:
         """Forget a model when its last requests have finished."""
@@ -314,7 +314,7 @@ class ModelManager(ModelIndex):
         found = (await self._compare()).at_rest(before)
         for name in found.gone:
             if name in self._models:  # it may have been removed with another one
-                await self._roster.take_out(name)
-        await self._roster.bring(found.changed)
+                await self._registry.take_out(name)
+        await self._registry.bring(found.changed)
         await self._wake(found.changed)
         await self._forget(keep=[name for name, model in self._models.items() if model.wanted])

@@ -13,8 +13,8 @@ from core.errors import Loading, internal, invalid, not_found
 from core.lifecycle import report
 from core.lifecycle.host import Host
 from core.lifecycle.managed import ManagedModel
+from core.lifecycle.model_registry import ModelRegistry
 from core.lifecycle.resolving import resolved
-from core.lifecycle.roster import Roster
 from core.lifecycle.version import ModelVersion
 from core.repository import Catalog
 from core.repository.names import name_of, namespace_of
@@ -27,10 +27,10 @@ class ModelIndex:
     namespacing   whether several models may have one name
     """
 
-    def __init__(self, catalog: Catalog, roster: Roster, host: Host, namespacing: bool):
+    def __init__(self, catalog: Catalog, registry: ModelRegistry, host: Host, namespacing: bool):
         self._catalog = catalog
-        self._roster = roster
-        self._models = roster.models
+        self._registry = registry
+        self._models = registry.models
         self._host = host
         self._namespacing = namespacing
         self._looking = False  # True during the first look at the repositories
@@ -59,7 +59,7 @@ class ModelIndex:
 
         Raises CoreError(INVALID) if several models have the name.
         """
-        found = [key for key in self._roster.keys_of(name) if self._models[key].counts]
+        found = [key for key in self._registry.keys_of(name) if self._models[key].counts]
         if len(found) > 1:
             raise invalid(
                 f"There are {len(found)} identifiers of model '{name}' in global map, model namespace "
@@ -78,11 +78,11 @@ class ModelIndex:
 
     def knows(self, name: str) -> bool:
         """Return whether the model was requested, by name or through an ensemble."""
-        return bool(self._roster.keys_of(name))
+        return bool(self._registry.keys_of(name))
 
     def raise_if_loading(self, name: str) -> None:
         """Raise Loading with the progress if the model is being loaded. `name` may be its key."""
-        for key in self._roster.keys_of(name):
+        for key in self._registry.keys_of(name):
             if text := self._models[key].progress():
                 raise Loading(text)
 

@@ -1,6 +1,6 @@
 """Poller: looks at the repositories periodically, and applies the changes.
 
-ModelManager, in control mode poll ─► [Poller] ─► Roster.
+ModelManager, in control mode poll ─► [Poller] ─► ModelRegistry.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 logger = logging.getLogger("core")
 
-TOLD_EVERY_S = 10.0
+LOG_EVERY_S = 10.0
 """Pause between two log lines about one load."""
 
 WAITS = "waits for its turn"
@@ -41,7 +41,7 @@ class Progress:
 
     @contextmanager
     def logged(self, what: str, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-        """Log a line every TOLD_EVERY_S seconds during the load.
+        """Log a line every LOG_EVERY_S seconds during the load.
 
         what   the model and its version, in the form of other log lines about the load
         """
@@ -49,7 +49,7 @@ class Progress:
         timers: list[asyncio.TimerHandle] = []  # only the next one
 
         def wait() -> None:
-            timers[:] = [loop.call_later(TOLD_EVERY_S, tell)]
+            timers[:] = [loop.call_later(LOG_EVERY_S, tell)]
 
         def tell() -> None:
             logger.info("still loading: %s, %s: it %s", what, seconds(start), self.step)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from core.lifecycle.host import Host
-from core.lifecycle.roster import Roster
+from core.lifecycle.model_registry import ModelRegistry
 from core.pipeline import Chain
 from core.repository import ModelDirectory
 
@@ -38,10 +38,10 @@ class Deadline:
 
     async def wait(self, done: Callable[[], bool], say: Callable[[int], None]) -> bool:
         """Wait until `done` or the deadline; once a second, call `say` with the seconds left."""
-        told: int | None = None
+        last: int | None = None
         while True:
-            if (seconds := math.ceil(self.left_s)) != told:
-                told = seconds
+            if (seconds := math.ceil(self.left_s)) != last:
+                last = seconds
                 say(seconds)
             if done():
                 return True
@@ -51,7 +51,10 @@ class Deadline:
 
 
 async def shut_down(
-    roster: Roster, operations: Collection[asyncio.Task[Any]], host: Host, deadline: Deadline
+    registry: ModelRegistry,
+    operations: Collection[asyncio.Task[Any]],
+    host: Host,
+    deadline: Deadline,
 ) -> int:
     """Wait for operations and requests, unload all models, end the worker threads.
 
@@ -62,13 +65,13 @@ async def shut_down(
     """
 
     def busy() -> int:
-        return sum(version.in_flight > 0 for version in roster.alive())
+        return sum(version.in_flight > 0 for version in registry.alive())
 
     def say_busy(seconds: int) -> None:
         logger.info(
             "Timeout %d: Found %d model versions that have in-flight inferences", seconds, busy()
         )
-        for version in roster.alive():
+        for version in registry.alive():
             if version.in_flight:
                 logger.info(
                     "Model '%s' (version %d) has %d in-flight inferences",
@@ -78,20 +81,20 @@ async def shut_down(
                 )
 
     def say_alive(seconds: int) -> None:
-        logger.info("Timeout %d: Found %d live models", seconds, len(roster.alive()))
+        logger.info("Timeout %d: Found %d live models", seconds, len(registry.alive()))
 
     def idle() -> bool:
         if not operations and not busy():
             return True
-        _let_wait_no_longer(roster)
+        _let_wait_no_longer(registry)
         return False
 
     if await deadline.wait(idle, say_busy):
         logger.info("All models are stopped, unloading models")
-        for model in roster.models.values():
+        for model in registry.models.values():
             model.unload()
-        await deadline.wait(lambda: not roster.alive(), say_alive)
-    left = roster.alive()
+        await deadline.wait(lambda: not registry.alive(), say_alive)
+    left = registry.alive()
     if removing := [
         asyncio.ensure_future(_remove(directory, host))
         for directory in {version.source.directory for version in left}
@@ -111,13 +114,13 @@ async def _remove(found: ModelDirectory, host: Host) -> None:
         directory = directory.origin
 
 
-def _let_wait_no_longer(roster: Roster) -> None:
+def _let_wait_no_longer(registry: ModelRegistry) -> None:
     """End idle sequences, whose slots waiting sequences then get, if no model executes a request.
 
     Then no idle sequence can continue. A running execution may still send requests, because models may
     call models.
     """
-    chains = [each.chain for each in roster.alive() if each.in_flight]
+    chains = [each.chain for each in registry.alive() if each.in_flight]
     waiting = [each for each in chains if isinstance(each, Chain)]
     if all(each.in_flight == each.pending for each in waiting):
         for each in waiting:

@@ -165,11 +165,11 @@ class ModelVersion:
     def become(self, state: State, reason: str = "") -> None:
         """Change the state and notify plugins."""
         self.state, self.reason = state, reason
-        told = state.lower()
+        event = state.lower()
         if state == "UNAVAILABLE":
-            told = "gone" if reason == UNLOADED else "failed"
-        shown = reason if told == "failed" else ""
-        plugins.tell("core_model_changed", model=self, state=told, reason=shown)
+            event = "gone" if reason == UNLOADED else "failed"
+        shown = reason if event == "failed" else ""
+        plugins.tell("core_model_changed", model=self, state=event, reason=shown)
 
     async def unload(self) -> bool:
         """Refuse new requests, finish accepted ones, close the instances, unload the model.

@@ -118,11 +118,11 @@ def _sequences(config: ModelConfig) -> str:
 
 
 def _instances(model: OfflineModel, backend: Backend, loop: asyncio.AbstractEventLoop) -> str:
-    seats = instance_specs(model.config, HostPolicies({}))
-    where = sorted({f"{spec.device}" for spec in seats})
-    names = ", ".join(spec.name for spec in seats[:4]) + (", …" if len(seats) > 4 else "")
-    count = "1 instance" if len(seats) == 1 else f"{len(seats)} instances"
-    return f"{count} ({names}) on {', '.join(where)}; {_placement(seats[0], model, backend, loop)}"
+    specs = instance_specs(model.config, HostPolicies({}))
+    where = sorted({f"{spec.device}" for spec in specs})
+    names = ", ".join(spec.name for spec in specs[:4]) + (", …" if len(specs) > 4 else "")
+    count = "1 instance" if len(specs) == 1 else f"{len(specs)} instances"
+    return f"{count} ({names}) on {', '.join(where)}; {_placement(specs[0], model, backend, loop)}"
 
 
 def _placement(

@@ -1,6 +1,6 @@
 """All that is asked of torch.cuda: streams, copies between host and devices, marks.
 
-feed, results ─► [Lane] ─► torch ─► GPUs.  Tests play it.
+feed, results ─► [DeviceStreams] ─► torch ─► GPUs.  Tests play it.
 
     copies    inputs of batch 1 │ inputs of batch 2 │ …
     compute                     │ batch 1           │ batch 2            │ …
@@ -24,12 +24,12 @@ from core import dlpack
 from core.backend import Device
 
 
-def lane_of(device: Device, program: Any) -> Lane:
-    """The lane of an instance on a GPU, or of a model that has placed itself where its program is."""
+def streams_of(device: Device, program: Any) -> DeviceStreams:
+    """The streams of an instance on a GPU, or of a model that has placed itself where its program is."""
     if device.kind == "GPU":
         found = torch.device("cuda", device.id)
-        return Lane(found, every_gpu=False, waits=program.keeps_outputs)
-    return Lane(_home(program), every_gpu=True, waits=program.keeps_outputs)
+        return DeviceStreams(found, every_gpu=False, waits=program.keeps_outputs)
+    return DeviceStreams(_home(program), every_gpu=True, waits=program.keeps_outputs)
 
 
 def _home(program: Any) -> Any:
@@ -53,7 +53,7 @@ def empty_cache() -> None:
     torch.cuda.empty_cache()
 
 
-class Lane:
+class DeviceStreams:
     """The streams of one instance: on its device, or on every GPU for a model that places itself.
 
     device   where inputs go: a torch.device with a number, or the CPU for a model that begins there
@@ -186,13 +186,13 @@ class Lane:
 
 
 class Mark:
-    """A place in the streams of a lane."""
+    """A point in the streams of an instance: the work that was queued before it."""
 
     def __init__(self, events: list[Any]):
         self._events = events
 
     def wait(self) -> None:
-        """Until the streams have come there. Any thread. Raises what went wrong on a device until then."""
+        """Wait until that work is done. Thread-safe. Raises its errors."""
         for event in self._events:
             event.synchronize()
 

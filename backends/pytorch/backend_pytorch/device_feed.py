@@ -41,7 +41,7 @@ class Fed:
 
 
 class DeviceFeed:
-    """Makes the inputs of one instance. Its thread, within `lane.feeding()`.
+    """Makes the inputs of one instance. Its thread, within `streams.feeding()`.
 
     datatypes   of all inputs of the program
     scalars     those that have no dimension for the program
@@ -51,7 +51,7 @@ class DeviceFeed:
 
     def __init__(
         self,
-        lane: Any,
+        streams: Any,
         config: ModelConfig,
         datatypes: Mapping[str, DataType],
         scalars: set[str],
@@ -59,7 +59,7 @@ class DeviceFeed:
         writes: bool,
         texts: Texts,
     ):
-        self._lane = lane
+        self._streams = streams
         self._config = config
         self._datatypes = datatypes
         self._scalars = scalars
@@ -81,7 +81,7 @@ class DeviceFeed:
                 fed.tensors[name] = self._staged([told], self._datatypes[name], fed)
         for name in self._scalars & fed.tensors.keys():
             fed.tensors[name] = fed.tensors[name].reshape(())
-        self._lane.fed(each for each in fed.tensors.values() if not isinstance(each, list))
+        self._streams.fed(each for each in fed.tensors.values() if not isinstance(each, list))
         return fed
 
     def _input(self, batch: Batch, name: str, dtype: DataType, fed: Fed) -> Any:
@@ -105,7 +105,7 @@ class DeviceFeed:
         self, tensors: list[Tensor], dtype: DataType, fed: Fed
     ) -> Iterator[tuple[Any, bool]]:
         """Tensors on the device, and whether others own them. Neighbours on the host make one."""
-        for comes, group in groupby(tensors, lambda tensor: self._lane.takes(tensor.device)):
+        for comes, group in groupby(tensors, lambda tensor: self._streams.takes(tensor.device)):
             if not comes:
                 yield self._staged(list(group), dtype, fed), False
                 continue
@@ -116,25 +116,25 @@ class DeviceFeed:
         """What a GPU has; by the host where the producer's library does not show it."""
         array = tensor.value
         try:
-            found = self._lane.adopted(array)
+            found = self._streams.adopted(array)
         except (BufferError, NotImplementedError, RuntimeError, TypeError, ValueError):
             return self._staged([tensor], dtype, fed), False
         fed.held += (array, found)
         expected = torch_dtype(dtype)
         if found.dtype != expected:
             found = found.view(expected)  # bit patterns of BF16, bytes of BOOL
-        if self._lane.is_here(found):
+        if self._streams.is_here(found):
             return found, True
-        return self._lane.across(found), False
+        return self._streams.across(found), False
 
     def _staged(self, tensors: list[Tensor], dtype: DataType, fed: Fed) -> Any:
         """What the host has: gathered into pinned memory, the copy to the device under way."""
         first = tensors[0].shape
         shape = first if len(tensors) == 1 else (sum(t.shape[0] for t in tensors), *first[1:])
-        staged = self._lane.staging(sum(tensor.byte_size for tensor in tensors))
+        staged = self._streams.staging(sum(tensor.byte_size for tensor in tensors))
         gather([tensor.raw for tensor in tensors if tensor.count], _bytes_of(staged))
         fed.held.append(staged)
-        return self._lane.to_device(staged.view(torch_dtype(dtype)).reshape(shape))
+        return self._streams.to_device(staged.view(torch_dtype(dtype)).reshape(shape))
 
 
 def _bytes_of(staged: Any) -> np.ndarray:

@@ -46,7 +46,7 @@ class DeviceResults:
 
     def __init__(
         self,
-        lane: Any,
+        streams: Any,
         datatypes: Mapping[str, DataType],
         states: Collection[str],
         scalars: Collection[str],
@@ -55,7 +55,7 @@ class DeviceResults:
         keeps: bool,
         scatters: bool,
     ):
-        self._lane = lane
+        self._streams = streams
         self._datatypes = datatypes
         self._states = frozenset() if scatters else frozenset(states)
         self._scalars = scalars
@@ -66,7 +66,7 @@ class DeviceResults:
     def leaving(
         self, outputs: Mapping[str, Any], batch: Batch, lent: Collection[int]
     ) -> dict[str, Leaving]:
-        """Start what the outputs need. Within `lane.computing()`, on the thread that runs.
+        """Start what the outputs need. Within `streams.computing()`, on the thread that runs.
 
         lent   addresses of memory of inputs that others own
         Raises CoreError(INTERNAL) for an output that has not the rows of the batch.
@@ -81,7 +81,7 @@ class DeviceResults:
             tensor = self._seen(name, value)
             if not self._scatters:
                 _check_rows(name, tuple(tensor.shape), batch)
-            if self._lane.on_host(tensor):
+            if self._streams.on_host(tensor):
                 each.host = array_of(tensor, copy=True)
                 continue
             tensor = tensor.contiguous()
@@ -93,9 +93,9 @@ class DeviceResults:
                 each.device = self._own(tensor, lent)
             if here:
                 going.append((each, tensor))
-        self._lane.computed()
+        self._streams.computed()
         for each, tensor in going:
-            each.host = self._lane.to_host(tensor)
+            each.host = self._streams.to_host(tensor)
         return found
 
     def _wanted(self, name: str, batch: Batch) -> tuple[bool, bool]:
@@ -161,7 +161,7 @@ class DeviceResults:
         return [_part(whole, rows) for whole, rows in zip(chosen, _ranges(batch), strict=True)]
 
     def _on_device(self, name: str, tensor: Any) -> Tensor:
-        return Tensor.of(name, self._lane.shown(tensor), self._datatypes[name])
+        return Tensor.of(name, self._streams.shown(tensor), self._datatypes[name])
 
 
 _HOST, _DEVICE = "host", "device"

@@ -44,7 +44,7 @@ class Started(NamedTuple):
 
 
 class DeviceRuns:
-    """Runs the batches of an instance that has a lane. Made when the instance opens, on its thread.
+    """Runs the batches of an instance that has a streams. Made when the instance opens, on its thread.
 
     Invariants:
     1. Batches are started by one thread and completed by another, both in the order in which they come.
@@ -52,10 +52,10 @@ class DeviceRuns:
     """
 
     def __init__(
-        self, instance: TorchInstance, lane: Any, feed: DeviceFeed, results: DeviceResults
+        self, instance: TorchInstance, streams: Any, feed: DeviceFeed, results: DeviceResults
     ):
         self._instance = instance
-        self._lane = lane
+        self._streams = streams
         self._feed = feed
         self._results = results
         parameters = instance.model.parameters
@@ -70,7 +70,7 @@ class DeviceRuns:
     @property
     def takes_device(self) -> bool:
         """True if inputs may be on a GPU."""
-        return self._lane.place is not None
+        return self._streams.place is not None
 
     def begin(self, batch: Batch, done: Done) -> None:
         """Start to answer a batch. Loop thread."""
@@ -86,19 +86,19 @@ class DeviceRuns:
             self._completing.submit(self._finish, batch, started, done)
 
     def _started(self, batch: Batch) -> Started:
-        instance, lane = self._instance, self._lane
+        instance, streams = self._instance, self._streams
         try:
             with ExitStack() as entered:
                 instance.enter(entered)
                 if self._no_cudnn:
                     entered.enter_context(cuda.without_cudnn())
-                with lane.feeding():
+                with streams.feeding():
                     fed = self._feed(batch)
                 batch.compute_start_ns = time.monotonic_ns()
-                entered.enter_context(lane.computing())
+                entered.enter_context(streams.computing())
                 outputs = instance.outputs_of(fed.tensors, batch)
                 leaving = self._results.leaving(outputs, batch, fed.lent)
-                return Started(fed, leaving, lane.mark())
+                return Started(fed, leaving, streams.mark())
         except BaseException:
             self._quiet()
             raise
@@ -109,7 +109,7 @@ class DeviceRuns:
         try:
             started.mark.wait()
             batch.outputs_ready()
-            with self._lane.current():
+            with self._streams.current():
                 self._answer(batch, started.leaving)
             if self._cleans:
                 cuda.empty_cache()
@@ -128,7 +128,7 @@ class DeviceRuns:
     def _quiet(self) -> None:
         """Wait until the device no longer uses what a batch that failed was given."""
         try:
-            self._lane.settle()
+            self._streams.settle()
         except Exception as error:  # it is told by who runs into it next, if it lasts
             logger.debug("model '%s': %s", self._instance.model.name, error)
 
@@ -158,11 +158,11 @@ def device_runs(
     scalar_inputs     those without a dimension for the program
     """
     config = instance.model.config
-    lane = cuda.lane_of(instance.device, program)
+    streams = cuda.streams_of(instance.device, program)
     states = [state.output_name for state in config.sequence_batching.state]
     text = dtypes.BYTES.number
     feed = DeviceFeed(
-        lane,
+        streams,
         config,
         inputs,
         scalar_inputs,
@@ -170,7 +170,7 @@ def device_runs(
         texts=texts_of,
     )
     results = DeviceResults(
-        lane,
+        streams,
         outputs,
         states,
         scalars=[io.name for io in config.output if io.HasField("reshape")],
@@ -182,7 +182,7 @@ def device_runs(
         keeps=program.keeps_outputs,
         scatters=bool(config.batch_output),
     )
-    return DeviceRuns(instance, lane, feed, results)
+    return DeviceRuns(instance, streams, feed, results)
 
 
 def _nothing() -> None:

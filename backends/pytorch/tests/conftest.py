@@ -33,9 +33,9 @@ MODULES = _beside("modules")
 
 
 @pytest.fixture
-def played_lane():
-    """The class PlayedLane."""
-    return _beside("played_lane").PlayedLane
+def fake_streams():
+    """The class FakeStreams."""
+    return _beside("fake_streams").FakeStreams
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from core_testing.fake_device import FakeDevice
 
 class TestOnPlayedGpu(OfTorchScript):
     @pytest.fixture(autouse=True)
-    def _every_instance_has_a_lane(self, monkeypatch, played_lane):
+    def _every_instance_has_a_lane(self, monkeypatch, fake_streams):
         gpu = FakeDevice()
 
         def placed(instance, device):
@@ -16,8 +16,8 @@ class TestOnPlayedGpu(OfTorchScript):
             instance.placement, instance.ahead = "callback", AHEAD
 
         monkeypatch.setattr(
-            "backend_pytorch.cuda.lane_of",
-            lambda device, program: played_lane(gpu, program.keeps_outputs),
+            "backend_pytorch.cuda.streams_of",
+            lambda device, program: fake_streams(gpu, program.keeps_outputs),
         )
         device = property(lambda instance: instance._device, placed)
         monkeypatch.setattr(TorchInstance, "device", device)

@@ -21,35 +21,35 @@ STAYS = (DeviceOutput("y"),)
 
 
 @pytest.fixture
-def lanes(monkeypatch, played_lane):
-    """The lanes of the instances that have opened."""
+def streams(monkeypatch, fake_streams):
+    """The streams of the instances that have opened."""
     made = []
     gpu = FakeDevice()
 
-    def lane_of(device, program):
-        made.append(played_lane(gpu, program.keeps_outputs))
+    def streams_of(device, program):
+        made.append(fake_streams(gpu, program.keeps_outputs))
         return made[-1]
 
     ran = TorchInstance.outputs_of
 
     def outputs_of(instance, tensors, batch):
-        instance._runs._lane.did("run")
-        instance._runs._lane.given = tensors
+        instance._runs._streams.did("run")
+        instance._runs._streams.given = tensors
         return ran(instance, tensors, batch)
 
     monkeypatch.setattr("backend_pytorch.instance.has_gpus", lambda: True)
-    monkeypatch.setattr("backend_pytorch.cuda.lane_of", lane_of)
+    monkeypatch.setattr("backend_pytorch.cuda.streams_of", streams_of)
     monkeypatch.setattr(TorchInstance, "outputs_of", outputs_of)
     return made
 
 
 @pytest.fixture
-def model(serve, io, lanes):
-    """model(module, config): a model of x: FP32[3] → y: FP32[3] on a played GPU, and its lane."""
+def model(serve, io, streams):
+    """model(module, config): a model of x: FP32[3] → y: FP32[3] on a played GPU, and its streams."""
 
     def start(module, config="max_batch_size: 8 ", dims="3"):
         ports = io("input", ("x", "FP32", dims)) + io("output", ("y", "FP32", dims))
-        return serve(module, config + ports + GROUP), lanes[-1]
+        return serve(module, config + ports + GROUP), streams[-1]
 
     return start
 
@@ -70,10 +70,10 @@ def tensors(model, *requests):
 
 class TestInputs:
     def test_the_host_gives_by_pinned_memory_and_gets_when_all_is_done(self, model, modules):
-        served, lane = model(modules.Listed())
+        served, streams = model(modules.Listed())
 
         assert np.array_equal(served(x=X)["y"], X + 1)  # what to_host gave before the mark is 77
-        assert lane.log == [
+        assert streams.log == [
             ("copies", "staging of 24"),
             ("copies", "to device"),
             ("copies", "compute waits, for 1"),
@@ -85,62 +85,62 @@ class TestInputs:
         ]
 
     def test_several_requests_of_the_host_are_one_copy(self, model, modules):
-        served, lane = model(modules.Listed(), BATCHES)
+        served, streams = model(modules.Listed(), BATCHES)
 
         found = served.together(*({"x": X + n} for n in range(4)))
 
         assert all(np.array_equal(each["y"], X + n + 1) for n, each in enumerate(found))
-        assert lane.log[0] == ("copies", "staging of 96") and lane.count("to device") == 1
+        assert streams.log[0] == ("copies", "staging of 96") and streams.count("to device") == 1
 
     def test_what_is_on_the_gpu_is_taken_where_it_is(self, model, modules):
-        served, lane = model(modules.Listed())
-        array = lane.fake.array(X)
+        served, streams = model(modules.Listed())
+        array = streams.fake.array(X)
 
         (y,) = tensors(served, asked(array, STAYS))
 
-        assert lane.given["x"].data_ptr() == array._held.ctypes.data
+        assert streams.given["x"].data_ptr() == array._held.ctypes.data
         assert isinstance(y.value, DeviceArray)
-        assert lane.fake.copies == lane.count("to device") == lane.count("to host") == 0
+        assert streams.fake.copies == streams.count("to device") == streams.count("to host") == 0
         assert np.array_equal(y.array, X + 1)
 
     def test_who_writes_to_its_arguments_gets_a_copy_on_the_gpu(self, model, modules):
-        served, lane = model(modules.InPlace())
-        array = lane.fake.array(X)
+        served, streams = model(modules.InPlace())
+        array = streams.fake.array(X)
 
         tensors(served, asked(array, STAYS))
 
         assert np.array_equal(array._held, X)
-        assert lane.fake.copies == lane.count("to device") == 0
+        assert streams.fake.copies == streams.count("to device") == 0
 
     @pytest.mark.parametrize("part", [np.s_[1:], np.s_[:, ::2]])
     def test_what_compiled_code_could_not_read_is_copied_on_the_gpu(self, model, modules, part):
-        served, lane = model(modules.Listed(), dims="-1")
-        array = lane.fake.array(X)[part]
+        served, streams = model(modules.Listed(), dims="-1")
+        array = streams.fake.array(X)[part]
 
         (y,) = tensors(served, asked(array))
 
-        given = lane.given["x"]
+        given = streams.given["x"]
         assert given.is_contiguous() and given.data_ptr() % 16 == 0
-        assert lane.fake.copies == lane.count("to device") == 0
+        assert streams.fake.copies == streams.count("to device") == 0
         assert np.array_equal(y.array, X[part] + 1)
 
     def test_what_another_gpu_has_comes_from_there(self, model, modules):
-        served, lane = model(modules.Listed())
+        served, streams = model(modules.Listed())
         other = FakeDevice(number=1)
 
         (y,) = tensors(served, asked(other.array(X)))
 
-        assert lane.log[:2] == [("copies", "adopted"), ("copies", "across")]
+        assert streams.log[:2] == [("copies", "adopted"), ("copies", "across")]
         assert other.copies == 0 and np.array_equal(y.array, X + 1)
 
     @pytest.mark.parametrize("kind", [12, dlpack.ROCM])
     def test_what_another_kind_of_device_has_comes_by_the_host(self, model, modules, kind):
-        served, lane = model(modules.Listed())
+        served, streams = model(modules.Listed())
         other = FakeDevice(kind)
 
         (y,) = tensors(served, asked(other.array(X)))
 
-        assert other.copies == 1 and lane.count("to device") == 1
+        assert other.copies == 1 and streams.count("to device") == 1
         assert np.array_equal(y.array, X + 1)
 
     def test_what_its_library_does_not_show_comes_by_the_host(self, model, modules):
@@ -156,49 +156,49 @@ class TestInputs:
             def get(self):
                 return X
 
-        served, lane = model(modules.Listed())
+        served, streams = model(modules.Listed())
 
         (y,) = tensors(served, asked(Shy()))
 
-        assert lane.count("to device") == 1 and np.array_equal(y.array, X + 1)
+        assert streams.count("to device") == 1 and np.array_equal(y.array, X + 1)
 
     def test_requests_of_the_gpu_and_of_the_host_share_a_batch(self, model, modules):
-        served, lane = model(modules.Listed(), BATCHES)
-        on_gpu = [lane.fake.array(X + n) for n in (0, 3)]
+        served, streams = model(modules.Listed(), BATCHES)
+        on_gpu = [streams.fake.array(X + n) for n in (0, 3)]
 
         found = tensors(served, *map(asked, (on_gpu[0], X + 1, X + 2, on_gpu[1])))
 
         assert all(np.array_equal(y.array, X + n + 1) for n, y in enumerate(found))
-        assert lane.count("run") == 1 and lane.fake.copies == 0
-        assert lane.count("staging of 48") == lane.count("to device") == 1
-        assert lane.count("adopted") == 2
+        assert streams.count("run") == 1 and streams.fake.copies == 0
+        assert streams.count("staging of 48") == streams.count("to device") == 1
+        assert streams.count("adopted") == 2
 
-    def test_bit_patterns_are_what_they_stand_for(self, serve, io, modules, lanes):
+    def test_bit_patterns_are_what_they_stand_for(self, serve, io, modules, streams):
         ports = io("input", ("x", "BF16", 3)) + io("output", ("y", "BF16", 3))
         served = serve(modules.Listed(), ports + GROUP)
         patterns = np.array([0x3F80, 0x4000, 0x4040], np.uint16)  # 1, 2, 3
-        array = lanes[-1].fake.array(patterns)
+        array = streams[-1].fake.array(patterns)
         tensor = Tensor.of("x", array, dtypes.BF16)
 
         tensors(served, InferenceRequest("m", {"x": tensor}))
 
-        assert lanes[-1].given["x"].tolist() == [1, 2, 3]
-        assert lanes[-1].given["x"].dtype is torch.bfloat16
+        assert streams[-1].given["x"].tolist() == [1, 2, 3]
+        assert streams[-1].given["x"].dtype is torch.bfloat16
 
 
 class TestOutputs:
     def test_each_request_of_a_batch_gets_its_rows_where_it_wants_them(self, model, modules):
-        served, lane = model(modules.Listed(), BATCHES)
+        served, streams = model(modules.Listed(), BATCHES)
 
         here, there = tensors(served, asked(X), asked(X + 5, STAYS))
 
-        assert here.device is None and there.device == lane.place
-        assert lane.count("run") == lane.count("to host") == 1 and lane.fake.copies == 0
+        assert here.device is None and there.device == streams.place
+        assert streams.count("run") == streams.count("to host") == 1 and streams.fake.copies == 0
         assert np.array_equal(here.array, X + 1) and np.array_equal(there.array, X + 6)
 
     def test_an_answer_is_no_view_of_an_input_that_others_own(self, model, modules):
-        served, lane = model(modules.Identity())
-        array = lane.fake.array(X)
+        served, streams = model(modules.Identity())
+        array = streams.fake.array(X)
 
         (y,) = tensors(served, asked(array, STAYS))
 
@@ -223,14 +223,14 @@ class TestOutputs:
         assert np.array_equal(found[1].array, 2 * X + 1)
 
     def test_memory_of_a_client_on_the_gpu_is_filled_from_the_gpu(self, model, modules):
-        served, lane = model(modules.Listed())
+        served, streams = model(modules.Listed())
         region = Region()
         wanted = RequestedOutput("y", memory=DevicePlace(region, 4096, 24))
 
         tensors(served, asked(X, (wanted,)))
 
         assert region.filled == [(4096, 24)]
-        assert lane.count("to host") == lane.fake.copies == 0
+        assert streams.count("to host") == streams.fake.copies == 0
 
     def test_a_wrong_number_of_rows_is_told(self, model, modules):
         served, _ = model(modules.Flat())
@@ -253,15 +253,15 @@ class Region:
 
 class TestOrder:
     def test_inputs_of_a_batch_are_copied_while_the_one_before_computes(self, model, modules):
-        served, lane = model(modules.Listed())
-        lane.gate.clear()
+        served, streams = model(modules.Listed())
+        streams.gate.clear()
 
         async def act():
             replies = [served.served._server.models.infer(asked(X + n)) for n in range(3)]
-            while lane.count("run") < 2:
+            while streams.count("run") < 2:
                 await asyncio.sleep(0)
-            assert lane.count("done") == 0 and lane.count("to device") == 2  # and not three
-            lane.gate.set()
+            assert streams.count("done") == 0 and streams.count("to device") == 2  # and not three
+            streams.gate.set()
             return [(await reply).output("y").array for reply in replies]
 
         found = served.served._call(act())
@@ -271,7 +271,7 @@ class TestOrder:
     def test_two_steps_of_an_ensemble_touch_the_host_at_both_ends_only(
         self, model, modules, tmp_path
     ):
-        served, lane = model(modules.Listed())
+        served, streams = model(modules.Listed())
         folder = tmp_path / "models" / "twice"
         (folder / "1").mkdir(parents=True)
         steps = " ".join(
@@ -285,15 +285,17 @@ class TestOrder:
             f"ensemble_scheduling {{ {steps} }}"
         )
         served.served.load("twice")
-        lane.log.clear()
+        streams.log.clear()
 
         found = served.served.ask({"x": X}, name="twice")
 
         assert np.array_equal(found["z"], X + 2)
-        assert lane.count("run") == 2 and lane.fake.copies == 0
-        assert lane.count("to device") == lane.count("adopted") == lane.count("to host") == 1
+        assert streams.count("run") == 2 and streams.fake.copies == 0
+        assert (
+            streams.count("to device") == streams.count("adopted") == streams.count("to host") == 1
+        )
 
-    def test_states_stay_on_the_gpu(self, serve, io, modules, lanes):
+    def test_states_stay_on_the_gpu(self, serve, io, modules, streams):
         served = serve(
             modules.Adding(),
             "max_batch_size: 4 sequence_batching { direct { } state [ { "
@@ -302,7 +304,7 @@ class TestOrder:
             + io("output", ("y", "FP32", 1))
             + GROUP,
         )
-        (lane,) = lanes
+        (streams,) = streams
 
         found = [
             tensors(served, asked(np.full((1, 1), n, np.float32), correlation_id=4, flags=flags))
@@ -310,10 +312,10 @@ class TestOrder:
         ]
 
         assert [y.array.item() for (y,) in found] == [1, 3, 6]
-        assert lane.count("to host") == 3 and lane.fake.copies == 0  # y, not the state
-        assert lane.count("adopted") == 2  # the state that the request before has left
+        assert streams.count("to host") == 3 and streams.fake.copies == 0  # y, not the state
+        assert streams.count("adopted") == 2  # the state that the request before has left
 
-    def test_text_is_the_hosts(self, serve, io, modules, lanes):
+    def test_text_is_the_hosts(self, serve, io, modules, streams):
         ports = io("input", ("words", "STRING", -1))
         ports += io("output", ("OUTPUT__0", "STRING", -1), ("OUTPUT__1", "INT64", -1))
         served = serve(modules.Upper(), ports + GROUP)
@@ -323,7 +325,7 @@ class TestOrder:
         assert found["OUTPUT__0"].tolist() == [b"ONE", b"THREE"]
         assert found["OUTPUT__1"].tolist() == [3, 5]
 
-    def test_parts_of_a_ragged_batch_are_taken_apart_on_the_host(self, serve, io, modules, lanes):
+    def test_parts_of_a_ragged_batch_are_taken_apart_on_the_host(self, serve, io, modules, streams):
         served = serve(
             modules.Told(),
             BATCHES
@@ -344,7 +346,7 @@ class TestOrder:
 
 class TestErrors:
     def test_a_failed_run_waits_for_the_device_and_leaves_the_next_alone(
-        self, serve, io, modules, lanes
+        self, serve, io, modules, streams
     ):
         served = serve(
             modules.Pick(),
@@ -358,15 +360,15 @@ class TestErrors:
         with pytest.raises(CoreError, match="index 9 is out of bounds"):
             served(x=X, index=index + 9)
 
-        assert lanes[-1].log[-1][1] == "settled"
+        assert streams[-1].log[-1][1] == "settled"
         assert np.array_equal(served(x=X, index=index)["OUTPUT__0"], 2 * X)
 
     def test_an_error_of_the_device_takes_the_instance_out_of_service(self, model, modules):
-        served, lane = model(modules.Listed())
-        lane.breaks = RuntimeError("CUDA error: an illegal memory access was encountered")
+        served, streams = model(modules.Listed())
+        streams.breaks = RuntimeError("CUDA error: an illegal memory access was encountered")
 
         with pytest.raises(CoreError, match="leaves service"):
             served(x=X)
-        lane.breaks = None
+        streams.breaks = None
         with pytest.raises(CoreError):
             served(x=X)

@@ -69,7 +69,7 @@ class Treated(ModelDirectory):
                 self._load(wanted.name, dict(wanted.parameters))
             except Exception as error:
                 raise internal(
-                    f"repository agent '{wanted.name}' refuses model '{self._source.name}': {_told(error)}"
+                    f"repository agent '{wanted.name}' refuses model '{self._source.name}': {_text_of(error)}"
                 ) from error
         return self._found()
 
@@ -149,9 +149,9 @@ class Treated(ModelDirectory):
                     agent.name,
                     action,
                     model.name,
-                    _told(error),
+                    _text_of(error),
                 )
 
 
-def _told(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     return error.message if isinstance(error, CoreError) else f"{type(error).__name__}: {error}"

@@ -54,7 +54,7 @@ class InferService:
             answer = self._ask(data, call, done)
         except Exception as error:
             self._intake.leave()
-            refusal = _told(error)
+            refusal = _error_of(error)
             failed("", refusal)
             done(refusal)
             return
@@ -144,7 +144,7 @@ class UnaryResponse(ReplyListener):
                 return message
             return render.response_by_protobuf(response, self.reply.request)
         except Exception as error:
-            return _told(error, self.reply.request.id)
+            return _error_of(error, self.reply.request.id)
 
     def _pass(self, outcome: Message | CoreError) -> None:
         # The reply of a cancelled request may have ended already.
@@ -190,5 +190,5 @@ class TracedUnaryResponse(UnaryResponse):
             self._trace.release()
 
 
-def _told(error: Exception, id: str = "") -> CoreError:
+def _error_of(error: Exception, id: str = "") -> CoreError:
     return error if isinstance(error, CoreError) else unforeseen(PATH, error, id)

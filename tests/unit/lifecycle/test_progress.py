@@ -135,7 +135,7 @@ async def test_while_the_repositories_are_read_no_model_is_unknown(folder, manag
 async def test_a_long_load_is_in_the_log(
     folder, started, config, backend, gate, monkeypatch, caplog
 ):
-    monkeypatch.setattr(progress, "TOLD_EVERY_S", 0.01)
+    monkeypatch.setattr(progress, "LOG_EVERY_S", 0.01)
     caplog.set_level(logging.INFO, "core")
     folder.model("m", (1,), config, "2")
     manager = await started()

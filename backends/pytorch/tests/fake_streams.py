@@ -7,8 +7,8 @@ import torch
 from core_testing.fake_device import DeviceArray, FakeDevice
 
 
-class PlayedLane:
-    """Stands in for backend_pytorch.cuda.Lane, on a FakeDevice.
+class FakeStreams:
+    """Stands in for backend_pytorch.cuda.DeviceStreams, on a FakeDevice.
 
     What goes to the host is there when somebody has waited for the mark, not before, with what the memory
     holds then: as late as the order of the streams allows. With `waits` that is before the next batch
@@ -109,15 +109,15 @@ class PlayedLane:
 
 
 class PlayedMark:
-    def __init__(self, lane, landing):
-        self._lane = lane
+    def __init__(self, streams, landing):
+        self._streams = streams
         self._landing = landing
 
     def wait(self):
-        assert self._lane.gate.wait(30)
-        self._lane.did("done", "host")
-        if self._lane.breaks is not None:
-            raise self._lane.breaks
+        assert self._streams.gate.wait(30)
+        self._streams.did("done", "host")
+        if self._streams.breaks is not None:
+            raise self._streams.breaks
         with torch.inference_mode():
             for landed, tensor in self._landing:
                 landed.copy_(tensor)

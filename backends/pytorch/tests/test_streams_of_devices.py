@@ -1,10 +1,10 @@
-"""What the lane of an instance asks of CUDA: tensors are fake, and streams write down what they are told."""
+"""What DeviceStreams asks of CUDA: tensors are fake, and streams record their calls."""
 
 from contextlib import contextmanager
 
 import pytest
 import torch
-from backend_pytorch.cuda import Lane, OnGpu, lane_of
+from backend_pytorch.cuda import DeviceStreams, OnGpu, streams_of
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from core import dlpack
@@ -70,21 +70,21 @@ def cuda(monkeypatch):
         yield found
 
 
-def run(lane):
+def run(streams):
     """A batch, as DeviceRuns has it."""
-    with lane.feeding():
-        x = lane.to_device(lane.staging(24).view(torch.float32))
-        lane.fed([x])
-    with lane.computing():
+    with streams.feeding():
+        x = streams.to_device(streams.staging(24).view(torch.float32))
+        streams.fed([x])
+    with streams.computing():
         y = x + 1
-        lane.computed()
-        return y, lane.to_host(y), lane.mark()
+        streams.computed()
+        return y, streams.to_host(y), streams.mark()
 
 
 def test_three_streams_follow_each_other(cuda):
-    lane = Lane(GPU, every_gpu=False, waits=False)
+    streams = DeviceStreams(GPU, every_gpu=False, waits=False)
 
-    y, landed, mark = run(lane)
+    y, landed, mark = run(streams)
     mark.wait()
 
     compute, results, copies = (f"stream {i} of cuda:1" for i in range(3))
@@ -101,18 +101,18 @@ def test_three_streams_follow_each_other(cuda):
 
 
 def test_outputs_that_may_be_written_again_leave_on_the_stream_of_computation(cuda):
-    lane = Lane(GPU, every_gpu=False, waits=True)
+    streams = DeviceStreams(GPU, every_gpu=False, waits=True)
 
-    run(lane)[2].wait()
+    run(streams)[2].wait()
 
     assert len(cuda.names) == 2  # computation and copies
     assert cuda.log[-1] == "host waits for a mark in stream 0 of cuda:1"
 
 
 def test_a_model_on_several_gpus_is_done_when_all_are(cuda):
-    lane = Lane(GPU, every_gpu=True, waits=False)
+    streams = DeviceStreams(GPU, every_gpu=True, waits=False)
 
-    run(lane)[2].wait()
+    run(streams)[2].wait()
 
     assert [each for each in cuda.log if "waits for a mark" in each] == [
         "host waits for a mark in stream 2 of cuda:0",
@@ -121,9 +121,9 @@ def test_a_model_on_several_gpus_is_done_when_all_are(cuda):
 
 
 def test_a_tensor_of_another_gpu_comes_on_a_stream_of_its_own_there(cuda):
-    lane = Lane(GPU, every_gpu=False, waits=False)
+    streams = DeviceStreams(GPU, every_gpu=False, waits=False)
     given = torch.ones(3, device="cuda:0")
-    streams = []
+    names = []
 
     class Array:
         def __dlpack_device__(self):
@@ -133,28 +133,28 @@ def test_a_tensor_of_another_gpu_comes_on_a_stream_of_its_own_there(cuda):
             raise AssertionError("torch asks for it")
 
     def from_dlpack(array):
-        streams.append(cuda.now[-1].name)
+        names.append(cuda.now[-1].name)
         return given
 
-    with pytest.MonkeyPatch.context() as patch, lane.feeding():
+    with pytest.MonkeyPatch.context() as patch, streams.feeding():
         patch.setattr(torch, "from_dlpack", from_dlpack)
-        found = lane.adopted(Array())
-        assert not lane.is_here(found)
-        here = lane.across(found)
+        found = streams.adopted(Array())
+        assert not streams.is_here(found)
+        here = streams.across(found)
 
-    assert lane.is_here(here) and streams == ["stream 3 of cuda:0"]
+    assert streams.is_here(here) and names == ["stream 3 of cuda:0"]
 
 
 def test_what_stays_shows_itself_as_an_array_of_the_gpu(cuda):
-    lane = Lane(GPU, every_gpu=False, waits=False)
+    streams = DeviceStreams(GPU, every_gpu=False, waits=False)
     tensor = torch.ones(4, 3, device=GPU, dtype=torch.bfloat16)
 
-    shown = lane.shown(tensor)
+    shown = streams.shown(tensor)
 
-    assert shown.__dlpack_device__() == lane.place == (dlpack.CUDA, 1)
+    assert shown.__dlpack_device__() == streams.place == (dlpack.CUDA, 1)
     assert (shown.shape, shown.dtype) == ((4, 3), torch.bfloat16)
-    assert lane.adopted(shown) is tensor
-    assert lane.takes(shown.__dlpack_device__()) and not lane.takes((dlpack.ROCM, 1))
+    assert streams.adopted(shown) is tensor
+    assert streams.takes(shown.__dlpack_device__()) and not streams.takes((dlpack.ROCM, 1))
 
 
 def test_what_stays_has_rows_shapes_and_a_copy_on_the_host():
@@ -167,11 +167,11 @@ def test_what_stays_has_rows_shapes_and_a_copy_on_the_host():
 
 
 def test_settling_waits_for_every_stream(cuda):
-    lane = Lane(GPU, every_gpu=False, waits=False)
-    run(lane)
+    streams = DeviceStreams(GPU, every_gpu=False, waits=False)
+    run(streams)
     cuda.log.clear()
 
-    lane.settle()
+    streams.settle()
 
     assert sorted(cuda.log) == [f"host waits for stream {i} of cuda:1" for i in range(3)]
 
@@ -182,14 +182,14 @@ def test_inputs_go_to_the_gpu_of_the_instance_or_where_the_model_begins(cuda, ki
         keeps_outputs = False
         device = torch.device("cuda", 0)
 
-    assert lane_of(Device(kind, 1), Program()).place == (dlpack.CUDA, int(kind == "GPU"))
+    assert streams_of(Device(kind, 1), Program()).place == (dlpack.CUDA, int(kind == "GPU"))
 
 
 def test_a_model_that_begins_on_the_host_gets_memory_of_the_host(cuda):
-    lane = Lane(torch.device("cpu"), every_gpu=True, waits=False)
+    streams = DeviceStreams(torch.device("cpu"), every_gpu=True, waits=False)
 
-    with lane.feeding():
-        x = lane.to_device(lane.staging(24).view(torch.float32))
-        lane.fed([x])
+    with streams.feeding():
+        x = streams.to_device(streams.staging(24).view(torch.float32))
+        streams.fed([x])
 
-    assert lane.place is None and lane.on_host(x) and not lane.takes((dlpack.CUDA, 0))
+    assert streams.place is None and streams.on_host(x) and not streams.takes((dlpack.CUDA, 0))

@@ -1,6 +1,6 @@
-"""Roster: the managed models by name, and the order in which related ones change.
+"""ModelRegistry: the managed models by name, and the order in which related ones change.
 
-ModelManager ─► [Roster] ─► ManagedModel.  An operation holds the lock (`turn`) of every model that
+ModelManager ─► [ModelRegistry] ─► ManagedModel.  An operation holds the lock (`turn`) of every model that
 it touches, acquired in the order of names. Operations on related models are serial; others overlap.
 """
 
@@ -25,7 +25,7 @@ logger = logging.getLogger("core")
 Failures = dict[str, CoreError]
 
 
-class Roster:
+class ModelRegistry:
     """All models that were requested. Not thread-safe: call from the event loop only.
 
     models   key → model; `bring` adds, `forget` removes. A key is a name, or with namespaces a Key
