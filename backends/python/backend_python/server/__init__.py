@@ -11,7 +11,7 @@ settings.py    --backend-config=python,NAME=VALUE
 process.py     one child, from a thread that may block: start, initialize, finalize, kill
 printed.py     what its model prints
 connection.py  the same child from the loop, once it runs: batches out, answers in
-outbox.py      what is on its way to it
+outbox.py      messages to it
 readiness.py   what its model says of its readiness
 executions.py  the batches that it has, and what becomes of them · active.py  one of them ·
                answers.py  what it tells of answers · requests.py  a batch as a message
