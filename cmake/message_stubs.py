@@ -1,11 +1,12 @@
-"""Write the type stub of the messages in a descriptor set: message_stubs.py SET.binpb STUB.pyi
+"""Write the type stub of the messages in descriptor sets: message_stubs.py STUB.pyi SET.binpb...
 
-CMake runs it for each .proto file. It needs protobuf only. Types of a file that the set imports come from
-core.config.messages.
+CMake runs it for each module of messages. It needs protobuf only. Types of other files that the sets import
+come from core.config.messages.
 """
 
 import keyword
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from google.protobuf.descriptor_pb2 import (
@@ -17,7 +18,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 HEAD = """\
-# Generated from {name} by cmake/message_stubs.py.
+# Generated from {names} by cmake/message_stubs.py.
 # mypy: disable-error-code="type-arg, no-untyped-def, misc"
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
@@ -43,22 +44,25 @@ SCALARS = {
 
 
 class Stub:
-    """The stub of one file. Types are written with their path from the top of the module."""
+    """The stub of files of one package. Types are written with their path from the top of the module."""
 
-    def __init__(self, file: FileDescriptorProto):
-        self._package = f".{file.package}."
-        self._lines = [HEAD.format(name=file.name)]
-        if file.dependency:
+    def __init__(self, files: Sequence[FileDescriptorProto]):
+        self._package = f".{files[0].package}."
+        names = [file.name for file in files]
+        self._lines = [HEAD.format(names=", ".join(names))]
+        if any(name not in names for file in files for name in file.dependency):
             self._lines.append("from core.config import messages as _imported")
-        self._known: set[str] = set()  # types of this file
+        self._known: set[str] = set()  # types of these files
         self._entries: dict[str, DescriptorProto] = {}  # messages that protobuf makes for maps
-        for message in file.message_type:
-            self._collect(message, self._package + message.name)
-        self._known.update(self._package + enum.name for enum in file.enum_type)
-        for enum in file.enum_type:
-            self._enum(enum, enum.name, "")
-        for message in file.message_type:
-            self._message(message, message.name, "")
+        for file in files:
+            for message in file.message_type:
+                self._collect(message, self._package + message.name)
+            self._known.update(self._package + enum.name for enum in file.enum_type)
+        for file in files:
+            for enum in file.enum_type:
+                self._enum(enum, enum.name, "")
+            for message in file.message_type:
+                self._message(message, message.name, "")
 
     @property
     def text(self) -> str:
@@ -124,9 +128,11 @@ class Stub:
         return name if field.type_name in self._known else f"_imported.{name}"
 
 
-def main(descriptors: str, stub: str) -> None:
-    (file,) = FileDescriptorSet.FromString(Path(descriptors).read_bytes()).file
-    Path(stub).write_text(Stub(file).text, encoding="utf-8")
+def main(stub: str, *sets: str) -> None:
+    files = [
+        file for each in sets for file in FileDescriptorSet.FromString(Path(each).read_bytes()).file
+    ]
+    Path(stub).write_text(Stub(files).text, encoding="utf-8")
 
 
 if __name__ == "__main__":

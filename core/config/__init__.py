@@ -14,7 +14,7 @@ normalise.py             normalise: defaults written out, instance groups resolv
 validation/              validate, validate_source: one file for each area of rules
 signature.py labels.py   signature_of: inputs and outputs for the rooms of a request
 proto.py messages.py     the message classes, in a descriptor pool of our own
-model_config.proto       their source; `make proto` compiles it to model_config.binpb
+*.proto                  their source; `make proto` compiles each to a .binpb
 """
 
 from core.config.autofill import entries, fill

@@ -51,13 +51,16 @@ def enum_descriptor(full_name: str) -> Any:
 
 
 def module_names(file_name: str) -> dict[str, Any]:
-    """What a module generated for one added file would define at its top level.
+    """Return what a module generated for one added file would define at its top level.
 
-    Its messages (name without package → class), its enums (→ wrapper with Name() and Value()) and
-    the values of these enums (→ number).
+    Its messages (name without package → class), its enums (→ wrapper with Name() and Value()), the values
+    of these enums (→ number), and all this of the files that it imports publicly.
     """
     file = _pool.FindFileByName(file_name)
-    found: dict[str, Any] = {"DESCRIPTOR": file}
+    found: dict[str, Any] = {}
+    for imported in file.public_dependencies:
+        found.update(module_names(imported.name))
+    found["DESCRIPTOR"] = file
     for name, message in file.message_types_by_name.items():
         found[name] = _class_of(message)
     for name, enum in file.enum_types_by_name.items():
@@ -74,4 +77,5 @@ def _class_of(descriptor: Any) -> type[Message]:
     return found
 
 
-add(Path(__file__).with_name("model_config.binpb").read_bytes())
+for _name in ("model_execution.binpb", "model_config.binpb"):
+    add(Path(__file__).with_name(_name).read_bytes())

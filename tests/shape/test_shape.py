@@ -11,8 +11,6 @@ REACHED = {
     "lines of core": 30_850,
     "lines that a backend author reads": 835,
     "lines of the product": 92_150,
-    "methods of the largest class": 25,
-    "positional parameters of one function": 11,
     "lines of the longest file": 446,
 }
 """Numbers above their bounds. They may fall, and must not rise."""

@@ -7,5 +7,6 @@ from importlib import resources
 
 from core.config import proto
 
-proto.add(resources.files(__package__).joinpath("grpc_service.binpb").read_bytes())
+for _name in ("grpc_control.binpb", "grpc_service.binpb"):
+    proto.add(resources.files(__package__).joinpath(_name).read_bytes())
 globals().update(proto.module_names("grpc_service.proto"))

@@ -114,13 +114,13 @@ def test_the_committed_descriptors_are_those_of_the_proto_file(proto_file, tmp_p
 def test_a_stub_declares_what_the_compiler_of_protobuf_declares(proto_file, tmp_path):
     protoc = pytest.importorskip("grpc_tools.protoc")
     descriptors, stub = proto_file.with_suffix(".binpb"), tmp_path / "found.pyi"
-    generator = [sys.executable, ROOT / "cmake" / "message_stubs.py", descriptors, stub]
+    generator = [sys.executable, ROOT / "cmake" / "message_stubs.py", stub, descriptors]
 
     subprocess.run(generator, check=True)
     protoc.main(
         [
             "protoc",
-            f"--descriptor_set_in={ROOT / 'core' / 'config' / 'model_config.binpb'}{os.pathsep}{descriptors}",
+            f"--descriptor_set_in={os.pathsep.join(str(each.with_suffix('.binpb')) for each in PROTO_FILES)}",
             f"--pyi_out={tmp_path}",
             proto_file.name,
         ]

@@ -36,7 +36,8 @@ def all_messages(descriptors):
 def test_messages_have_the_fields_of_the_clients():
     ours = {
         each.full_name: each
-        for each in all_messages(messages.DESCRIPTOR.message_types_by_name.values())
+        for file in (messages.DESCRIPTOR, *messages.DESCRIPTOR.public_dependencies)
+        for each in all_messages(file.message_types_by_name.values())
     }
     clients = {
         each.full_name: each

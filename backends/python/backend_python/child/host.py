@@ -15,7 +15,8 @@ from backend_python.api.logger import LogLevel
 from backend_python.api.request import InferenceRequest, MemoryType
 from backend_python.api.response import InferenceResponse
 from backend_python.child import messages
-from backend_python.child.connection import Connection, Mailbox
+from backend_python.child.connection import Connection
+from backend_python.child.mailboxes import Mailbox
 from backend_python.strings import speakable
 
 if TYPE_CHECKING:

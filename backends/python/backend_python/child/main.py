@@ -11,9 +11,11 @@ import atexit
 import contextlib
 import json
 import os
+import select
 import signal
 import socket
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,7 @@ from backend_python.protocol import Frame
 if TYPE_CHECKING:
     from backend_python.child.lent import Lending
 
+_FAREWELL_S = 5.0  # time limit of finalize when the server has vanished
 _OOM_SCORE = 100  # a tenth of the machine's memory
 
 
@@ -210,9 +213,10 @@ def main(channel: int, inputs: int, outputs: int) -> None:
     This function does not return: it ends the process.
     """
     begin(channel, inputs, outputs)
-    child = Child(socket.socket(fileno=channel), inputs, outputs)
+    sock = socket.socket(fileno=channel)
+    child = Child(sock, inputs, outputs)
     api_host.set_process_host(child.host)
-    child.connection.watch()
+    threading.Thread(target=_end_after_server, args=(sock,), name="watch", daemon=True).start()
     with contextlib.suppress(Closed):
         child.serve()
     end()
@@ -278,6 +282,15 @@ def _go_before_the_server() -> None:
         score = min(1000, int(file.read()) + _OOM_SCORE)
         file.seek(0)
         file.write(str(score))
+
+
+def _end_after_server(sock: socket.socket) -> None:
+    """End the process soon after the server has gone, also while the model computes."""
+    poll = select.poll()
+    poll.register(sock, 0)  # POLLHUP comes unasked; nothing else wakes this thread
+    poll.poll()
+    threading.Event().wait(_FAREWELL_S)
+    os._exit(1)
 
 
 def _default_signals() -> None:

@@ -17,6 +17,7 @@ from collections import deque
 from backend_python import arena, protocol
 from backend_python.child import messages
 from backend_python.child.held import Held
+from backend_python.child.mailboxes import Mailbox, Mailboxes
 from backend_python.child.messages import Parts
 from backend_python.compiled import joined, message
 
@@ -47,6 +48,7 @@ class Outgoing:
         self._sending = threading.RLock()
         self._within = False  # a send is under way, on the thread that holds _sending
         self._held = Held(self._sending, self.flush)
+        self._mailboxes = Mailboxes()
         self._dropped: deque[int] = deque()  # dropped calls that were not reported yet
         # Requests that can no longer be answered and were not reported yet: batch, index.
         self._abandoned: deque[tuple[int, int]] = deque()
@@ -141,7 +143,7 @@ class Outgoing:
             stops += protocol.frame(protocol.ABANDONED, batch, protocol.INDEX.pack(index))
         while self._dropped:
             number = self._dropped.popleft()
-            if self._forgets(number):
+            if self._mailboxes.forget(number):
                 stops += protocol.frame(protocol.STOP, number, protocol.INDEX.pack(1))
         return stops
 
@@ -151,6 +153,15 @@ class Outgoing:
         Destructors may call this, so it waits for no lock.
         """
         self._abandoned.append(key)
+        self._tell_dropped()
+
+    def drop(self, box: Mailbox) -> None:
+        """Cancel a call and discard its remaining frames.
+
+        Destructors may call this, so it waits for no lock. While another message is being sent, the STOP is
+        sent with that message or directly after it.
+        """
+        self._dropped.append(box.number)
         self._tell_dropped()
 
     def let_go(self) -> None:
@@ -180,7 +191,3 @@ class Outgoing:
                 self._sending.release()
             if self._owes:
                 self._tell_released()
-
-    def _forgets(self, number: int) -> bool:
-        """Forget a call, whose answers are then dropped. Return whether an answer was still to come."""
-        raise NotImplementedError

@@ -11,12 +11,13 @@ settings.py    --backend-config=python,NAME=VALUE
 process.py     one child, from a thread that may block: start, initialize, finalize, kill
 printed.py     what its model prints
 connection.py  the same child from the loop, once it runs: batches out, answers in
-outbox.py      what is on its way to it
+outbox.py      messages to it
 readiness.py   what its model says of its readiness
 executions.py  the batches that it has, and what becomes of them · active.py  one of them ·
                answers.py  what it tells of answers · requests.py  a batch as a message
 inprocess.py   without a child: EXECUTION_MODE thread and inline · local.py  what its calls become ·
-               handover.py  its batches · tensors.py  core's tensors as the model's, and back
+               local_answers.py  the responses to them · handover.py  its batches ·
+               tensors.py  core's tensors as the model's, and back
 nested.py      the calls of other models that a child makes · bls.py  what they become
 calls.py       what a model may ask of the server · control.py  what it may ask about other models
 errors.py      its errors in Triton's words

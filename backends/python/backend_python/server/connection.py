@@ -9,19 +9,17 @@ message to `executions`. On EXECUTED, that gives the answers to the batch before
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
 
 from backend_python import protocol
-from backend_python.arena import ALIGNMENT
 from backend_python.protocol import Frame, ProtocolError
 from backend_python.server.active import AHEAD, Active, Done
 from backend_python.server.errors import unhealthy
 from backend_python.server.executions import Executions
+from backend_python.server.model import PythonModel
 from backend_python.server.nested import NestedCalls
 from backend_python.server.outbox import Outbox
 from backend_python.server.process import Process
@@ -29,12 +27,8 @@ from backend_python.server.readiness import Readiness
 from backend_python.server.requests import COPIED_ON_THE_LOOP, Encoder, Parts, write
 from core.batch import Batch
 from core.errors import CoreError, internal
-from core.native.arrays import joined
-from core.native.frames import message
 
 logger = logging.getLogger("core")
-
-_RELEASES = 64  # freed regions that may wait for the next message before a RELEASE is sent for them
 
 
 class Connection:
@@ -44,49 +38,34 @@ class Connection:
     again    called after the child's end, for each batch that the child had not begun
     ahead    called with the number of batches that the child may have, when it changes, of a model whose
              requests run one by one
-    outputs  names of the model's outputs
-    states   names of the outputs that renew states of a sequence
-    server   the server whose models the model may call; None if it may call none
     """
 
     def __init__(
         self,
         process: Process,
         loop: asyncio.AbstractEventLoop,
-        decoupled: bool,
+        model: PythonModel,
         died: Callable[[], None],
         again: Callable[[Batch, Done], None],
         ahead: Callable[[int], None],
-        outputs: Collection[str],
-        states: Collection[str],
-        server: Any = None,
     ):
         self.process = process
         self._loop = loop
         self._died = died
         self._again = again
         self._ahead = ahead
-        self.executions = Executions(
-            process, loop, decoupled, self._cancel, self._go, self._tell_ahead
-        )
+        self._outbox = outbox = Outbox(process, loop)
+        self.executions = Executions(process, loop, model.decoupled, outbox, self._tell_ahead)
         self._behind: dict[int, Active] = {}  # batches that a dying child may not have begun
         self._lending = process.lending  # lends tensors on GPUs; None if there are no GPUs
-        self._encoder = Encoder(outputs, states, self._lending)
+        self._encoder = Encoder(model.outputs, model.states, self._lending)
         self._copying = False  # a batch is being copied on a thread
-        self._letting_go = False  # a RELEASE is about to be sent
         self.alive = True
         self.detached = False
         self.was_busy = False  # at `detach`, the child was executing or computing
-        self.readiness = Readiness(process.name, self._send, self._executes)
+        self.readiness = Readiness(process.name, outbox.send, self._executes)
         self.ended: Future[None] = Future()  # done when a child has ended; never for a detached one
-        self._nested = NestedCalls(
-            server, process, loop, self._send, self._send_tensors, self.executions
-        )
-        process.sock.setblocking(False)
-        self._outbox = Outbox(process.sock, loop)
-        process.write = self._outbox.write
-        if self._lending is not None:
-            self._lending.borrower.came_back = self._let_go_soon
+        self._nested = NestedCalls(model.models, process, loop, outbox, self.executions)
         loop.add_reader(process.sock.fileno(), self._readable)
         loop.add_reader(process.pidfd, self._ended)
         loop.call_soon(self._take_frames)  # frames that came with the answer to INITIALIZE
@@ -146,7 +125,9 @@ class Connection:
         if active.done is None or not self.alive:  # the child died during the copy
             return
         length = protocol.LENGTH.pack(len(parts.layout))
-        self._send_tensors(protocol.EXECUTE, active.number, length, parts, offset)
+        outbox = self._outbox
+        hold = outbox.together > 1 or len(self.executions) > 1
+        outbox.send_tensors(protocol.EXECUTE, active.number, length, parts, offset, hold)
         active.batch.on_cancel(active.cancelled)
 
     def detach(self) -> None:
@@ -177,43 +158,6 @@ class Connection:
 
     def _executes(self) -> bool:
         return self.executions.current() is not None
-
-    # sending -----------------------------------------------------------------
-
-    def _send(self, kind: int, number: int = 0, content: bytes = b"") -> None:
-        released = self.process.outputs.drain_released(protocol.MOST_RELEASED)
-        self._outbox.write(protocol.frame(kind, number, content, released))
-
-    def _send_tensors(
-        self, kind: int, number: int, fixed: bytes, parts: Parts, offset: int | None
-    ) -> None:
-        """Send a message about tensors.
-
-        fixed    the fixed part between the place of the region and the layout
-        offset   of the region, if the tensors were already copied there; else None
-        """
-        size = parts.size
-        inline = b""
-        if offset is None:
-            if not size:
-                offset = 0
-            elif size < protocol.INLINE_BELOW:
-                offset, inline = protocol.INLINE, joined(parts.tensors, ALIGNMENT)
-            else:
-                offset = self.process.inputs.allocate(size)
-                write(self.process.inputs.memory, offset, parts.tensors)
-        released = self.process.outputs.drain_released(protocol.MOST_RELEASED)
-        place = protocol.PLACE.pack(offset, size)
-        content = [place, fixed, parts.layout, parts.fields, inline]
-        whole = message(kind, number, released, content)
-        if kind == protocol.EXECUTE and (self._outbox.together > 1 or len(self.executions) > 1):
-            self._outbox.hold(whole)
-        else:
-            self._outbox.write(whole)
-
-    def _cancel(self, number: int, i: int) -> None:
-        if self.alive:
-            self._send(protocol.CANCEL, number, protocol.INDEX.pack(i))
 
     # receiving ---------------------------------------------------------------
 
@@ -246,7 +190,7 @@ class Connection:
             self.executions.executed(frame)
         elif kind == protocol.RESPOND:
             self.executions.respond(frame)
-            self._release()
+            self._outbox.release()
         elif kind == protocol.FAILED:
             self.executions.failed(frame)
         elif kind == protocol.LOG:
@@ -255,7 +199,7 @@ class Connection:
             self.process.answer(frame)
         elif kind == protocol.INFER:
             self._nested.begin(frame)
-            self._release()
+            self._outbox.release()
         elif kind == protocol.STOP:
             self._nested.stop(frame)
         elif kind == protocol.ABANDONED:
@@ -266,27 +210,6 @@ class Connection:
             pass  # the regions were freed in _take_frames
         else:
             raise ProtocolError(f"message of kind {kind}")
-
-    def _go(self, number: int, i: int) -> None:
-        """Report to the child that the client of a request has room for more answers."""
-        self._send(protocol.GO, number, protocol.INDEX.pack(i))
-
-    def _release(self) -> None:
-        """Send RELEASE if many freed regions have not been reported to the child yet."""
-        if len(self.process.outputs.released) >= _RELEASES:
-            self._send(protocol.RELEASE)
-
-    def _let_go_soon(self) -> None:
-        """Schedule a RELEASE after GPU memory of the child was returned. Thread-safe."""
-        if not self._letting_go:
-            self._letting_go = True
-            with contextlib.suppress(RuntimeError):  # the loop has ended, and the child with it
-                self._loop.call_soon_threadsafe(self._let_go)
-
-    def _let_go(self) -> None:
-        self._letting_go = False
-        if self.alive and self.process.outputs.released:
-            self._send(protocol.RELEASE)
 
     # the end -----------------------------------------------------------------
 

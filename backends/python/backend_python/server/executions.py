@@ -18,20 +18,18 @@ from backend_python.protocol import Frame, ProtocolError
 from backend_python.server.active import Active, Done, Took, behind_the_first
 from backend_python.server.answers import Remembered, Told, give
 from backend_python.server.errors import abandoned, failed
+from backend_python.server.outbox import Outbox
 from backend_python.server.process import Process
 from core.batch import Batch
 from core.errors import CoreError
 from core.request import InferenceRequest
 from core.tensor import Tensor
 
-Tell = Callable[[int, int], None]
-
 
 class Executions:
     """The batches of a child by their numbers. Only `tell_finished` reports those that are over.
 
-    cancel   reports to the child that a request is cancelled: number, index
-    go       reports to it that the client of a request has room for more answers: number, index
+    outbox   sends messages to the child
     paced    called when `short` has changed
     """
 
@@ -40,16 +38,14 @@ class Executions:
         process: Process,
         loop: asyncio.AbstractEventLoop,
         decoupled: bool,
-        cancel: Tell,
-        go: Tell,
+        outbox: Outbox,
         paced: Callable[[], None],
     ):
         self.worked = False  # the child has executed something
         self._process = process
         self._loop = loop
         self._decoupled = decoupled
-        self._cancel = cancel
-        self._go = go
+        self._outbox = outbox
         self._paced = paced
         self._number = 0
         self._active: dict[int, Active] = {}
@@ -79,7 +75,7 @@ class Executions:
         """Report to the child that a request is cancelled, if it is still open."""
         active = self._active.get(number)
         if active is not None and i in active.open:
-            self._cancel(number, i)
+            self._outbox.send(protocol.CANCEL, number, protocol.INDEX.pack(i))
 
     def trace_of(self, number: int, i: int) -> Any:
         """Return the trace of a request, for the calls that belong to it; None if the request is over."""
@@ -163,6 +159,10 @@ class Executions:
         if final:
             active.open.discard(i)
         self._forget_if_over(frame.number, active)
+
+    def _go(self, number: int, i: int) -> None:
+        """Report to the child that the client of a request has room for more answers."""
+        self._outbox.send(protocol.GO, number, protocol.INDEX.pack(i))
 
     def abandoned(self, frame: Frame) -> None:
         """Handle ABANDONED: fail a request that the child can no longer answer."""

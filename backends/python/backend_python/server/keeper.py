@@ -173,15 +173,7 @@ class Keeper:
         model = self._instance.model
         loop = self._instance.loop
         connection = self._connection = Connection(
-            child,
-            loop,
-            model.decoupled,
-            self._died,
-            self.begin,
-            self._ahead,
-            model.outputs,
-            model.states,
-            model.models,
+            child, loop, model, self._died, self.begin, self._ahead
         )
         settings = model.settings
         self._watch = Watch(

@@ -17,6 +17,7 @@ from backend_python import layout, protocol
 from backend_python.protocol import Frame, ProtocolError
 from backend_python.server import bls
 from backend_python.server.executions import Executions
+from backend_python.server.outbox import Outbox
 from backend_python.server.process import Process
 from backend_python.server.requests import COPIED_ON_THE_LOOP, Encoder, Parts, write
 from core import dtypes
@@ -46,9 +47,8 @@ class Call:
 class NestedCalls:
     """The calls of one child.
 
-    server     whose models are called; None if the model runs without a server
-    send       sends a message: kind, number, content
-    answer     sends one about tensors: kind, number, fixed part, parts, offset of the region or None
+    server      whose models are called; None if the model runs without a server
+    outbox      sends messages to the child
     executions  of the child: the batches that its calls belong to
     """
 
@@ -57,15 +57,13 @@ class NestedCalls:
         server: Any,
         process: Process,
         loop: asyncio.AbstractEventLoop,
-        send: Callable[[int, int, bytes], None],
-        answer: Callable[[int, int, bytes, Parts, int | None], None],
+        outbox: Outbox,
         executions: Executions,
     ):
         self._server = server
         self._process = process
         self._loop = loop
-        self._send = send
-        self._answer = answer
+        self._outbox = outbox
         self._encoder = Encoder(lending=process.lending)
         self._executions = executions
         self._calls: dict[int, Call] = {}
@@ -224,7 +222,7 @@ class NestedCalls:
             self._calls.pop(call.number, None)
         flags = (protocol.FINAL if final else 0) | (protocol.LENT if parts.lends else 0)
         fixed = protocol.INDEX_FLAGS.pack(0, flags)
-        self._answer(protocol.INFERRED, call.number, fixed, parts, offset)
+        self._outbox.send_tensors(protocol.INFERRED, call.number, fixed, parts, offset)
 
     def _forget(self, call: Call) -> None:
         call.stopped = True

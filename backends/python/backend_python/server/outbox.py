@@ -1,35 +1,108 @@
-"""The messages that are being sent to a child.
+"""The messages to a child while the event loop has its channel.
 
-Connection ─► [Outbox] ─► the channel.
+Connection, Executions, NestedCalls ─► [Outbox] ─► the channel.
 
-Not thread-safe: call from the event loop only. A message is sent at once if the channel takes it. Held
-messages are sent together at the end of this turn of the loop.
+Not thread-safe, unless stated otherwise: call from the event loop only. A message is sent at once if the
+channel takes it. Held messages are sent together at the end of this turn of the loop.
 """
 
 from __future__ import annotations
 
 import asyncio
-import socket
+import contextlib
 from collections import deque
+
+from backend_python import protocol
+from backend_python.arena import ALIGNMENT
+from backend_python.server.process import Process
+from backend_python.server.requests import Parts, write
+from core.native.arrays import joined
+from core.native.frames import message
+
+_RELEASES = 64  # freed regions that may wait for the next message before a RELEASE is sent for them
 
 
 class Outbox:
-    """The sending side of a channel, whose socket does not block.
+    """The sending side of a channel. It takes over the child's socket, which then does not block.
 
     together   number of held messages that were sent together last time
     """
 
-    def __init__(self, sock: socket.socket, loop: asyncio.AbstractEventLoop):
+    def __init__(self, process: Process, loop: asyncio.AbstractEventLoop):
         self.together = 1
-        self._sock = sock
+        self._process = process
+        self._sock = process.sock
         self._loop = loop
         self._held: list[bytes] = []
         self._flushing = False
         self._unsent: deque[memoryview] = deque()  # what the socket would not take yet
         self._closed = False
+        self._releasing = False  # a RELEASE is about to be sent
+        process.sock.setblocking(False)
+        process.write = self.write
+        if process.lending is not None:
+            process.lending.borrower.came_back = self._release_soon
 
-    def hold(self, message: bytes) -> None:
-        """Send a message together with others of this turn of the loop: the child wakes once for all."""
+    def send(self, kind: int, number: int = 0, content: bytes = b"") -> None:
+        """Send a message, with the regions of the child that were freed. Without effect after `close`."""
+        if not self._closed:
+            released = self._process.outputs.drain_released(protocol.MOST_RELEASED)
+            self.write(protocol.frame(kind, number, content, released))
+
+    def send_tensors(
+        self,
+        kind: int,
+        number: int,
+        fixed: bytes,
+        parts: Parts,
+        offset: int | None,
+        hold: bool = False,
+    ) -> None:
+        """Send a message about tensors. Without effect after `close`.
+
+        fixed    the fixed part between the place of the region and the layout
+        offset   of the region, if the tensors were already copied there; else None
+        hold     True to send it together with other messages of this turn of the loop
+        """
+        if self._closed:
+            return
+        process = self._process
+        size = parts.size
+        inline = b""
+        if offset is None:
+            if not size:
+                offset = 0
+            elif size < protocol.INLINE_BELOW:
+                offset, inline = protocol.INLINE, joined(parts.tensors, ALIGNMENT)
+            else:
+                offset = process.inputs.allocate(size)
+                write(process.inputs.memory, offset, parts.tensors)
+        released = process.outputs.drain_released(protocol.MOST_RELEASED)
+        place = protocol.PLACE.pack(offset, size)
+        whole = message(kind, number, released, [place, fixed, parts.layout, parts.fields, inline])
+        if hold:
+            self._hold(whole)
+        else:
+            self.write(whole)
+
+    def release(self) -> None:
+        """Send RELEASE if many freed regions have not been reported to the child yet."""
+        if len(self._process.outputs.released) >= _RELEASES:
+            self.send(protocol.RELEASE)
+
+    def _release_soon(self) -> None:
+        """Schedule a RELEASE after GPU memory of the child was returned. Thread-safe."""
+        if not self._releasing:
+            self._releasing = True
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and the child with it
+                self._loop.call_soon_threadsafe(self._release_all)
+
+    def _release_all(self) -> None:
+        self._releasing = False
+        if self._process.outputs.released:
+            self.send(protocol.RELEASE)
+
+    def _hold(self, message: bytes) -> None:
         self._held.append(message)
         if not self._flushing:
             self._flushing = True

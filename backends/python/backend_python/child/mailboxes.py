@@ -1,0 +1,89 @@
+"""The mailboxes of a child: frames that have arrived for its calls and were not taken yet."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+
+class Mailbox:
+    """The frames that have arrived for one call and were not taken yet: content and region of each.
+
+    arrived   wakes the coroutine that awaits the next frame; None if no coroutine does
+    """
+
+    __slots__ = ("arrived", "frames", "number")
+
+    def __init__(self, number: int):
+        self.number = number
+        self.frames: deque[tuple[bytes, Any]] = deque()
+        self.arrived: Callable[[], object] | None = None
+
+
+class Mailboxes:
+    """The mailboxes of the calls whose last frame has not come, and of the GOs that will come.
+
+    Not thread-safe, unless stated otherwise: the connection's lock guards them.
+
+    awaited   the mailboxes whose next frame a coroutine awaits
+    """
+
+    def __init__(self) -> None:
+        self.awaited: set[Mailbox] = set()
+        self._calls: dict[int, Mailbox] = {}
+        self._number = 0  # of the last call
+        self._asked: dict[tuple[int, int], Mailbox] = {}  # (batch, index) of a GO
+
+    def __contains__(self, box: Mailbox) -> bool:
+        """Return whether more frames will come for a call. Thread-safe."""
+        return box.number in self._calls
+
+    def add_call(self) -> Mailbox:
+        """Return the mailbox of a new call, which has the call's number."""
+        self._number += 1
+        box = self._calls[self._number] = Mailbox(self._number)
+        return box
+
+    def add_ask(self, key: tuple[int, int]) -> Mailbox:
+        """Return the mailbox for the GO of a request."""
+        box = self._asked[key] = Mailbox(0)
+        return box
+
+    def forget(self, number: int) -> bool:
+        """Forget a call, whose frames are then dropped. Return whether more would have come. Thread-safe."""
+        return self._calls.pop(number, None) is not None
+
+    def deliver(self, number: int, content: bytes, region: Any, final: bool) -> None:
+        """Put a frame into the mailbox of its call. Without a mailbox the frame is dropped."""
+        box = self._calls.pop(number, None) if final else self._calls.get(number)
+        if box is not None:
+            box.frames.append((content, region))
+            self._wake(box)
+
+    def deliver_go(self, key: tuple[int, int]) -> None:
+        """Put a GO into the mailbox of its request."""
+        if (box := self._asked.pop(key, None)) is not None:
+            box.frames.append((b"", None))
+
+    def await_next(self, box: Mailbox, arrived: Callable[[], object]) -> None:
+        """Call `arrived` when the next frame of a mailbox arrives, or at `wake_all`."""
+        box.arrived = arrived
+        self.awaited.add(box)
+
+    def stop_awaiting(self, box: Mailbox) -> None:
+        """Undo `await_next`."""
+        self.awaited.discard(box)
+        box.arrived = None
+
+    def wake_all(self) -> None:
+        """Wake every coroutine that awaits a frame, since the channel is closed."""
+        for box in list(self.awaited):
+            self._wake(box)
+
+    def _wake(self, box: Mailbox) -> None:
+        self.awaited.discard(box)
+        if box.arrived is not None:
+            with contextlib.suppress(RuntimeError):  # its loop has been closed
+                box.arrived()
