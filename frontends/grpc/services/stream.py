@@ -91,9 +91,7 @@ class InferStream:
         self._stirred = asyncio.Event()  # there is an item to send, or the stream may have ended
         self._room = asyncio.Event()  # an item was sent: reading may continue
         self._log = service.access_log
-        self._lines: dict[
-            Reply, AccessLogEntry
-        ] = {}  # of accepted requests, if there is an access log
+        self._lines: dict[Reply, AccessLogEntry] = {}  # of accepted requests, with an access log
 
     async def responses(self, requests: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """Read requests and yield the bytes of each response. Raises CoreError as the status."""
